@@ -12,6 +12,7 @@ import numpy as np
 
 from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_needs
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.progress import Progress, ProgressBar, Verbose
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 from mopn.solvers.tools.blas_threads import limited_threads
@@ -24,7 +25,6 @@ __all__ = ["RunMonitor", "minimize"]
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
-_EPS = float(np.finfo(float).eps)
 # Least seconds between two calls of ``progress``.
 _BETWEEN = 1.0
 # Ends of a refit that end the whole run.
@@ -350,7 +350,7 @@ class RunMonitor:
             self.stop(Status.CONVERGED)
         if self._status_of_subproblem is not None:
             self.stop(self._status_of_subproblem)
-        if gap <= _EPS * self._first_size:
+        if gap <= EPS * self._first_size:
             self.stop(Status.STALLED)
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)

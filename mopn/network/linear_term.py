@@ -20,11 +20,11 @@ from mopn.data.rows import Block, Rows
 from mopn.data.validation import check_nonnegative, finite_numbers
 from mopn.losses.namespaces import any_namespace, namespace
 from mopn.solvers.numerics.dot import dot
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["LinearTerm"]
 
-_EPS = float(np.finfo(float).eps)
 # The ridge on the constants, relative to alpha. It is small, as mainly the other coefficients should be shrunk, but not
 # zero: without a ridge the dual constraint of the constants, sum_i G_i = 0, would hold at the minimum only.
 _OF_CONSTANTS = 0.01
@@ -106,7 +106,7 @@ class LinearTerm:
     def value_error(self, W: np.ndarray, n: int) -> float:
         """Bound the rounding error of the penalty beyond the (n + 64) m eps of it that objectives of n rows have."""
         m, terms = W.shape
-        return max(0.5 * terms - n, 0.0) * m * _EPS * self.value(W)
+        return max(0.5 * terms - n, 0.0) * m * EPS * self.value(W)
 
     def gradient(self, W: np.ndarray) -> np.ndarray:
         """Return the gradient (m, 1 + d) of the penalty."""
@@ -128,24 +128,24 @@ class LinearTerm:
             return 0.0
         slopes = self.slopes(G)
         total = float(np.sum(slopes**2 / self.alphas))
-        return 0.5 * total * (1.0 + (slopes.size + 4) * _EPS)
+        return 0.5 * total * (1.0 + (slopes.size + 4) * EPS)
 
     def slopes(self, G: Any) -> np.ndarray:
         """Return the moduli (m, 1 + d) of G' [1, X] of an active term, rounded up."""
         # Each entry is a sum of n products, for a dual point near G; the sum of their moduli is at most the product of
         # two lengths.
         lengths = np.sqrt(self.rows.sum(_squared_columns, along=(G,)))[:, None]
-        error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * _EPS * lengths * self._lengths
+        error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * EPS * lengths * self._lengths
         return np.abs(self.adjoint(G)) + error
 
     @cached_property
     def _lengths(self) -> np.ndarray:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
-        return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * _EPS)
+        return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * EPS)
 
     def output_errors(self, W: np.ndarray) -> np.ndarray:
         """Bound the rounding errors of [1, X] W' for each output (m,), relative to the length of a row of [1, X]."""
-        return (W.shape[1] + 4) * _EPS * np.linalg.norm(W, axis=1)
+        return (W.shape[1] + 4) * EPS * np.linalg.norm(W, axis=1)
 
     def rounding_error(self, errors: np.ndarray, G: Any) -> float:
         """Bound the effect of such errors (m,) on the losses to first order, for loss gradients G (n, m)."""

@@ -23,6 +23,7 @@ from mopn.network.problem import NetworkProblem, OutputGradient
 from mopn.solvers.conditional_gradient.steps import line_search
 from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import Measure
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.result import relative
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import shown
@@ -30,8 +31,6 @@ from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import door
 
 __all__ = ["NetworkCertificate", "certify_network"]
-
-_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,7 +236,7 @@ def certify_network(
 
 def _rounded_up(norm: float, n_terms: int) -> float:
     """Return a bound of a norm of so many numbers, or of a product of two, that was computed."""
-    return norm * (1.0 + 2 * (n_terms + 8) * _EPS)
+    return norm * (1.0 + 2 * (n_terms + 8) * EPS)
 
 
 def _of_columns(make: Any, columns: int) -> NetworkProblem:

@@ -41,6 +41,7 @@ from mopn.network.user_oracle import user_oracle
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
 from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.checks import choice, shown
@@ -50,7 +51,6 @@ from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["NetworkProblem"]
 
-_EPS = float(np.finfo(float).eps)
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
 # Lengths of random units, relative to those whose outputs are of the size of the targets.
@@ -479,7 +479,7 @@ class NetworkProblem(Displayed, Corrective):
     def restricted_dual(self, network: Network, at: OutputGradient) -> float:
         """Proven bound of the dual norm of a gradient over the network's own units."""
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
-        errors = 2 * network.basis.shape[1] * _EPS * at.sizes
+        errors = 2 * network.basis.shape[1] * EPS * at.sizes
         return (
             self.norm.dual(self.rows.crossed(network.features, at.G))
             + float(np.linalg.norm(errors, self.norm.exponent))
@@ -671,7 +671,7 @@ class NetworkProblem(Displayed, Corrective):
         """Objective and loss gradient of the network without units, at its best linear term if it has one."""
         network = self.start()
         if self.linear_term.active:
-            fitted = minimize(cast(Smooth, self.joint(network)), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
+            fitted = minimize(cast(Smooth, self.joint(network)), LBFGS(gtol=0.0), tol=EPS, max_iter=_LINEAR_ITER)
             if fitted.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if fitted.error is not None:

@@ -14,13 +14,13 @@ from functools import partial
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
 __all__ = ["MAX_SIGNED", "OPERATIONS_A_SECOND", "expected_work", "norm_bound", "proven_bound"]
 
-_EPS = float(np.finfo(float).eps)
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6
 _LANCZOS_STEPS = 150
@@ -84,7 +84,7 @@ def proven_bound(
     if p == 2:
         # The eigenvectors of rotated forms that are zero up to rounding are noise, so these forms count in the bound
         # only. The computed rotation is orthogonal up to about m eps.
-        return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * _EPS)
+        return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * EPS)
     return H, float(np.max(bounds))
 
 
@@ -109,14 +109,14 @@ def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool 
     ``tol`` is quadrupled until a proof succeeds.
     """
     d = len(matrix)
-    trivial = float(np.linalg.norm(matrix)) * (1 + d * d * _EPS)
+    trivial = float(np.linalg.norm(matrix)) * (1 + d * d * EPS)
     # Without a negative eigenvalue it is rounding that limits the proof.
     value, excess = max(value, _NULL * trivial if one_sided else 0.0), tol
     while 0 < value * (1.0 + excess) < trivial:
         theta = value * (1.0 + excess)
         if _is_positive(theta, matrix, 1.0) and (one_sided or _is_positive(theta, matrix, -1.0)):
             # (d + 2) eps times the trace of the factorised matrix, and the rounding of its diagonal.
-            return theta + (d + 4) * _EPS * (d * theta + float(np.abs(np.diag(matrix)).sum()))
+            return theta + (d + 4) * EPS * (d * theta + float(np.abs(np.diag(matrix)).sum()))
         excess *= 4.0
     return trivial
 

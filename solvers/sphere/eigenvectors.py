@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
 __all__ = ["dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
@@ -21,7 +22,7 @@ _LEAST_LANCZOS = 24
 _MEMORY = 1 << 25
 # The length below which a vector is mostly rounding errors, relative to the matrix, and the least one to divide by.
 _ROUNDED = 1e-8
-_SMALLEST = float(np.finfo(float).tiny / np.finfo(float).eps)
+_SMALLEST = TINY / EPS
 
 
 def dominant_eigenvectors(

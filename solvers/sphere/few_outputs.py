@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.bounds import eigen_scale
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cones import bound_by_cones
@@ -17,7 +18,6 @@ from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["bound_by_eigenvalues"]
 
-_EPS = float(np.finfo(float).eps)
 # Rounds of splits: several times what 1e-6 takes, unless g is the same in all directions, as for antisymmetric tensors.
 _ROUNDS, _AT_A_TIME = 100, 16
 
@@ -60,7 +60,7 @@ class _Largest:
         m, d = stack.shape
         self._work = 0.5 * d**3 + 1e5
         # Of the sum of m terms, and of its eigenvalues, for unit w.
-        self._error = (eigen_scale(d) + m + 2) * _EPS * float(np.linalg.norm(stack.matrices))
+        self._error = (eigen_scale(d) + m + 2) * EPS * float(np.linalg.norm(stack.matrices))
 
     @property
     def exhausted(self) -> bool:

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.bounds import combination_error, eigen_scale
 from mopn.solvers.sphere.principal_directions import in_basis, principal_basis
 from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["Reduced", "Whole", "inverse_root", "reduced", "whole"]
 
-_EPS = float(np.finfo(float).eps)
 # Numbers of directions to try, at most this fraction of all; with more, a node costs little less than a whole one.
 _RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
 # So many directions suffice if, at the signs of the best vector, they give away this fraction of the tolerance, or this
@@ -144,8 +144,8 @@ def _on(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduc
     Z = across.times(F)
     # Errs by the products with F, the sums, and Z Z'; the eigenvalues err as those of any matrix of this size.
     size = _size(Z)
-    error = (len(basis) + len(sums.free) + 2) * _EPS * _size(across) * float(np.linalg.norm(F))
-    slack += 2.0 * size * error + error * error + (excess + (len(basis) + eigen_scale(r)) * _EPS) * size * size
+    error = (len(basis) + len(sums.free) + 2) * EPS * _size(across) * float(np.linalg.norm(F))
+    slack += 2.0 * size * error + error * error + (excess + (len(basis) + eigen_scale(r)) * EPS) * size * size
     return Reduced(sums.part(first, first), Z, basis[:, first], basis[:, rest] @ F, t, slack)
 
 
@@ -165,5 +165,5 @@ def inverse_root(K: np.ndarray) -> tuple[np.ndarray, float] | None:
         return None
     F = dtrtri(L, lower=1)[0].T
     error = float(np.linalg.norm(F.T @ K @ F - np.eye(n)))
-    error += 4 * (n + 1) * _EPS * float(np.linalg.norm(F)) ** 2 * float(np.linalg.norm(K))
+    error += 4 * (n + 1) * EPS * float(np.linalg.norm(F)) ** 2 * float(np.linalg.norm(K))
     return (F, error / (1.0 - error)) if error < 0.5 else None

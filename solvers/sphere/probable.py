@@ -23,6 +23,7 @@ from functools import partial
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones
@@ -31,7 +32,6 @@ from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 
 __all__ = ["chebyshev_bound", "expected_products", "least_component", "probable_bound", "steps_for"]
 
-_EPS, _SMALLEST = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 # Starts for each matrix. Steps of Lanczos that estimate its norm: so many, or more, a fraction of those of the bound.
 # What norms may exceed their estimates by, as a fraction of the tolerance.
 _STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2
@@ -88,10 +88,10 @@ def chebyshev_bound(
             following -= before
             before, y = y, following
             lengths.append(_lengths(y))
-        length, j = lengths[-1] * (1.0 + start.shape[1] * _EPS), np.arange(1, steps + 1)[:, None]
+        length, j = lengths[-1] * (1.0 + start.shape[1] * EPS), np.arange(1, steps + 1)[:, None]
         longest = np.maximum.accumulate(lengths)[1:]
-        lost = 2 * _EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
-        bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * _EPS)
+        lost = 2 * EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
+        bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * EPS)
     return np.where(lost < least, bounds, math.inf)
 
 
@@ -206,7 +206,7 @@ class _Norm:
         self.forms = np.vstack([self.forms, self.stack.forms(H)])
         self.best = max(self.best, float(np.linalg.norm(self.forms, axis=1).max()))
         estimated = np.abs(W @ self.forms.T).max(axis=1) * self.beyond
-        scale = np.tile(np.maximum(estimated, max(_NOTHING * self.best, _SMALLEST)), _STARTS)
+        scale = np.tile(np.maximum(estimated, max(_NOTHING * self.best, TINY)), _STARTS)
         products = partial(self.stack.products, np.tile(W, (_STARTS, 1)))
         bounds = chebyshev_bound(products, np.concatenate(starts), scale, self.steps, self.least)
         return bounds.reshape(_STARTS, -1).max(axis=0)

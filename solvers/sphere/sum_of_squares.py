@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.budget import Budget
@@ -25,7 +26,6 @@ from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["Quartic", "SquaresBound", "bound_by_squares"]
 
-_EPS = float(np.finfo(float).eps)
 # The largest k, and the largest order of M beyond k = 2: steps on larger ones take a second and more. Fewer steps than
 # these prove little.
 _LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20
@@ -44,7 +44,7 @@ class Quartic:
         self.matrix = vectors.T @ vectors
         self._size = float(np.sum(vectors**2))
         # Rounding error of the matrix M.
-        self.rounding = (m + 3) * _EPS * self._size
+        self.rounding = (m + 3) * EPS * self._size
 
     def raised(self) -> Quartic:
         """Return the quartic times ``||h||^2``, as a form on Sym^(k+1)(R^d)."""
@@ -52,7 +52,7 @@ class Quartic:
         above.lift = lifting(self.lift.d, self.lift.degree + 1)
         above.matrix = above.lift.raised(self.matrix)
         # Each entry is a sum of at most k + 1 entries of M, each with a factor.
-        above.rounding = self.rounding + (above.lift.degree + 6) * _EPS * self._size
+        above.rounding = self.rounding + (above.lift.degree + 6) * EPS * self._size
         return above
 
     @property
@@ -76,8 +76,8 @@ class Quartic:
         """
         # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
         terms = math.comb(2 * self.lift.degree, self.lift.degree)
-        error = float(np.linalg.norm(self.lift.symmetrised(N))) + (terms + 8) * _EPS * float(np.linalg.norm(N))
-        return max(top, 0.0) * (1 + 8 * _EPS) + self.rounding + error + eigen_error(form)
+        error = float(np.linalg.norm(self.lift.symmetrised(N))) + (terms + 8) * EPS * float(np.linalg.norm(N))
+        return max(top, 0.0) * (1 + 8 * EPS) + self.rounding + error + eigen_error(form)
 
     def starts(self, X: np.ndarray) -> np.ndarray:
         """Return the vectors (3, d) that are nearest to h, if the three top eigenvectors of X are the z of units h."""
