@@ -20,10 +20,10 @@ from scipy.optimize import brentq
 
 from mopn.core.norms import Norm
 from mopn.solvers.interface import BarrierHessian
+from mopn.solvers.numerics.precision import EPS, TINY
 
 __all__ = ["BallBarrier", "PenaltyBarrier", "QuadraticBarrier"]
 
-_EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 # A step takes multipliers at most this fraction of the way to the boundary of their cones.
 _TO_THE_BOUNDARY = 0.99
 # Lengths of multipliers keep at least this fraction of the central path's distance from 1.
@@ -159,7 +159,7 @@ class Boxes(Cones):
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         d_upper = (mu - self.upper * (dT - dV)) / self.above - self.upper
         d_lower = (mu - self.lower * (dT + dV)) / self.below - self.lower
-        fastest = max((-d_upper / self.upper).max(initial=_TINY), (-d_lower / self.lower).max(initial=_TINY))
+        fastest = max((-d_upper / self.upper).max(initial=TINY), (-d_lower / self.lower).max(initial=TINY))
         step = min(1.0, _TO_THE_BOUNDARY / float(fastest))
         self.upper = self.upper + step * d_upper
         self.lower = self.lower + step * d_lower
@@ -209,7 +209,7 @@ class SecondOrder(Cones):
         # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 multiplier)).
         # The curvature multiplies P, so that it does not matter where P vanishes.
         size, length = self.sizes(self.V), self.sizes(self.P)
-        curvature = (size / np.maximum(length, np.maximum(_VANISHING * size, _TINY))) / (
+        curvature = (size / np.maximum(length, np.maximum(_VANISHING * size, TINY))) / (
             self.T - 0.5 * mu / self.multiplier
         )
         return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P)
@@ -218,12 +218,12 @@ class SecondOrder(Cones):
         # t p = v, linearised.
         dP = (dV - self.P * dT + self.V) / self.T - self.P
         a, b = self.total(dP * dP), self.total(self.P * dP)
-        c = np.maximum(1.0 - self.total(self.P * self.P), _EPS)
-        steps = np.minimum(1.0, _TO_THE_BOUNDARY * c / np.maximum(b + np.sqrt(b * b + a * c), _TINY))
+        c = np.maximum(1.0 - self.total(self.P * self.P), EPS)
+        steps = np.minimum(1.0, _TO_THE_BOUNDARY * c / np.maximum(b + np.sqrt(b * b + a * c), TINY))
         self.P = self.P + steps * dP
         # Nearer to the boundary, further steps would be short; on the central path 1 - ||p||^2 is mu / (multiplier t).
         largest = np.sqrt(np.maximum(1.0 - _NEAREST * mu / (self.multiplier * self.T), 0.0))
-        self.P = self.P * np.minimum(1.0, largest / np.maximum(self.sizes(self.P), _TINY))
+        self.P = self.P * np.minimum(1.0, largest / np.maximum(self.sizes(self.P), TINY))
         return float(steps.min(initial=1.0))
 
     @property
@@ -318,7 +318,7 @@ class BallBarrier(ConicBarrier):
         degree = 2 * V.size + 1
         multiplier = max(norm.dual(gradient), 4.0 * degree * mu / radius)
         largest = radius - degree * mu / multiplier
-        V = V * min(1.0, largest / max(norm.value(V), _TINY))
+        V = V * min(1.0, largest / max(norm.value(V), TINY))
         super().__init__(_make_cones(norm, V, multiplier, mu), norm, mu)
         self.radius = radius
         self.degree = self.cones.degree + 1
@@ -336,7 +336,7 @@ class BallBarrier(ConicBarrier):
 
         # The slack is at most mu / multiplier times the degree, so that the excess is negative at the upper end.
         low, high = self.mu / (2.0 * budget), (self.degree + 1) * self.mu / budget
-        return brentq(budget_excess, low, high, xtol=_TINY, rtol=_ROOT_TOL)
+        return brentq(budget_excess, low, high, xtol=TINY, rtol=_ROOT_TOL)
 
     def budget_curvature(self, multiplier: float) -> float:
         return multiplier**2 / self.mu

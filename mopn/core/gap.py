@@ -26,12 +26,12 @@ import numpy as np
 
 from mopn.core.regularizers import Regularizer
 from mopn.data.sum_of_losses import SumOfLosses
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.proven import proven_lower, proven_upper
 
 __all__ = ["DualPoint", "dual_error", "lower_bound", "objective_rounding"]
 
-_EPS = float(np.finfo(float).eps)
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
 # A scale at this relative distance that is better begins a search. Its first pass over the rows evaluates so many
@@ -170,4 +170,4 @@ def _rounding(losses: SumOfLosses, values: float, slopes: float) -> float:
     of outputs and u or y. For the squared loss u = 0: both are quadratic in targets and outputs together.
     """
     n, m = losses.n, losses.n_outputs
-    return (n + _TERM_ERROR) * m * _EPS * (values + 2.0 * slopes)
+    return (n + _TERM_ERROR) * m * EPS * (values + 2.0 * slopes)

@@ -26,6 +26,7 @@ from mopn.core.norms import NORMS, Norm, get_norm
 from mopn.data.validation import check_nonnegative
 from mopn.solvers.interface import Barrier
 from mopn.solvers.numerics.dot import dot
+from mopn.solvers.numerics.precision import TINY
 from mopn.solvers.tools.checks import check_fraction, shown
 
 __all__ = [
@@ -42,7 +43,6 @@ __all__ = [
 
 SQUARED_L2 = "squared-l2"
 
-_TINY = float(np.finfo(float).tiny)
 # Squared norms this near the radius, relative, are on the sphere.
 _ON_THE_SPHERE = 1e-12
 # Norms may exceed the radius by this much, relative, in networks that users certify.
@@ -329,8 +329,8 @@ class Ball(NormRegularizer):
 
         On the sphere, return the gradient of the side on which the objective decreases.
         """
-        along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), _TINY)
-        outside = float(np.vdot(B, B)) / max(self.radius, _TINY) - 1.0
+        along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), TINY)
+        outside = float(np.vdot(B, B)) / max(self.radius, TINY) - 1.0
         if outside < -_ON_THE_SPHERE or (outside <= _ON_THE_SPHERE and along > 0):
             return 0.0, gradient
         return 0.0, (gradient - along * A) * self._scale(B)
