@@ -234,7 +234,7 @@ class RunMonitor:
         self.trace = Trace()
         self.best: Any = None
         self.at_best, self.estimated_gap = Measure(math.inf), math.inf
-        self.lower = -math.inf
+        self.lower, self.dual = -math.inf, None
         self.status = Status.RUNNING
         self.error: BaseException | None = None
         self.nit, self.refit_nit = -1, 0
@@ -277,6 +277,7 @@ class RunMonitor:
         *,
         rounding: float = 0.0,
         restricted_lower: float = -math.inf,
+        dual: Any = None,
         **columns: float,
     ) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
@@ -286,7 +287,7 @@ class RunMonitor:
         self._best_refit = None
         if self.nit == 0:
             self._first_size = abs(fun)
-        self.lower = max(self.lower, lower)
+        self._raise_lower(lower, dual)
         measure = self._bounded(Measure(fun, lower, rounding, restricted_lower))
         # An estimate is by the bound of its own iteration, which may be below the largest one.
         estimated_gap = min(columns.get("estimated_gap", math.inf), measure.gap)
@@ -303,6 +304,11 @@ class RunMonitor:
             self._report(self._show_progress, Progress(self.nit, self.refit_nit, fun, measure.gap, now))
         self._seconds_paused += self.elapsed - now
         self._stop_if_over()
+
+    def _raise_lower(self, lower: float, dual: Any) -> None:
+        """Keep the largest lower bound and the dual point that proves it."""
+        if lower > self.lower:
+            self.lower, self.dual = lower, dual
 
     def _bounded(self, measure: Measure) -> Measure:
         """Return what is known of a point, with the largest lower bound of the run."""
@@ -436,7 +442,7 @@ class RunMonitor:
         try:
             measure, restricted = self.solver.measure(self.problem, self.best), self.at_best.restricted_lower
             self.at_best = measure._replace(restricted_lower=max(restricted, measure.restricted_lower))
-            self.lower = max(self.lower, measure.lower)
+            self._raise_lower(measure.lower, measure.dual)
         except _RECOVERABLE as error:
             self.fail(error)
         if self.status in _MAY_STILL_CONVERGE and self._is_within_tol:
@@ -460,6 +466,7 @@ class RunMonitor:
             **self.problem.unpack(point),
             fun=float(measure.fun),
             lower=float(measure.lower),
+            dual=self.dual,
             gap=gap,
             estimated_gap=min(float(estimated_gap), gap),
             restricted_gap=float(measure.restricted_gap),

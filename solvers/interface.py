@@ -106,6 +106,8 @@ class Measure(NamedTuple):
         The largest probability, over the random numbers of the oracle, that a bound is false; 0 if they are proven.
     seed : int, optional
         The seed that the user gave for these random numbers.
+    dual : object, optional
+        The dual point that proves ``lower``; of network problems a :class:`mopn.network.dual.Dual`.
     """
 
     fun: float
@@ -114,6 +116,7 @@ class Measure(NamedTuple):
     restricted_lower: float = -math.inf
     failure: float = 0.0
     seed: int | None = None
+    dual: Any = None
 
     @property
     def gap(self) -> float:
@@ -514,6 +517,10 @@ class Atomic(Problem, Protocol):
     def lower(self, at: Any, bound: float) -> float:
         """Lower bound of the minimum, given a bound of the dual norm; proven if that is. -inf if none is known."""
 
+    def dual(self, point: Any, at: Any, bound: float) -> Any:
+        """Return the dual point behind ``lower``, small enough to be kept; None if it is not to be had."""
+        return None
+
     def restricted_lower(self, point: Any, at: Any) -> float:
         """Proven lower bound of the minimum over the weights alone, with the units of the point as they are."""
         return -math.inf
@@ -713,11 +720,12 @@ class Monitor(Protocol):
         *,
         rounding: float = 0.0,
         restricted_lower: float = -math.inf,
+        dual: Any = None,
         **columns: float,
     ) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over.
 
-        ``lower``, a proven lower bound of the minimum, ``rounding`` and ``restricted_lower`` are those of
+        ``lower``, a proven lower bound of the minimum, ``rounding``, ``restricted_lower`` and ``dual`` are those of
         :class:`Measure`; ``columns`` go into the trace.
         """
 

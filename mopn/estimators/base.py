@@ -49,6 +49,7 @@ from mopn.losses.namespaces import is_device_array, is_on_accelerator, to_host
 from mopn.models.base import Predictor
 from mopn.models.fitted import Fitted
 from mopn.models.multi_output import Model
+from mopn.network.dual import Dual
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
@@ -303,6 +304,8 @@ class NetworkEstimator(ModelEstimator):
     """The same relative to the objective: 0.01 is proven to be at most 1 % above the minimum."""
     estimated_gap_: float
     """Estimate of the gap, without a proof. Much smaller than ``gap_``: the bound is loose, try another ``oracle``."""
+    dual_: Dual | None
+    """The dual point that proves the lower bound ``objective_ - gap_``; ``dual_.point(problem)`` computes it."""
     restricted_gap_: float
     """Bound on the suboptimality of the weights for the current units.
 
@@ -829,6 +832,7 @@ class NetworkEstimator(ModelEstimator):
         self.relative_gap_, self.proof_ = float(relative(gap, measure.fun, measure.rounding + rounding)), result.proof
         self.restricted_gap_ = float(min(network.restricted_gap + rounding, gap))
         self.estimated_gap_ = float(min(network.estimated_gap + rounding, gap))
+        self.dual_ = result.dual
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)

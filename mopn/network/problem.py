@@ -14,7 +14,7 @@ import numpy as np
 
 from mopn.core.feature_groups import feature_groups
 from mopn.core.flat import joined
-from mopn.core.gap import DualPoint, lower_bound, objective_rounding
+from mopn.core.gap import DualPoint, bound_and_scale, objective_rounding
 from mopn.core.kernels import Kernel, KernelName, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, fits_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
@@ -27,6 +27,7 @@ from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_flag
 from mopn.losses.losses import Loss, LossName
 from mopn.losses.namespaces import any_namespace, is_device_array
+from mopn.network.dual import Dual, make_dual
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
@@ -78,7 +79,7 @@ class OutputGradient:
     def __init__(self, value: float, G: Any, losses: SumOfLosses, network: Network, outputs: OutputRounding) -> None:
         self.value, self.G, self.dual = value, G, DualPoint(losses, G, network.outputs)
         self._network, self._outputs = network, outputs
-        self._lower: dict[Any, float] = {}
+        self._lower: dict[Any, tuple[float, float]] = {}
         # By the seed of searches.
         self.forms: dict[int, GradientForms] = {}
 
@@ -92,10 +93,10 @@ class OutputGradient:
         """The conjugate of the penalty of the linear term."""
         return self._outputs.linear_term.conjugate(self.G)
 
-    def lower(self, regularizer: Regularizer, bound: float) -> float:
-        """Lower bound of the minimum, given a bound of the dual norm. It takes as long as several passes."""
+    def lower_and_scale(self, regularizer: Regularizer, bound: float) -> tuple[float, float]:
+        """Lower bound of the minimum, given a bound of the dual norm, and the scale of G; it takes several passes."""
         if (regularizer, bound) not in self._lower:
-            self._lower[regularizer, bound] = lower_bound(self.dual, regularizer, bound, self.ridge)
+            self._lower[regularizer, bound] = bound_and_scale(self.dual, regularizer, bound, self.ridge)
         return self._lower[regularizer, bound]
 
     @cached_property
@@ -439,7 +440,13 @@ class NetworkProblem(Displayed, Corrective):
 
     def lower(self, at: OutputGradient, bound: float) -> float:
         """Lower bound of the minimum, given a bound of the dual norm; proven if that is. See :mod:`mopn.core.gap`."""
-        return at.lower(self.regularizer, bound)
+        return at.lower_and_scale(self.regularizer, bound)[0]
+
+    def dual(self, network: Network, at: OutputGradient, bound: float) -> Dual | None:
+        """Return the dual point behind ``lower``; None where that is -inf."""
+        lower, scale = at.lower_and_scale(self.regularizer, bound)
+        parts = network.basis, network.weights, network.linear
+        return make_dual(lower, bound, scale, *parts) if math.isfinite(lower) else None
 
     def rounding(self, network: Network, at: OutputGradient) -> float:
         """Upper bound of the exact objective of a network minus ``at.value``."""
@@ -493,9 +500,10 @@ class NetworkProblem(Displayed, Corrective):
         network = network.compact()
         at = self.output_gradient(network)
         failure_budget = FailureBudget()
-        lower = self.lower(at, self.bound(at, self.oracle(oracle, failure_budget), effort))
-        bounds = lower, self.rounding(network, at), self.restricted_lower(network, at)
-        return Measure(at.value, *bounds, failure_budget.failure, failure_budget.seed)
+        bound = self.bound(at, self.oracle(oracle, failure_budget), effort)
+        bounds = self.lower(at, bound), self.rounding(network, at), self.restricted_lower(network, at)
+        dual = self.dual(network, at, bound)
+        return Measure(at.value, *bounds, failure_budget.failure, failure_budget.seed, dual)
 
     def segment(
         self,

@@ -190,6 +190,7 @@ def record(
         proven.lower,
         rounding=proven.rounding,
         restricted_lower=proven.restricted_lower,
+        dual=proven.dual,
         **values,
         **times,
     )

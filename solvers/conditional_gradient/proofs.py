@@ -176,7 +176,8 @@ def measure(problem: Atomic, point: AtomicPoint) -> Measure:
 def measured(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> Measure:
     """Return objective and proven bounds, given a bound on all units; inf if none is known."""
     lower, restricted = problem.lower(at, bound), problem.restricted_lower(point, at)
-    return Measure(at.value, lower, problem.rounding(point, at), restricted)
+    dual = problem.dual(point, at, bound)
+    return Measure(at.value, lower, problem.rounding(point, at), restricted, dual=dual)
 
 
 def check_certificate(problem: Corrective, tol: float) -> None:
