@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from mopn.data.rows import Block
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
-
-if TYPE_CHECKING:
-    from mopn.network.problem import NetworkProblem
 
 __all__ = ["Dual"]
 
@@ -63,7 +61,7 @@ class Dual(Displayed):
     weights: np.ndarray = field(compare=False)
     linear: np.ndarray = field(compare=False)
 
-    def point(self, problem: NetworkProblem) -> np.ndarray:
+    def point(self, problem: Any) -> np.ndarray:
         """Compute D (n, m), by one pass over the data.
 
         Parameters
@@ -89,10 +87,15 @@ class Dual(Displayed):
                 f"got {d} and {outputs}; give the problem of the run"
             )
         network = problem.network(self.basis, self.weights, self.linear)
-        return self.scale * np.asarray(problem.output_gradient(network).G)
+        G = problem.output_gradient(network).G
+        return self.scale * np.concatenate(problem.rows.reduce(_as_list, along=(G,)))
 
     def _entries(self) -> dict[str, str]:
         return {name: f"{getattr(self, name):.6g}" for name in ("lower", "bound", "scale")}
+
+
+def _as_list(block: Block, G: np.ndarray) -> list[np.ndarray]:
+    return [G]
 
 
 def make_dual(lower: float, bound: float, scale: float, *network: Any) -> Dual:

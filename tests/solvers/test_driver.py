@@ -34,6 +34,7 @@ FIELDS = {
         "gap",
         "estimated_gap",
         "restricted_gap",
+        "dual",
         "gap_is_proven",
         "rounding",
         "proof",
