@@ -10,7 +10,7 @@ import numpy as np
 import mopn
 from benchmarks.scaling.stages import make_rows
 from mopn.estimators import MultiOutputPNClassifier
-from mopn.network import problem as networks
+from mopn.network import refit_hints
 
 __all__ = ["drawn", "of_sizes"]
 
@@ -36,7 +36,7 @@ def of_sizes(kind: str, units: int, per_parameter: str) -> dict[str, float]:
     if per_parameter == "all":
         mopn.NetworkProblem.sample_for = lambda problem, n_units, seed: None  # type: ignore[method-assign]
     else:
-        networks._ROWS_OF_MODEL, networks._LEAST_ROWS, networks._LARGEST_SAMPLE = int(per_parameter), 0, 0.5
+        refit_hints._ROWS_OF_MODEL, refit_hints._LEAST_ROWS, refit_hints._LARGEST_SAMPLE = int(per_parameter), 0, 0.5
     _fit(kind, 1000, units, 0)
     return _fit(kind, _ROWS, units, 0)
 

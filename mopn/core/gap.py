@@ -141,7 +141,7 @@ def bound_and_scale(
 def _least(
     negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float
 ) -> tuple[float, float]:
-    """Return about the least value in [0, upper] of a convex function, and its scale: ``start`` if none nearby is better.
+    """Return about the least value in [0, upper] of a convex function and its scale: ``start`` if none near is better.
 
     Its bound of the rounding error is added. New scales are around the least point of a parabola, or in the middle.
     """

@@ -545,6 +545,7 @@ class NetworkEstimator(ModelEstimator):
         problem, targets = self._with_strength(choice.strength)._problem_of_all(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
+        problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
         del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = self._policy.solver(

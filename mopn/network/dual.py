@@ -19,8 +19,8 @@ __all__ = ["Dual"]
 class Dual(Displayed):
     """The dual point that proves a lower bound of a network problem: ``result.dual``, ``measure.dual``, ``dual_``.
 
-    It is D = ``scale`` * G (n, m), where G = dF/dO is the gradient of the losses, with sample and target weights, at the
-    outputs of one network: of the round with the largest lower bound, mostly not the best network of the run. By
+    It is D = ``scale`` * G (n, m), where G = dF/dO is the gradient of the losses, with all weights, at the outputs of
+    one network: of the round with the largest lower bound, mostly not the best network of the run. By
     Fenchel's inequality the objective of every network is at least
 
     * -F*(D) under a penalty, where ``bound`` is at most the strength, up to rounding;

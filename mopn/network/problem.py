@@ -16,9 +16,9 @@ from mopn.core.feature_groups import feature_groups
 from mopn.core.flat import joined
 from mopn.core.gap import DualPoint, bound_and_scale, objective_rounding
 from mopn.core.kernels import Kernel, KernelName, get_kernel
-from mopn.core.magnitudes import check_regularizer, check_single, fits_single, scales_at_zero
+from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
-from mopn.core.regularizers import Penalty, Ratio, Regularizer, make_norm_regularizer
+from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, Regularizer, make_norm_regularizer
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows
@@ -36,6 +36,7 @@ from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, O
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.output_rounding import OutputRounding
 from mopn.network.point import Network, unit_length
+from mopn.network.refit_hints import RefitHints
 from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.network.user_oracle import user_oracle
@@ -52,20 +53,9 @@ from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["NetworkProblem"]
 
-# A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
-_LEAST_FILL, _LARGEST_FILL = 50, 200
 # Lengths of random units, relative to those whose outputs are of the size of the targets.
 _SMALL = 0.1
 _SCALE = choice(SCALES).or_none()
-# Joint refits start on these fractions of the samples, each with as many rows for every parameter.
-_SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
-# A model is first fitted to a sample of so many rows for every parameter, and at least so many in all, where that is at
-# most this fraction of the rows.
-_ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
-# The largest number of entries of a sample of data in blocks.
-_SAMPLE_ENTRIES = 1 << 25
-# With more features the local minima of joint refits are within about a thousandth of each other.
-_FEW_FEATURES = 1000
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -108,7 +98,7 @@ class OutputGradient:
 
 
 @doors
-class NetworkProblem(Displayed, Corrective):
+class NetworkProblem(Displayed, RefitHints, Corrective):
     r"""Minimise :math:`F(U) + \mathrm{strength} \cdot \Omega(U)`, or :math:`F(U)` in a ball, over all units.
 
     :math:`F(U) = \sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i)` with outputs :math:`o_i = \sum_r K(h_r, x_i) v_r` for
@@ -216,8 +206,8 @@ class NetworkProblem(Displayed, Corrective):
         interactions: Any = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
-        ratio = strength if isinstance(strength, Ratio) and radius is None else None
-        self.regularizer = make_norm_regularizer(norm, strength if ratio is None else 0.0, radius)
+        self._ratio = strength if isinstance(strength, Ratio) and radius is None else None
+        self._regularizer = make_norm_regularizer(norm, 0.0 if self._ratio else strength, radius)
         self.augment = check_flag(augment, "augment")
         base = rows_of_data(X, y, loss, sample_weight, offset, target_weight)
         if interactions is not None:
@@ -228,9 +218,7 @@ class NetworkProblem(Displayed, Corrective):
         rows = base.in_coordinates(self.user_X.coordinates, dummies)
         self._take(rows, LinearTerm(rows, alpha))
         self._scales = scales_at_zero(rows, "X", _largest_features)
-        if ratio is not None:
-            self.regularizer = self.regularizer.with_strength(self._strength(ratio))
-        check_regularizer(self.regularizer, self._scales)
+        check_regularizer(self._regularizer, self._scales)
 
     def _take(self, rows: Rows, linear_term: LinearTerm) -> None:
         """Take rows, in the problem's coordinates, and their linear term."""
@@ -247,7 +235,8 @@ class NetworkProblem(Displayed, Corrective):
         entries |= {"kernel": repr(self.kernel.name), "norm": repr(self.norm.name)}
         if self.kernel.groups is not None:
             entries["interactions"] = f"between {self.kernel.groups.max() + 1} groups"
-        return entries | dict([self.regularizer.words.split("=")])
+        words = f"strength={self._ratio}" if self._ratio else self._regularizer.words
+        return entries | dict([words.split("=")])
 
     def _between(self, interactions: Any, X: Any, d: int) -> Kernel:
         """Return the kernel without the products of columns of the same group."""
@@ -282,41 +271,21 @@ class NetworkProblem(Displayed, Corrective):
         return self.rows.passes
 
     @property
-    def norm(self) -> Norm:
+    def norm(self) -> Norm:  # type: ignore[override]
         """Omega."""
-        return self.regularizer.norm
+        return self._regularizer.norm
+
+    @property
+    def regularizer(self) -> NormRegularizer:
+        """The penalty or ball; a :class:`mopn.Ratio` becomes a strength at the first use."""
+        if self._ratio is not None:
+            self._regularizer, self._ratio = self.with_strength(self._ratio)._regularizer, None
+        return self._regularizer
 
     @property
     def regularized(self) -> bool:
         """Whether the weights are penalised or constrained: False for a strength of 0."""
         return self.regularizer.active
-
-    @property
-    def can_rotate_units(self) -> bool:
-        """Whether a joint refit can rotate a unit's weights: not under l1, and not with one or two outputs.
-
-        With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
-        """
-        return self.norm.exponent != math.inf and self.losses.n_outputs > 2
-
-    @property
-    def joint_refits_get_stuck(self) -> bool:
-        """Whether joint refits end at saddle points that only new units lead away from: under l1/linf.
-
-        Where ``q_c(h) = 0`` for a unit, the dual norm ``sum_c |q_c(h)|`` grows on both sides of it: one unit has to
-        become two there.
-        """
-        return self.norm.exponent == 1
-
-    @property
-    def minima_are_far_apart(self) -> bool:
-        """Whether few units may end in a poor local minimum: not those of many features, such as users and items."""
-        return self.rows.shape[1] <= _FEW_FEATURES
-
-    @property
-    def gains_by_single(self) -> bool:
-        """Whether single precision holds the data and makes joint refits faster: those by products of dense data."""
-        return self.rows.entries is None and fits_single(self.rows.largest, self._scales)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -339,10 +308,11 @@ class NetworkProblem(Displayed, Corrective):
 
     def with_strength(self, strength: float | Ratio) -> NetworkProblem:
         """Return the same problem with another strength, which also replaces a radius; the data are shared."""
-        number = self._strength(strength) if isinstance(strength, Ratio) else strength
         other = copy(self)
-        other.regularizer = self.regularizer.with_strength(number)
-        check_regularizer(other.regularizer, self._scales)
+        other._ratio = None
+        number = self._strength(strength) if isinstance(strength, Ratio) else strength
+        other._regularizer = self._regularizer.with_strength(number)
+        check_regularizer(other._regularizer, self._scales)
         return other
 
     def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:
@@ -564,19 +534,6 @@ class NetworkProblem(Displayed, Corrective):
         values = self.norm.duals(self._forms(at).forms(H))
         return np.vstack([units, H[values > cost]])
 
-    def limited(self, network: Network, most: int, *, jointly: bool) -> Network:
-        """Return the network with the largest weights alone, if it has more units than ``most``.
-
-        With ``jointly``, as refits of both layers count them: under l1 these give each unit one output.
-        """
-        by_output = jointly and self.norm.exponent == math.inf
-        sizes = np.abs(network.weights) if by_output else np.linalg.norm(network.weights, axis=1)[:, None]
-        if np.count_nonzero(sizes) <= most:
-            return network
-        kept = np.zeros(sizes.size, bool)
-        kept[np.argsort(-sizes, axis=None, kind="stable")[:most]] = True
-        return network.with_weights(np.where(kept.reshape(sizes.shape), network.weights, 0.0)).drop_zero_units()
-
     def with_random_units(self, network: Network, n_units: int, rng: np.random.Generator) -> Network:
         """Return the network with more units of random directions and small weights, a start for ``joint``.
 
@@ -595,41 +552,19 @@ class NetworkProblem(Displayed, Corrective):
         linear = network.linear
         return self.network(np.vstack([network.basis, basis]), np.vstack([network.weights, weights]), linear)
 
-    @property
-    def _useful_units(self) -> int:
-        """How many units a network is filled up to at once: one for every eigenvector of the m matrices Gamma_c."""
-        rank = self.losses.n_outputs * min(self.rows.shape)
-        return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
-
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
         parts = self.rows, self.regularizer, self.linear_term
         return OutputLayerProblem.from_parts(network.features, network.n_units, *parts)
 
-    def sample_fractions(self, network: Network) -> list[float]:
-        """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
-
-        With few rows for every parameter the refit ends near a worse local minimum of the whole problem. So it does
-        where few rows have most of the weight.
-        """
-        (n, d), size = self.rows.shape, self.rows.effective_size
-        least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)
-        fractions = [fraction for fraction in _SAMPLE_FRACTIONS if fraction * size >= least]
-        return [fraction for fraction in fractions if self._fits_memory(fraction * n)]
-
     def sample_for(self, n_units: int, seed: int) -> NetworkProblem | None:
         """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
-        (n, d), m = self.rows.shape, self.losses.n_outputs
-        fraction = max(_ROWS_OF_MODEL * n_units * (d + m), _LEAST_ROWS) / self.rows.effective_size
-        if fraction > _LARGEST_SAMPLE or not self._fits_memory(fraction * n):
+        fraction = self._fraction_for_model(n_units)
+        if fraction is None:
             return None
         other, rows = copy(self), self.rows.sample(fraction, seed)
         other._take(rows, self.linear_term.on(rows))
         return other
-
-    def _fits_memory(self, n: float) -> bool:
-        """Whether a sample of n rows can be held; one of data in blocks takes memory of its own."""
-        return self.rows.design is not None or n * self.rows.shape[1] <= _SAMPLE_ENTRIES
 
     def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
@@ -672,8 +607,10 @@ class NetworkProblem(Displayed, Corrective):
     @limited_threads()
     def _smallest_of_zero(self) -> tuple[float, float]:
         """The smallest strength whose solution is zero, as found without a proof, and what rounding may make of it."""
-        at = self.gradient_at_zero()
-        return float(self.lmo(at, "refine").values[0]), 2.0 * self.dual_rounding(at)
+        resolved = copy(self)
+        resolved._ratio = None
+        at = resolved.gradient_at_zero()
+        return float(resolved.lmo(at, "refine").values[0]), 2.0 * resolved.dual_rounding(at)
 
     def gradient_at_zero(self) -> OutputGradient:
         """Objective and loss gradient of the network without units, at its best linear term if it has one."""

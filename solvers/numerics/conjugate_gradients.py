@@ -92,8 +92,8 @@ class BlockPreconditioner:
             whole = diagonal.sum(axis=1) + np.einsum("crr->r", blocks)
             self.coarse = 1.0 / np.maximum(moved, EPS * whole)[:, None]
         if rows is not None:
-            # Woodbury formula, with a k x k capacitance matrix for the k vectors e_r. With stiff rows its least eigenvalue
-            # is 1 / stiffness, so no more than EPS is added to it.
+            # Woodbury formula, with a k x k capacitance matrix for the k vectors e_r. With stiff rows its least
+            # eigenvalue is 1 / stiffness, so no more than EPS is added to it.
             S = np.eye(k) * (1.0 + EPS) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
             self.rows, self.capacitance = rows, _inverse(0.5 * (S + S.T))
         if common is not None:

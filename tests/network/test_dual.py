@@ -31,7 +31,7 @@ def make(size="strength", storage="dense", **options):
 
 
 def conjugate(D, T):
-    """Return F* of the weighted multi-class logistic loss: negative entropies of D / w + T, which lie in the simplex."""
+    """Return F* of the weighted multi-class logistic loss: negative entropies of D / w + T, probabilities."""
     q = np.maximum(D / WEIGHTS[:, None] + T, 0.0)
     np.testing.assert_allclose(q.sum(axis=1), 1.0, atol=1e-9)
     return float(WEIGHTS @ np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1))

@@ -153,6 +153,23 @@ def test_strength_max(norm, loss):
         assert below.fun < zero.fun
 
 
+def test_a_ratio_becomes_a_strength_at_its_first_use(monkeypatch):
+    """Construction, which may only warn or refuse, runs no solver."""
+    X, y = np.eye(4), np.arange(4) % 2
+    searched, lmo = [], mopn.NetworkProblem.lmo
+    monkeypatch.setattr(mopn.NetworkProblem, "lmo", lambda *a, **o: searched.append(1) or lmo(*a, **o))
+    problem = mopn.NetworkProblem(X, y, norm="l1", strength=mopn.Ratio(0.5), alpha=1.0)
+    assert "strength=Ratio(0.5)" in repr(problem)
+    assert problem.with_strength(2.0).strength == 2.0
+    assert not searched
+    assert (
+        problem.strength
+        == mopn.NetworkProblem(X, y, norm="l1", strength=2.0, alpha=1.0).with_strength(mopn.Ratio(0.5)).strength
+    )
+    assert problem.regularized
+    assert len(searched) == 2
+
+
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
