@@ -17,11 +17,6 @@ class FailureBudget:
     are. The probabilities are over the starts of the proofs, which whoever chose the data, or saw the proofs before,
     must not know. So they come from the entropy of the operating system, unless the user gives a seed.
 
-    Parameters
-    ----------
-    spent : float, default 0
-        What the runs that this one continues have spent: ``failure`` of their last result.
-
     Attributes
     ----------
     proofs : int

@@ -39,15 +39,7 @@ class Blocks(NamedTuple):
 
 
 class Curvature:
-    """The blocks of a network of k units at any point, from a sample of the rows.
-
-    Parameters
-    ----------
-    rows, kernel, linear_term
-        Those of the refit.
-    seed : int, default 0
-        Of the sample.
-    """
+    """The blocks of a network of k units at any point, from a sample of the rows."""
 
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm, seed: int = 0) -> None:
         n, d = rows.shape

@@ -34,13 +34,6 @@ class LinearTerm:
     """Outputs [1, X] W' for coefficients W (m, 1 + d), with the ridge penalty sum_j alpha_j / 2 ||w_j||^2.
 
     alpha_j is alpha for the features, and a hundredth of it for the constants w_0.
-
-    Parameters
-    ----------
-    rows : Rows, optional
-        The data; dummies in front of X are left out.
-    alpha : float, optional
-        Default None: the term is inactive, and W is (m, 0).
     """
 
     rows: Rows
@@ -68,13 +61,7 @@ class LinearTerm:
         return n_outputs, len(self.alphas)
 
     def start(self, linear: Any, n_outputs: int) -> np.ndarray:
-        """Return a copy of the coefficients to start from; zeros for None, and for the (m, 0) of an inactive term.
-
-        Raises
-        ------
-        ValueError
-            If the shape is another one, or for NaN or infinity.
-        """
+        """Return a copy of the coefficients to start from; zeros for None, and for the (m, 0) of an inactive term."""
         shape = self.shape(n_outputs)
         W = np.zeros(shape) if linear is None else finite_numbers(linear, "start: linear").copy()
         if W.shape[1:] == (0,):

@@ -22,11 +22,6 @@ class OutputRounding:
 
     |O - O'|_ic <= a_c ||x_i||^2 + b_c ||[1, x_i]|| + eps |offset_ic|. To first order the losses change by <G, O - O'>,
     where G is their gradient at O'; the rest is at most sum_i w_i L/2 ||O_i - O'_i||^2 for a loss of smoothness L.
-
-    Parameters
-    ----------
-    rows : Rows
-    linear_term : LinearTerm
     """
 
     def __init__(self, rows: Rows, linear_term: LinearTerm) -> None:

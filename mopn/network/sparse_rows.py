@@ -25,15 +25,7 @@ class PaddedUnits(NamedTuple):
 
 
 class SparseLayout:
-    """Parameters as compiled loops take them, and gradients as they return them.
-
-    Parameters
-    ----------
-    entries : Entries
-        What is beside the stored entries of the rows.
-    distinct : bool
-        Whether K(h, x) is A^2, of distinct features, or <h, x>^2.
-    """
+    """Parameters as compiled loops take them, and gradients as they return them."""
 
     def __init__(self, entries: Entries, *, distinct: bool) -> None:
         self.n_dummies, self.center = entries

@@ -50,24 +50,7 @@ def conjugate_gradient(
 
 
 class BlockPreconditioner:
-    """Solves (B + diag(D) - sum_r e_r e_r' + z z') X = R for X (k, m), with a B that acts on each column separately.
-
-    Parameters
-    ----------
-    blocks : ndarray of shape (m, k, k)
-        B, one symmetric matrix for each column.
-    diagonal : ndarray of shape (k, m)
-        D > 0.
-    rows : ndarray of shape (k, m), optional
-        The vectors e_r, one for each row of X; without z the matrix must be positive definite.
-    common : ndarray of shape (k, m), optional
-        The vector z.
-    shift_invariant : bool, default False
-        Whether the matrix that B approximates is zero on the k directions that shift all entries of a row of X by the
-        same amount. B is not zero there, so the solution on this coarse space, by D and e_r only, is added.
-    careful : bool, default False
-        Invert the blocks by eigenvalues, for blocks that are singular up to rounding; slower.
-    """
+    """Solves (B + diag(D) - sum_r e_r e_r' + z z') X = R for X (k, m), with a B that acts on each column separately."""
 
     def __init__(
         self,

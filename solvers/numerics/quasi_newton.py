@@ -48,31 +48,6 @@ def quasi_newton(
     step, and the step is projected onto the bounds (Bertsekas, 1982). SciPy's L-BFGS-B is not used here, as it calls a
     second BLAS library beside that of NumPy: with several threads the two libraries wait for each other, many times
     longer than the method computes.
-
-    Parameters
-    ----------
-    function : callable
-        Returns value and gradient at a point.
-    x : ndarray
-        The start, within the bounds.
-    memory : int
-        Number of correction pairs kept.
-    bounds : (lower, upper), optional
-    scales : ndarray, optional
-        Positive; the iterates are those of the method in the variables ``x / scales``. Default ones.
-    metric : callable, optional
-        Returns an approximation of the inverse Hessian near a point, which the pairs then correct; by default, and
-        where it returns None, a multiple of the matrix of the squared scales.
-    coarse : bool, default False
-        Whether points and gradients are on a grid, so that rounding errors do not choose between local minima.
-
-    Yields
-    ------
-    x : ndarray
-    at : Evaluation
-    decrease : float
-        Minus the inner product of the gradient and the step that comes next, which is about twice the decrease left
-        near a minimum. It is infinite where nothing is known of the curvature, unless the projected gradient is 0.
     """
     scales = np.ones(1) if scales is None else scales
     box, pairs = _Box(bounds, coarse=coarse), _CorrectionPairs(memory, scales)

@@ -69,24 +69,7 @@ def step_work(n: int) -> float:
 
 
 def tighten(relaxation: Relaxation, start: Multipliers, target: float, budget: Budget) -> Multipliers:
-    """Return multipliers that prove a bound of at most ``target``, or the best found.
-
-    Parameters
-    ----------
-    relaxation : Relaxation
-        Of a form whose values are about 1.
-    start : Multipliers
-        Those of a similar form, or none.
-    target : float
-        A bound that is tight enough.
-    budget : Budget
-        Steps spend from it.
-
-    Returns
-    -------
-    Multipliers
-        The best proof, with the pseudo-moments of the last step.
-    """
+    """Return multipliers that prove a bound of at most ``target``, or the best found."""
     M, n = relaxation.matrix, len(relaxation.matrix)
     identity = np.eye(n)
     # s I - N is the same as s J - N for the part J of I that no multiplier can replace, and (s, N) separate.

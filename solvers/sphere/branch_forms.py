@@ -40,28 +40,7 @@ def branch_on_forms(
     target: Callable[[], float],
     budget: Budget,
 ) -> tuple[float, Multipliers]:
-    """Bound a form over all signs.
-
-    Parameters
-    ----------
-    root : Biquadratic
-        For p = 1.
-    start : Multipliers
-        Those of a similar form, or none.
-    look : callable
-        Searches from unit vectors (k, r).
-    target : callable
-        Returns the bound that is tight enough, in view of what was found.
-    budget : Budget
-        At any limit the largest bound of the open nodes is returned, a proof.
-
-    Returns
-    -------
-    bound : float
-        Rounding errors included.
-    proof : Multipliers
-        Those of the root.
-    """
+    """Bound a form over all signs; return the bound and the multipliers of the root."""
     proof = _few_steps(root, start, target(), budget)
     if budget.out_of_time:
         return proof.bound, proof

@@ -50,28 +50,7 @@ class _Children(NamedTuple):
 def branch_and_bound(
     stack: DenseStack, H: np.ndarray, tol: float = 1e-9, budget: Budget | None = None
 ) -> tuple[np.ndarray, float]:
-    """Maximise sum_c |h' Gamma_c h| over unit h.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d).
-    H : ndarray of shape (k, d)
-        Unit vectors to start from; a better start leaves fewer nodes to open.
-    tol : float
-        Nodes whose bound exceeds the best value by less than this, relative, are not opened; the returned bound
-        covers them.
-    budget : Budget, optional
-        Every node spends ``NODE_WORK``. At a limit the largest bound of the open nodes is returned, a proof. Default:
-        no limits.
-
-    Returns
-    -------
-    h : ndarray of shape (d,)
-        The best unit vector found.
-    bound : float
-        Proven upper bound of the maximum, rounding errors included.
-    """
+    """Maximise sum_c |h' Gamma_c h| over unit h (d,), from starts H (k, d); return the best h and a proven bound."""
     budget = budget or Budget()
     h, best = _best_of(stack, H, H[0], 0.0)
     relaxed, exact = _relaxations(stack, h, tol, budget)

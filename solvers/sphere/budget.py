@@ -13,13 +13,6 @@ class Budget:
 
     Operations are those of its decompositions, roughly. They do not depend on the speed of the machine, so a proof that
     only they limit ends at the same place in every run.
-
-    Parameters
-    ----------
-    work : float, default inf
-        Number of operations.
-    seconds : float, default inf
-        From now on.
     """
 
     def __init__(self, work: float = math.inf, seconds: float = math.inf) -> None:

@@ -48,24 +48,6 @@ def proven_bound(
     For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated to the
     eigenvectors of the Gram matrix, which leaves ||q||_2 as it is, and the bound is the 2-norm of those of the rotated
     forms. It is exact if only one rotated form is not zero, as for two matrices of opposite sign.
-
-    Parameters
-    ----------
-    stack : MatrixFreeStack
-    p : {1, 2, inf}
-    tol : float
-        Relative tolerance of the spectral norms; the target is half of it, to leave room for rounding.
-    budget : Budget, optional
-        Out of time, no further combination is bounded, and the bound is inf. Default: no limits.
-    one_sided : bool, default False
-        Bound max_c -q_c(h), or 0, for p = inf.
-
-    Returns
-    -------
-    H : ndarray of shape (k, d)
-        Dominant eigenvectors of the combinations that were bounded; the maximisers for p = inf and p = 1.
-    bound : float
-        ``inf`` for p = 1 with more than ``MAX_SIGNED`` outputs.
     """
     budget = budget or Budget()
     m, d = stack.shape

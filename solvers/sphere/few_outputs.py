@@ -23,26 +23,7 @@ _ROUNDS, _AT_A_TIME = 100, 16
 
 
 def bound_by_eigenvalues(stack: DenseStack, H: np.ndarray, tol: float, budget: Budget) -> tuple[np.ndarray, float]:
-    """Bound ``||q(h)||_2`` over unit h.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d), scaled to about 1, not all zero; few of them are independent.
-    H : ndarray of shape (k, d)
-        Unit vectors to start from.
-    tol : float
-        Largest relative difference between the bound and the best value.
-    budget : Budget
-        At any limit the largest bound of the open cones is a proof.
-
-    Returns
-    -------
-    H : ndarray of shape (k, d)
-        Unit vectors found.
-    bound : float
-        Rounding errors included.
-    """
+    """Bound ``||q(h)||_2`` over unit h, for a stack scaled to about 1; return unit vectors found, and the bound."""
     outputs = rotated_outputs(stack)
     norm = _Largest(outputs.stack, H, budget)
     bound = bound_by_cones(norm, np.eye(len(outputs.basis)), tol, _ROUNDS)

@@ -92,27 +92,7 @@ class NestedBound(NamedTuple):
 def nest_and_bound(
     stack: DenseStack, H: np.ndarray, p: int, tol: float, budget: Budget, last: Turned | None = None
 ) -> NestedBound:
-    """Bound ``||q(h)||_p`` over unit h.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d), scaled to about 1, not all zero.
-    H : ndarray of shape (k, d)
-        Unit vectors to start from.
-    p : {1, 2}
-    tol : float
-        Largest relative difference between the bound and the best value.
-    budget : Budget
-        At any limit the best bound so far is a proof.
-    last : Turned, optional
-        The multipliers of a similar stack.
-
-    Returns
-    -------
-    NestedBound
-        The bound is infinite if the work is not enough for the fewest directions.
-    """
+    """Bound ``||q(h)||_p`` over unit h, for a stack scaled to about 1 and starts H (k, d)."""
     m, d = stack.shape
 
     def affords(r: int) -> bool:

@@ -105,21 +105,7 @@ def whole(stack: DenseStack, M: np.ndarray, violation: float) -> Whole:
 
 
 def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, tol: float) -> Reduced | None:
-    """Return the matrices on the fewest directions that are precise at the signs of a vector h (d,), if there are any.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d).
-    M : ndarray of shape (m, d, d)
-        Their majorants.
-    violation : float
-        Bound of sum_c (|h' Gamma_c h| - h' M_c h) over unit h.
-    h : ndarray of shape (d,)
-        A good unit vector; t is its value.
-    tol : float
-        The relative precision wanted.
-    """
+    """Return the matrices on the fewest directions that are precise at the signs of a vector h (d,), if any."""
     forms = stack.forms(h[None])
     t, signs = float(np.abs(forms).sum()), np.where(forms >= 0, 1, -1)
     basis = principal_basis(stack)

@@ -58,27 +58,7 @@ def steps_for(d: int, tol: float, failure: float) -> int:
 def chebyshev_bound(
     products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray, steps: int, least: float
 ) -> np.ndarray:
-    """Bound the norms of k symmetric matrices A_r, where the starts are not nearly orthogonal to eigenvectors.
-
-    Parameters
-    ----------
-    products : callable
-        Returns (k, d), whose row r is A_r h_r, for vectors (k, d); it counts as exact.
-    start : ndarray of shape (k, d)
-        Vectors b_r.
-    scale : ndarray of shape (k,)
-        Positive numbers, best the norms themselves.
-    steps : int
-        The degree of the polynomials.
-    least : float
-        The bound r is true if |<v, b_r>| is no less, for an eigenvector v of the eigenvalue of largest modulus.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Step j loses 2 eps times the longest vector so far, along v too. It grows to U_(k-j) <= (k - j + 1) T_(k-j) of
-        it, no more than k - j + 1 times T_k / T_j, where T_j is the larger, the larger lambda.
-    """
+    """Bound the norms of k symmetric matrices A_r, where the starts are not nearly orthogonal to eigenvectors."""
     with np.errstate(all="ignore"):
         before, y = start, products(start) / scale[:, None]
         lengths = [_lengths(start), _lengths(y)]
@@ -121,31 +101,7 @@ def probable_bound(
     budget: Budget | None = None,
     best: float = 0.0,
 ) -> tuple[np.ndarray, float]:
-    """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability.
-
-    Parameters
-    ----------
-    stack : MatrixFreeStack
-    p : {1, 2, inf}
-    tol : float
-        Relative precision.
-    failure : float
-        The largest probability that the bound is too small.
-    rng : Generator
-        The source of the starts.
-    budget : Budget, optional
-        Out of time, no further matrix is bounded. Default: no limits.
-    best : float, default 0
-        The best value that is known: a bound need not be nearer to it than ``tol``.
-
-    Returns
-    -------
-    H : ndarray of shape (k, d)
-        Unit vectors found.
-    bound : float
-        Rounding is added; that of products, as proven for the stack, once for every step. With more than 6 outputs
-        (p = 1) or 8 (p = 2) it is only the norm of the bounds of single forms.
-    """
+    """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability."""
     budget = budget or Budget()
     m, _ = stack.shape
     # Most of the tolerance is for the cones, where it is expensive.

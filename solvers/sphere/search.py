@@ -40,17 +40,7 @@ class Proven(NamedTuple):
 
 
 class SphereSearch(ABC):
-    """Maximises ``||q(h)||_p`` over unit h, by one method.
-
-    Parameters
-    ----------
-    stack : DenseStack or MatrixFreeStack
-        Scaled to about 1.
-    p : {1, 2, inf}
-    plan : Plan
-    limits, effort : Effort
-        Those of the oracle, and of this call.
-    """
+    """Maximises ``||q(h)||_p`` over unit h, by one method."""
 
     def __init__(self, stack: Any, p: float, plan: Plan, limits: Effort, effort: Effort) -> None:
         self.stack, self.p, self.plan, self.limits, self.effort = stack, p, plan, limits, effort

@@ -99,25 +99,7 @@ def bound_by_squares(
     budget: Budget | None = None,
     last: Multipliers | None = None,
 ) -> SquaresBound:
-    """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h: by forms of degree 4, 6 and so on until the bound is tight.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d), scaled to about 1.
-    H : ndarray of shape (k, d)
-        Unit vectors to start from; the bound is tight if it is close to the best value.
-    tol : float
-        Largest relative difference between the bound and the best value.
-    budget : Budget, optional
-        Decompositions spend from it; at any limit the best bound so far is a proof. Default: no limits.
-    last : Multipliers, optional
-        Those of a similar stack; of another number of features they are ignored.
-
-    Returns
-    -------
-    SquaresBound
-    """
+    """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h: by forms of degree 4, 6 and so on until the bound is tight."""
     budget, error = budget or Budget(), float(np.linalg.norm(stack.error))
     H, values = refine(stack, H, 2)
     quartic, bound = Quartic(stack), math.inf
