@@ -61,16 +61,12 @@ class DenseLayers(TwoLayers):
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
         self.rows, self.kernel = rows.single() if single else rows, kernel
         self.dtype = np.float32 if single else np.float64
-        # Steps that a line search tries may exceed the numbers in single precision: it takes shorter ones then.
-        self.errors = dict.fromkeys(("over", "invalid"), "ignore" if single else None)
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
-        with np.errstate(**self.errors):
-            return self.rows.sum(_value, self.kernel, *self._cast(H, V, W))
+        return self.rows.sum(_value, self.kernel, *self._cast(H, V, W))
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
-        with np.errstate(**self.errors):
-            return self.rows.sum(_value_gradient, self.kernel, *self._cast(H, V, W))
+        return self.rows.sum(_value_gradient, self.kernel, *self._cast(H, V, W))
 
     def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
         return self.rows.sum(_forms, self.kernel, H, along=(G,))

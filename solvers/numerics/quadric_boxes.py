@@ -72,20 +72,19 @@ def box_radii(
     P = matrix + np.diag(diagonal)
     trace = float(diagonal.sum()) * (1.0 + len(P) * EPS)
     step = 0.5 / max(float(spectrum(P).values.max(initial=0.0)), TINY)
-    with np.errstate(all="ignore"):
-        errors = errors * float(len(P)) ** (0.5 * np.arange(3)) * (1.0 + 8 * EPS)
-        ends = np.zeros_like(slopes)
-        radii, _ = _dual_radii(P, trace, ends, slopes, margins, errors)
-        left = np.flatnonzero(radii < enough)
-        slopes, margins, errors = slopes[left], margins[left], errors[left]
-        v = last = ends[left]
-        for k in range(_DUAL_STEPS):
-            proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
-            radii[left] = np.maximum(radii[left], proven)
-            edge = radii[left, None]
-            moved = np.clip(v - step * gradients, -edge, edge)
-            v, last = moved + k / (k + 3.0) * (moved - last), moved
-        ends[left] = last
+    errors = errors * float(len(P)) ** (0.5 * np.arange(3)) * (1.0 + 8 * EPS)
+    ends = np.zeros_like(slopes)
+    radii, _ = _dual_radii(P, trace, ends, slopes, margins, errors)
+    left = np.flatnonzero(radii < enough)
+    slopes, margins, errors = slopes[left], margins[left], errors[left]
+    v = last = ends[left]
+    for k in range(_DUAL_STEPS):
+        proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
+        radii[left] = np.maximum(radii[left], proven)
+        edge = radii[left, None]
+        moved = np.clip(v - step * gradients, -edge, edge)
+        v, last = moved + k / (k + 3.0) * (moved - last), moved
+    ends[left] = last
     return radii, ends
 
 
@@ -111,14 +110,13 @@ def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -
     """
     best, corners = np.full(len(margins), np.inf), np.full_like(slopes, np.nan)
     signs = -np.sign(slopes)
-    with np.errstate(all="ignore"):
-        for _ in range(_CROSSING_STEPS):
-            radii, ends = ray_crossings(matrix, slopes, margins, signs)
-            better = radii < best
-            best, corners = np.where(better, radii, best), np.where(better[:, None], ends, corners)
-            # Without a zero on the ray, the gradient where one might have been expected.
-            ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
-            signs = -np.sign(slopes + 2.0 * ends @ matrix)
+    for _ in range(_CROSSING_STEPS):
+        radii, ends = ray_crossings(matrix, slopes, margins, signs)
+        better = radii < best
+        best, corners = np.where(better, radii, best), np.where(better[:, None], ends, corners)
+        # Without a zero on the ray, the gradient where one might have been expected.
+        ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
+        signs = -np.sign(slopes + 2.0 * ends @ matrix)
     return best, corners
 
 
@@ -126,10 +124,9 @@ def ray_crossings(
     matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray, directions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest moduli (n,) of the first zeros along directions, inf if there are none, and these (n, d)."""
-    with np.errstate(all="ignore"):
-        slope = np.einsum("ij,ij->i", slopes, directions)
-        curvature = np.einsum("ij,ij->i", directions @ matrix, directions)
-        t = 2.0 * margins / (np.sqrt(slope * slope - 4.0 * margins * curvature) - slope)
-        ends = np.where(t > 0.0, t, np.nan)[:, None] * directions
-        radii = np.abs(ends).max(axis=1)
+    slope = np.einsum("ij,ij->i", slopes, directions)
+    curvature = np.einsum("ij,ij->i", directions @ matrix, directions)
+    t = 2.0 * margins / (np.sqrt(slope * slope - 4.0 * margins * curvature) - slope)
+    ends = np.where(t > 0.0, t, np.nan)[:, None] * directions
+    radii = np.abs(ends).max(axis=1)
     return np.where(np.isnan(radii), np.inf, radii), ends

@@ -59,19 +59,18 @@ def chebyshev_bound(
     products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray, steps: int, least: float
 ) -> np.ndarray:
     """Bound the norms of k symmetric matrices A_r, where the starts are not nearly orthogonal to eigenvectors."""
-    with np.errstate(all="ignore"):
-        before, y = start, products(start) / scale[:, None]
-        lengths = [_lengths(start), _lengths(y)]
-        for _ in range(steps - 1):
-            following = products(y)
-            following *= (2.0 / scale)[:, None]
-            following -= before
-            before, y = y, following
-            lengths.append(_lengths(y))
-        length, j = lengths[-1] * (1.0 + start.shape[1] * EPS), np.arange(1, steps + 1)[:, None]
-        longest = np.maximum.accumulate(lengths)[1:]
-        lost = 2 * EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
-        bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * EPS)
+    before, y = start, products(start) / scale[:, None]
+    lengths = [_lengths(start), _lengths(y)]
+    for _ in range(steps - 1):
+        following = products(y)
+        following *= (2.0 / scale)[:, None]
+        following -= before
+        before, y = y, following
+        lengths.append(_lengths(y))
+    length, j = lengths[-1] * (1.0 + start.shape[1] * EPS), np.arange(1, steps + 1)[:, None]
+    longest = np.maximum.accumulate(lengths)[1:]
+    lost = 2 * EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
+    bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * EPS)
     return np.where(lost < least, bounds, math.inf)
 
 
