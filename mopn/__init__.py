@@ -30,8 +30,8 @@ from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
 from mopn.network.certificate import certify
 from mopn.network.joint import JointProblem
+from mopn.network.norm_certificate import NetworkCertificate, certify_network
 from mopn.network.output_layer import OutputLayerProblem
-from mopn.network.own_norm import NetworkCertificate, certify_network
 from mopn.network.problem import NetworkProblem
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.regularization_path import Path, path

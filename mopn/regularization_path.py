@@ -14,8 +14,8 @@ from mopn.data.validation import finite_numbers
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
-from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import Rule, check_positive, check_seconds, count, shown
@@ -244,7 +244,7 @@ def solutions(
 def path_solver(
     n_strengths: int,
     max_units: int | None = _UNITS,
-    refit: RefitName | Correction = "full",
+    refit: RefitName | CorrectiveStep = "full",
     max_iter: int = _REFIT_ITER,
     precision: Precision = "double",
 ) -> ConditionalGradient:
@@ -256,20 +256,20 @@ def path_solver(
         Length of the path; ``max_units`` can be reached half-way.
     max_units : int or None, default 50
         None for no limit.
-    refit : {"full", "output", "none"} or a correction, default "full"
+    refit : {"full", "output", "none"} or a corrective step, default "full"
     max_iter : int, default 100
         Largest number of iterations of a refit that is given by its name.
     precision : {"double", "single"}, default "double"
         Precision of the features in refits of both layers, see :class:`mopn.solvers.FullRefit`.
     """
     full = {"polish_tol": _POLISH_TOL, "least_tol": _LEAST_TOL, "precision": precision}
-    correction = make_correction(refit, full=full, max_iter=max_iter, polish_iter=max_iter)
+    step = make_corrective_step(refit, full=full, max_iter=max_iter, polish_iter=max_iter)
     return ConditionalGradient(
-        refit=correction,
+        refit=step,
         max_units=max_units,
         schedule="grow" if max_units is None else "fill",
         # Where units move, directions to start from will do.
-        oracle="power" if correction.can_move_units else "refine",
+        oracle="power" if step.can_move_units else "refine",
         atoms_per_round=None if max_units is None else math.ceil(2 * max_units / n_strengths),
     )
 

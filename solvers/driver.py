@@ -10,8 +10,9 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_needs
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.progress import Progress, ProgressBar, Verbose
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 from mopn.solvers.tools.blas_threads import limited_threads
@@ -24,7 +25,6 @@ __all__ = ["RunMonitor", "minimize"]
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
-_EPS = float(np.finfo(float).eps)
 # Least seconds between two calls of ``progress``.
 _BETWEEN = 1.0
 # Ends of a refit that end the whole run.
@@ -225,7 +225,7 @@ class RunMonitor:
         seed: int,
     ) -> None:
         self.problem, self.solver = problem, solver
-        self.chance, self.seed = Chance(failure_before), seed
+        self.failure_budget, self.seed = FailureBudget(failure_before), seed
         self.tol, self.callback, self.progress = tol, callback, progress
         self.bar = ProgressBar(tol, max_iter, max_time) if verbose == "bar" else None
         self.verbose = 0 if verbose == "bar" else int(verbose)
@@ -234,7 +234,7 @@ class RunMonitor:
         self.trace = Trace()
         self.best: Any = None
         self.at_best, self.estimated_gap = Measure(math.inf), math.inf
-        self.lower = -math.inf
+        self.lower, self.dual = -math.inf, None
         self.status = Status.RUNNING
         self.error: BaseException | None = None
         self.nit, self.refit_nit = -1, 0
@@ -277,6 +277,7 @@ class RunMonitor:
         *,
         rounding: float = 0.0,
         restricted_lower: float = -math.inf,
+        dual: Any = None,
         **columns: float,
     ) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over."""
@@ -286,7 +287,7 @@ class RunMonitor:
         self._best_refit = None
         if self.nit == 0:
             self._first_size = abs(fun)
-        self.lower = max(self.lower, lower)
+        self._raise_lower(lower, dual)
         measure = self._bounded(Measure(fun, lower, rounding, restricted_lower))
         # An estimate is by the bound of its own iteration, which may be below the largest one.
         estimated_gap = min(columns.get("estimated_gap", math.inf), measure.gap)
@@ -303,6 +304,11 @@ class RunMonitor:
             self._report(self._show_progress, Progress(self.nit, self.refit_nit, fun, measure.gap, now))
         self._seconds_paused += self.elapsed - now
         self._stop_if_over()
+
+    def _raise_lower(self, lower: float, dual: Any) -> None:
+        """Keep the largest lower bound and the dual point that proves it."""
+        if lower > self.lower:
+            self.lower, self.dual = lower, dual
 
     def _bounded(self, measure: Measure) -> Measure:
         """Return what is known of a point, with the largest lower bound of the run."""
@@ -350,7 +356,7 @@ class RunMonitor:
             self.stop(Status.CONVERGED)
         if self._status_of_subproblem is not None:
             self.stop(self._status_of_subproblem)
-        if gap <= _EPS * self._first_size:
+        if gap <= EPS * self._first_size:
             self.stop(Status.STALLED)
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
@@ -436,7 +442,7 @@ class RunMonitor:
         try:
             measure, restricted = self.solver.measure(self.problem, self.best), self.at_best.restricted_lower
             self.at_best = measure._replace(restricted_lower=max(restricted, measure.restricted_lower))
-            self.lower = max(self.lower, measure.lower)
+            self._raise_lower(measure.lower, measure.dual)
         except _RECOVERABLE as error:
             self.fail(error)
         if self.status in _MAY_STILL_CONVERGE and self._is_within_tol:
@@ -460,13 +466,14 @@ class RunMonitor:
             **self.problem.unpack(point),
             fun=float(measure.fun),
             lower=float(measure.lower),
+            dual=self.dual,
             gap=gap,
             estimated_gap=min(float(estimated_gap), gap),
             restricted_gap=float(measure.restricted_gap),
             gap_is_proven=math.isfinite(gap),
             rounding=float(measure.rounding),
-            proof=proof_in_words(gap, random=self.chance.used, seed=self.chance.seed),
-            failure=self.chance.failure,
+            proof=proof_in_words(gap, random=self.failure_budget.used, seed=self.failure_budget.seed),
+            failure=self.failure_budget.failure,
             success=self.status == Status.CONVERGED,
             status=self.status,
             message=self.status.message,

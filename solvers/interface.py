@@ -26,7 +26,7 @@ from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVa
 
 import numpy as np
 
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.result import Result, Status, proof_in_words, relative
 from mopn.solvers.tools.checks import check_options, number, shown
 from mopn.solvers.tools.proven import proven_upper
@@ -42,6 +42,7 @@ __all__ = [
     "AtomicPoint",
     "Atoms",
     "Barrier",
+    "BarrierHessian",
     "Blockwise",
     "Composite",
     "Corrective",
@@ -55,7 +56,6 @@ __all__ = [
     "Monitor",
     "Passes",
     "Problem",
-    "Quadratic",
     "Segment",
     "Smooth",
     "Solver",
@@ -106,6 +106,8 @@ class Measure(NamedTuple):
         The largest probability, over the random numbers of the oracle, that a bound is false; 0 if they are proven.
     seed : int, optional
         The seed that the user gave for these random numbers.
+    dual : object, optional
+        The dual point that proves ``lower``; of network problems a :class:`mopn.network.dual.Dual`.
     """
 
     fun: float
@@ -114,6 +116,7 @@ class Measure(NamedTuple):
     restricted_lower: float = -math.inf
     failure: float = 0.0
     seed: int | None = None
+    dual: Any = None
 
     @property
     def gap(self) -> float:
@@ -251,7 +254,7 @@ class Composite(Problem, Protocol):
         """Minimise ``regulariser(u) + ||u - x||^2 / (2 step)`` over u."""
 
 
-class Quadratic(NamedTuple):
+class BarrierHessian(NamedTuple):
     """The part of a barrier in the Newton matrix over (k, m): diag(diagonal) - sum_r e_r e_r' + z z', three arrays."""
 
     diagonal: np.ndarray
@@ -283,7 +286,7 @@ class Barrier(Protocol):
     def complementarity(self) -> float:
         """The present mean of the products of distances and multipliers."""
 
-    def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
+    def linearize(self, mu: float) -> tuple[BarrierHessian, np.ndarray]:
         """Set the level mu; return the barrier's part of the Newton matrix and its gradient (k, m)."""
 
     def value(self, V: np.ndarray) -> float:
@@ -499,10 +502,10 @@ class Atomic(Problem, Protocol):
     def output_gradient(self, point: Any) -> AtOutputs:
         """Objective at a point, and the loss gradient G at its outputs."""
 
-    def oracle(self, spec: Any, chance: Chance, seed: int) -> Any:
+    def oracle(self, spec: Any, failure_budget: FailureBudget, seed: int) -> Any:
         """Return the oracle that the user specified, for ``lmo`` and ``bound`` in one run; it may keep a state.
 
-        If its bounds are random, they draw on the chance; other random numbers are those of the seed.
+        If its bounds are random, they draw on the failure budget; other random numbers are those of the seed.
         """
 
     def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
@@ -513,6 +516,10 @@ class Atomic(Problem, Protocol):
 
     def lower(self, at: Any, bound: float) -> float:
         """Lower bound of the minimum, given a bound of the dual norm; proven if that is. -inf if none is known."""
+
+    def dual(self, point: Any, at: Any, bound: float) -> Any:
+        """Return the dual point behind ``lower``, small enough to be kept; None if it is not to be had."""
+        return None
 
     def restricted_lower(self, point: Any, at: Any) -> float:
         """Proven lower bound of the minimum over the weights alone, with the units of the point as they are."""
@@ -694,7 +701,7 @@ class Monitor(Protocol):
         """
 
     @property
-    def chance(self) -> Chance:
+    def failure_budget(self) -> FailureBudget:
         """The budget of failure of the run, for oracles."""
 
     @property
@@ -713,11 +720,12 @@ class Monitor(Protocol):
         *,
         rounding: float = 0.0,
         restricted_lower: float = -math.inf,
+        dual: Any = None,
         **columns: float,
     ) -> None:
         """Record one iteration; raises ``StopIteration`` when the run is over.
 
-        ``lower``, a proven lower bound of the minimum, ``rounding`` and ``restricted_lower`` are those of
+        ``lower``, a proven lower bound of the minimum, ``rounding``, ``restricted_lower`` and ``dual`` are those of
         :class:`Measure`; ``columns`` go into the trace.
         """
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mopn.solvers.interface import Barrier, LayerHessian, Monitor, Quadratic, Solver, WithBarrier
+from mopn.solvers.interface import Barrier, BarrierHessian, LayerHessian, Monitor, Solver, WithBarrier
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_fraction, check_options, count
 
@@ -20,7 +21,6 @@ _FIRST, _SHRINK = 0.1, 0.1
 # Sufficient decrease, and the rounding error in the comparison of two values, relative.
 _ARMIJO, _NOISE = 1e-4, 1e-13
 _MIN_STEP = 1e-8
-_EPS = float(np.finfo(float).eps)
 # The run has stalled after this many failed steps in a row.
 _PATIENCE = 3
 # The level is at least this fraction of the level of the measured gap, which inexact steps reduce less than predicted.
@@ -102,7 +102,7 @@ class InteriorPoint(Solver[WithBarrier]):
             gap, before = fun - lower, gap
             newton.adjust(lagging=common_step > _LONG and gap > _LAG * before)
             monitor(x, fun=fun, lower=lower, mu=mu, step=common_step, inner=newton.iterations)
-            if failed == _PATIENCE or 0 < degree * mu <= _EPS * abs(fun):
+            if failed == _PATIENCE or 0 < degree * mu <= EPS * abs(fun):
                 monitor.stop(Status.STALLED)
             # A full Newton step decreases the objective by about minus half the slope; what is left is smaller.
             if not self.prove and degree * barrier.complementarity - 0.5 * slope <= monitor.tol * abs(fun):
@@ -152,7 +152,7 @@ class _NewtonSystem:
         """Decrease the tolerance of the next systems if a long step decreased the gap too little; relax it if not."""
         self.tol = max(0.1 * self.tol, _TIGHTEST) if lagging else min(10.0 * self.tol, self.largest_tol)
 
-    def solve(self, image: np.ndarray, quadratic: Quadratic, force: np.ndarray) -> np.ndarray:
+    def solve(self, image: np.ndarray, quadratic: BarrierHessian, force: np.ndarray) -> np.ndarray:
         """Solve (hessian + quadratic) D = force."""
         hessian = self.hessian = self.problem.hessian(image)
         blocks = self.blocks

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mopn.solvers.chance import FAILURE
+from mopn.solvers.failure_budget import FAILURE
 from mopn.solvers.tools.display import Displayed
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.
@@ -187,6 +187,9 @@ class Result(Displayed, OptimizeResult):
         The objective at the best point, recomputed from scratch at the end.
     lower : float
         Proven lower bound of the minimum, the largest of the run; ``-inf`` if none is known.
+    dual : object or None
+        The dual point that proves ``lower``, for checks elsewhere: of network problems a
+        :class:`mopn.network.dual.Dual`. None for other problems, and where no bound is known.
     gap : float
         Upper bound of ``fun``, and of the exact objective at the point, minus the minimum: ``fun - lower`` and what
         rounding may have changed in ``fun``, rounded up. ``inf`` if no bound is known.
@@ -238,6 +241,7 @@ class Result(Displayed, OptimizeResult):
     x: np.ndarray
     fun: float
     lower: float
+    dual: Any
     gap: float
     estimated_gap: float
     restricted_gap: float

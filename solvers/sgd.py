@@ -68,8 +68,7 @@ class SGD(Solver[WithPasses]):
         done = 0
         while True:
             point = passes.point()
-            with np.errstate(over="ignore", invalid="ignore"):
-                fun = problem.measure(point).fun
+            fun = problem.measure(point).fun
             monitor(point, fun=fun)
             if monitor.tol > 0 and levelled_off(fun):
                 is_minimum = _is_stationary(problem, point, monitor.tol)
@@ -90,17 +89,14 @@ def _is_stationary(problem: Any, point: np.ndarray, tol: float) -> bool:
     """
     if "gradient" not in problem.oracles:
         return False
-    with np.errstate(all="ignore"):
-        at = problem.value_gradient(point)
-        slope = float(np.vdot(at.gradient, at.gradient))
-        if not slope > 0.0:
-            return slope == 0.0
-        # From the step that would lead to the objective 0 if it were linear, by halves; the shortest would decrease it
-        # by tol.
-        steps = abs(at.value) / slope * 0.5 ** np.arange(1 + math.log2(1.0 / min(tol, 1.0)))
-        return not any(
-            problem.measure(point - step * at.gradient).fun < at.value - tol * abs(at.value) for step in steps
-        )
+    at = problem.value_gradient(point)
+    slope = float(np.vdot(at.gradient, at.gradient))
+    if not slope > 0.0:
+        return slope == 0.0
+    # From the step that would lead to the objective 0 if it were linear, by halves; the shortest would decrease it
+    # by tol.
+    steps = abs(at.value) / slope * 0.5 ** np.arange(1 + math.log2(1.0 / min(tol, 1.0)))
+    return not any(problem.measure(point - step * at.gradient).fun < at.value - tol * abs(at.value) for step in steps)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from mopn.solvers import (
     PlainStep,
     Solver,
 )
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.driver import RunMonitor
 from mopn.solvers.interface import (
     Atomic,
@@ -95,9 +95,9 @@ def solvers() -> None:
 
 
 def corrections() -> None:
-    steps: Correction = PlainStep(direction="away")
-    output: Correction = OutputRefit(solver=InteriorPoint())
-    full: Correction = FullRefit(solver=FISTA(), output_solver=FISTA())
+    steps: CorrectiveStep = PlainStep(direction="away")
+    output: CorrectiveStep = OutputRefit(solver=InteriorPoint())
+    full: CorrectiveStep = FullRefit(solver=FISTA(), output_solver=FISTA())
 
 
 def driver(monitor: RunMonitor) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from mopn.solvers import Result, Solver, Status, minimize
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import Atomic, Bounds, Corrective, Effort, Evaluation, Form, Measure, Problem, Smooth
 
 # How far the bounds of the oracle "patient" exceed the dual norm if it is not asked for more.
@@ -153,7 +153,7 @@ class LowRankSteps(Atomic):
         W = point.matrix
         return AtMatrix(self.loss(W) + self.penalty(point), self.M * (W - self.B))
 
-    def oracle(self, spec: str, chance: Chance, seed: int) -> str:
+    def oracle(self, spec: str, failure_budget: FailureBudget, seed: int) -> str:
         return "patient" if spec == "auto" else spec
 
     def lmo(self, at: AtMatrix, oracle: str, effort: Effort) -> Selected:
@@ -339,7 +339,7 @@ class FakeMonitor:
     elapsed: float = 0.0
     left: float = math.inf
     seed: int = 0
-    chance: Chance = field(default_factory=Chance)
+    failure_budget: FailureBudget = field(default_factory=FailureBudget)
     max_iter: int = 1000
     nit: int = -1
     status: Status = Status.RUNNING

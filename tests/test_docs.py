@@ -44,8 +44,16 @@ DEPLOY = blocks_of("docs/deploy.md")
 SCALE = blocks_of("docs/scale.md")
 TORCH = blocks_of("docs/torch.md")
 TEACHING = blocks_of("docs/teaching.md")
+CHECK = blocks_of("docs/check_certificate.md")
 # Of these, pages have tests of their own below, or scripts that need what is not there.
-APART = {"extending.md": EXTENDING[:1], "deploy.md": [], "scale.md": SCALE[:1], "teaching.md": [], "torch.md": []}
+APART = {
+    "check_certificate.md": [],
+    "extending.md": EXTENDING[:1],
+    "deploy.md": [],
+    "scale.md": SCALE[:1],
+    "teaching.md": [],
+    "torch.md": [],
+}
 GUIDE = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 BLOCKS = [
     *blocks_of("README.md"),
@@ -135,6 +143,17 @@ def test_the_page_for_teaching(tmp_path, monkeypatch, capsys):
     distances = names["objectives"] - names["found"].fun
     assert (distances <= names["gaps"]).all()
     assert names["found"].gap < 0.01 * distances[-1]
+
+
+@pytest.mark.slow
+def test_a_certificate_is_proven_again_without_mopn(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    gap = run(CHECK[0], "fit")["result"].gap
+    check_printed(CHECK[0], capsys.readouterr().out)
+    found = run(CHECK[1], "check")
+    assert "mopn" not in CHECK[1]
+    assert 0.99 * gap <= found["objective"] - found["lower"] + found["rounding"] <= 1.01 * gap
+    check_printed(CHECK[1], capsys.readouterr().out)
 
 
 @pytest.mark.slow

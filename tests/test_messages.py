@@ -11,7 +11,7 @@ import mopn
 import mopn.estimators
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier, TableRegressor
 from mopn.models.fitted import Fitted
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -105,7 +105,7 @@ def test_the_message_says_what_to_do(tables, call):
 CORRECTIONS = [part for part in map(vars(mopn.solvers).get, mopn.solvers.__all__) if inspect.isclass(part)]
 
 
-@pytest.mark.parametrize("part", [p for p in CORRECTIONS if issubclass(p, Correction)])
+@pytest.mark.parametrize("part", [p for p in CORRECTIONS if issubclass(p, CorrectiveStep)])
 def test_a_correction_in_place_of_a_solver(part):
     problem = mopn.NetworkProblem(X, LABELS, strength=1.0)
     for given in (part, part()):

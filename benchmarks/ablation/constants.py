@@ -112,7 +112,7 @@ EXEMPT = {
         "enumeration.MAX_ENUMERATED", "input_size.LARGEST", "input_size.LARGEST_INPUT", "magnitudes.LARGEST_SINGLE",
     ],
     "definitions: other values are another problem, or another promise": [
-        "chance.FAILURE", "feature_scaling.SQUARED_LENGTH", "generators.SEEDS", "linear_term.OF_CONSTANTS",
+        "failure_budget.FAILURE", "feature_scaling.SQUARED_LENGTH", "generators.SEEDS", "linear_term.OF_CONSTANTS",
     ],
 }  # fmt: skip
 # Parts whose numbers no fit of the study uses: the check of a loss of one's own, and the allocator.

@@ -66,12 +66,12 @@ from benchmarks.common.study import fill, make_parser, out_folder, run
 from mopn.oracles import METHODS, basis_oracle
 from mopn.solvers import FISTA, InteriorPoint, sphere
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.branch_forms import branch_on_forms
 from mopn.solvers.sphere.branch_signs import NODE_WORK
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.nested import nest_and_bound
 from mopn.solvers.sphere.principal_directions import in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.probable import probable_bound
@@ -304,10 +304,10 @@ def form_violations(rng: Rng) -> Iterator[str]:
         t = max(least, attained * rng.choice([rng.uniform(0.0, 3.0), 1.0 - 10.0 ** rng.uniform(-15, 0)]))
         form = Biquadratic(stack.matrices, r, t, R, p)
         n = len(form.matrix)
-        none, allowance = Multipliers.none(n), Allowance(rng.integers(0, 200) * step_work(n))
-        proven = tighten(form, none, t, allowance).bound
+        none, budget = Multipliers.none(n), Budget(rng.integers(0, 200) * step_work(n))
+        proven = tighten(form, none, t, budget).bound
         if p == 1:
-            nodes, _ = branch_on_forms(form, none, lambda starts: None, lambda t=t: t, Allowance(3e9))
+            nodes, _ = branch_on_forms(form, none, lambda starts: None, lambda t=t: t, Budget(3e9))
             proven = min(proven, nodes)
         bound = proven + stack.rounding(p)
         bound = bound if outputs is None else outputs.bound(bound)
@@ -328,7 +328,7 @@ def square_violations(rng: Rng) -> Iterator[str]:
     if rng.uniform() < 0.3:
         start = start._replace(N=10.0 ** rng.uniform(-3, 12) * (noise + noise.T))
     target = (attained * (1.0 + 10.0 ** rng.uniform(-15, -2))) ** 2
-    proof = tighten(quartic, start, target, Allowance(rng.integers(0, 200) * quartic.step_work))
+    proof = tighten(quartic, start, target, Budget(rng.integers(0, 200) * quartic.step_work))
     bound = math.sqrt(proof.bound) + stack.rounding(2)
     if not attained <= bound:
         yield f"stack {words} degree={degree}: bound={bound:.17g} attained={attained:.17g}"
@@ -348,7 +348,7 @@ def run_violations(rng: Rng) -> Iterator[str]:
         attained = max(largest_value(stack, p, rng, 10), largest_leaf(stack.matrices) if p == 1 else 0.0) * scale
         precision, work = 10.0 ** rng.uniform(-12, -1), 10.0 ** rng.uniform(8.3, 9.3)
         # One start alone: the best value is not always the maximum.
-        nested = nest_and_bound(stack, unit_rows(rng, 1, d), p, precision, Allowance(work), last)
+        nested = nest_and_bound(stack, unit_rows(rng, 1, d), p, precision, Budget(work), last)
         last = nested.last
         bounds = {
             "forms": nested.bound * scale,

@@ -32,7 +32,7 @@ class GECO(Solver[Corrective]):
                 "GECO minimises the losses alone, without a certificate: give strength=0, tol=0 and limits"
             )
         point, refit = start, LBFGS(gtol=self.refit_tol)
-        oracle = problem.oracle(self.oracle, monitor.chance, monitor.seed)
+        oracle = problem.oracle(self.oracle, monitor.failure_budget, monitor.seed)
         while True:
             at = problem.output_gradient(point)
             atoms = problem.lmo(at, oracle, Effort(seconds=monitor.left))

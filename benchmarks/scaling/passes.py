@@ -9,7 +9,6 @@ import numpy as np
 from mopn.core.kernels import get_kernel
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
-from mopn.data.products import crossed
 from mopn.data.rows import ArrayRows, Block
 from mopn.losses.losses import get_loss
 from mopn.network.two_layers import two_layers

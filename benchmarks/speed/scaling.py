@@ -25,7 +25,7 @@ import mopn
 from benchmarks.common.printing import Table
 from benchmarks.common.processes import peak_memory, run_program
 from benchmarks.common.study import make_parser, run
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient import make_corrective_step
 
 BASE = {"n": 20_000, "d": 20, "m": 10, "k": 20}
 VALUES = {
@@ -111,7 +111,7 @@ def fit(refit: str, X: np.ndarray, y: np.ndarray, k: int) -> mopn.Result:
     """Fit k units in a few rounds."""
     problem = mopn.NetworkProblem(X, y, norm="l1/l2", strength=1e-4 * len(y), augment=True)
     solver = mopn.solvers.ConditionalGradient(
-        refit=make_correction(refit, max_iter=_REFIT_ITER, polish_iter=_POLISH_ITER),
+        refit=make_corrective_step(refit, max_iter=_REFIT_ITER, polish_iter=_POLISH_ITER),
         max_units=k,
         schedule="fill",
         oracle="refine",

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from mopn.core.norms import Norm
-from mopn.solvers.interface import Quadratic
+from mopn.solvers.interface import BarrierHessian
 from mopn.solvers.numerics.precision import EPS, TINY
 
 __all__ = ["BallBarrier", "PenaltyBarrier", "QuadraticBarrier"]
@@ -261,7 +261,7 @@ class ConicBarrier(ABC):
         multiplier = self.multiplier(V)
         return self.cones.best_slack(V, multiplier, self.mu), multiplier
 
-    def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
+    def linearize(self, mu: float) -> tuple[BarrierHessian, np.ndarray]:
         self.mu = mu
         slack, multiplier = self._best_bounds(self.cones.V)
         self.cones.update_bounds(slack, multiplier)
@@ -270,7 +270,7 @@ class ConicBarrier(ABC):
         curvature = self.budget_curvature(multiplier)
         self.stiffness = curvature / (1.0 + curvature * float((1.0 / omega).sum()))
         common = np.sqrt(self.stiffness) * coupling / omega if curvature else None
-        return Quadratic(diagonal, rows, common), self.cones.gradient(mu)
+        return BarrierHessian(diagonal, rows, common), self.cones.gradient(mu)
 
     def advance(self, D: np.ndarray, step: float) -> float:
         # (diag(omega) + curvature 11') dT = -total(coupling D).
@@ -356,8 +356,8 @@ class QuadraticBarrier:
     def __init__(self, V: np.ndarray, strength: float) -> None:
         self.V, self.strength = V, strength
 
-    def linearize(self, mu: float) -> tuple[Quadratic, np.ndarray]:
-        return Quadratic(np.full(self.V.shape, self.strength), None, None), self.strength * self.V
+    def linearize(self, mu: float) -> tuple[BarrierHessian, np.ndarray]:
+        return BarrierHessian(np.full(self.V.shape, self.strength), None, None), self.strength * self.V
 
     def value(self, V: np.ndarray) -> float:
         return 0.5 * self.strength * float(np.vdot(V, V))

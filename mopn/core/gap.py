@@ -30,7 +30,7 @@ from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.proven import proven_lower, proven_upper
 
-__all__ = ["DualPoint", "dual_error", "lower_bound", "objective_rounding"]
+__all__ = ["DualPoint", "bound_and_scale", "dual_error", "lower_bound", "objective_rounding"]
 
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
@@ -88,7 +88,14 @@ def objective_rounding(point: DualPoint, fun: float) -> float:
 def lower_bound(
     point: DualPoint, regularizer: Regularizer, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> float:
-    """Return a proven lower bound of the minimum: -F*(s G) - R*(s G) - s^2 ``ridge``, rounded down.
+    """Return a proven lower bound of the minimum; see :func:`bound_and_scale`."""
+    return bound_and_scale(point, regularizer, dual, ridge, search=search)[0]
+
+
+def bound_and_scale(
+    point: DualPoint, regularizer: Regularizer, dual: float, ridge: float = 0.0, *, search: bool = True
+) -> tuple[float, float]:
+    """Return a proven lower bound of the minimum, -F*(s G) - R*(s G) - s^2 ``ridge``, rounded down, and s.
 
     Parameters
     ----------
@@ -105,12 +112,14 @@ def lower_bound(
 
     Returns
     -------
-    float
+    lower : float
         -inf where there is no certificate: without a regulariser (strength 0), for a dual norm that is not finite, or
         where conjugates overflow.
+    s : float
+        0 where there is no bound.
     """
     if not regularizer.active or not math.isfinite(dual):
-        return -math.inf
+        return -math.inf, 0.0
     losses, slopes = point.losses, point.slope_size
     limit = min(point.max_scale, regularizer.max_scale(dual))
 
@@ -124,19 +133,22 @@ def lower_bound(
     start, upper = min(1.0, limit), min(limit, _MAX_SCALE)
     if not search:
         (value,), (error,) = negative_duals(np.array([start]))
-        return float(proven_lower(-(value + error)))
-    return float(proven_lower(-_least(negative_duals, start, upper)))
+        return float(proven_lower(-(value + error))), start
+    least, scale = _least(negative_duals, start, upper)
+    return float(proven_lower(-least)), scale
 
 
-def _least(negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float) -> float:
-    """Return about the least value in [0, upper] of a convex function: at ``start``, if no scale nearby is better.
+def _least(
+    negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float
+) -> tuple[float, float]:
+    """Return about the least value in [0, upper] of a convex function and its scale: ``start`` if none near is better.
 
     Its bound of the rounding error is added. New scales are around the least point of a parabola, or in the middle.
     """
     near = np.array([start, (1.0 - _NEARBY) * start, min((1.0 + _NEARBY) * start, upper)])
     values, errors = negative_duals(near)
     if values[1] >= values[0] and values[2] >= values[0]:
-        return float(values[0] + errors[0])
+        return float(values[0] + errors[0]), start
     new = np.linspace(*((0.0, start) if values[1] < values[0] else (start, upper)), _FIRST_SCALES)
     table, width = np.empty((3, 0)), math.inf
     for _ in range(_PASSES):
@@ -152,7 +164,8 @@ def _least(negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
         halved = low < vertex < high and width <= 0.5 * before
         center, apart = (vertex, _APART) if halved else (0.5 * (low + high), 0.25)
         new = np.clip(center + apart * width * np.array([-1.0, 0.0, 1.0]), low, high)
-    return float((values + errors).min())
+    least = int(np.argmin(values + errors))
+    return float(values[least] + errors[least]), float(scales[least])
 
 
 def _vertex(x: np.ndarray, values: np.ndarray, i: int) -> float:

@@ -48,12 +48,13 @@ from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Predictor
 from mopn.models.fitted import Fitted
 from mopn.models.multi_output import Model
+from mopn.network.dual import Dual
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import Result, Solver, Status, Trace, minimize
 from mopn.solvers.conditional_gradient import RefitName
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
 from mopn.solvers.progress import Verbose, say
 from mopn.solvers.result import gap_in_words, relative
@@ -302,6 +303,8 @@ class NetworkEstimator(ModelEstimator):
     """The same relative to the objective: 0.01 is proven to be at most 1 % above the minimum."""
     estimated_gap_: float
     """Estimate of the gap, without a proof. Much smaller than ``gap_``: the bound is loose, try another ``oracle``."""
+    dual_: Dual | None
+    """The dual point that proves the lower bound ``objective_ - gap_``; ``dual_.point(problem)`` computes it."""
     restricted_gap_: float
     """Bound on the suboptimality of the weights for the current units.
 
@@ -336,7 +339,7 @@ class NetworkEstimator(ModelEstimator):
         norm: NormName = "l1",
         strength: float | Ratio = Ratio(0.002),
         max_units: int | None = 200,
-        refit: RefitName | Correction = "full",
+        refit: RefitName | CorrectiveStep = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",
@@ -539,6 +542,7 @@ class NetworkEstimator(ModelEstimator):
         problem, targets = self._with_strength(choice.strength)._problem_of_all(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
+        problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
         del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = self._policy.solver(
@@ -818,6 +822,7 @@ class NetworkEstimator(ModelEstimator):
         self.relative_gap_, self.proof_ = float(relative(gap, measure.fun, measure.rounding + rounding)), result.proof
         self.restricted_gap_ = float(min(network.restricted_gap + rounding, gap))
         self.estimated_gap_ = float(min(network.estimated_gap + rounding, gap))
+        self.dual_ = result.dual
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)

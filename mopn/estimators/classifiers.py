@@ -24,7 +24,7 @@ from mopn.estimators.targets import Targets, encoded_codes, indicator_values
 from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import shown
 
@@ -73,7 +73,7 @@ class Classifier(Scored, ClassifierMixin, NetworkEstimator):
         norm: NormName = "l1",
         strength: float | Ratio = Ratio(0.001),
         max_units: int | None = 200,
-        refit: RefitName | Correction = "full",
+        refit: RefitName | CorrectiveStep = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",

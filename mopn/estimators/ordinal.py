@@ -23,7 +23,7 @@ from mopn.losses.losses import Loss, LossName, get_loss
 from mopn.models.ordinal import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
@@ -55,7 +55,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         norm: NormName = "l1/l2",
         strength: float | Ratio = 3.5,
         max_units: int | None = 10,
-        refit: RefitName | Correction = "full",
+        refit: RefitName | CorrectiveStep = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = False,
         scale: ScaleName | None = "large",

@@ -14,8 +14,8 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import path_solver
 from mopn.solvers import ConditionalGradient
-from mopn.solvers.conditional_gradient import Precision, RefitName, make_correction
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.conditional_gradient.exchange import FEW_UNITS
 
 __all__ = ["CLASSIFIERS", "FACTORIZATION_MACHINES", "ORDINAL", "REGRESSORS", "FitPolicy"]
@@ -63,7 +63,7 @@ class FitPolicy:
         self,
         problem: NetworkProblem,
         *,
-        refit: RefitName | Correction,
+        refit: RefitName | CorrectiveStep,
         max_units: int | None,
         oracle: OracleName | BasisOracle,
         tol: float,
@@ -72,22 +72,22 @@ class FitPolicy:
         """Return the solver of a fit with these parameters of an estimator."""
         tol = tol or self.tol_at_zero
         full = {"polish_tol": min(tol, self.polish_tol), "precision": self._precision(problem, max_units)}
-        correction = make_correction(refit, full=full, tol=min(tol, self.layer_tol))
+        step = make_corrective_step(refit, full=full, tol=min(tol, self.layer_tol))
         return ConditionalGradient(
-            refit=correction,
+            refit=step,
             max_units=max_units,
             oracle=oracle,
             schedule="grow" if max_units is None else "fill",
-            atoms_per_round=self.validated_units if validates and correction.can_move_units else None,
+            atoms_per_round=self.validated_units if validates and step.can_move_units else None,
         )
 
     def path_solver(
-        self, problem: NetworkProblem, n_strengths: int, *, refit: RefitName | Correction, max_units: int
+        self, problem: NetworkProblem, n_strengths: int, *, refit: RefitName | CorrectiveStep, max_units: int
     ) -> ConditionalGradient:
         """Return the solver of the paths of :class:`PathCV`."""
         solver = path_solver(n_strengths, max_units, refit, self.path_iter, self._precision(problem, max_units))
         # All units enter at once if refits move them: the number of units is not to grow along the path.
-        return replace(solver, atoms_per_round=None) if solver.correction.can_move_units else solver
+        return replace(solver, atoms_per_round=None) if solver.corrective_step.can_move_units else solver
 
     def _precision(self, problem: NetworkProblem, max_units: int | None) -> Precision:
         many = max_units is None or max_units > FEW_UNITS

@@ -39,15 +39,7 @@ class Blocks(NamedTuple):
 
 
 class Curvature:
-    """The blocks of a network of k units at any point, from a sample of the rows.
-
-    Parameters
-    ----------
-    rows, kernel, linear_term
-        Those of the refit.
-    seed : int, default 0
-        Of the sample.
-    """
+    """The blocks of a network of k units at any point, from a sample of the rows."""
 
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm, seed: int = 0) -> None:
         n, d = rows.shape
@@ -74,7 +66,7 @@ class Curvature:
         return BlockMetric(units, directions, np.tile(self.inverse_linear, self.rows.losses.n_outputs))
 
 
-class SecondOrder(NamedTuple):
+class SecondDerivatives(NamedTuple):
     """Projections and features (n, k) of units, the Hessian of the losses at their outputs, and what these earn."""
 
     projections: np.ndarray
@@ -83,14 +75,14 @@ class SecondOrder(NamedTuple):
     earned: float
 
 
-def second_order(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> SecondOrder:
+def second_order(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> SecondDerivatives:
     """Return what blocks of second derivatives are made of."""
     P = block.design.project(A)
     features = kernel.features_of(block.design, A, P * P)
     of_units = layer_outputs(features, E)
     outputs = of_units + block.linear.project(W) if W.size else of_units
     earned = -float(np.vdot(block.losses.value_gradient(outputs)[1], of_units))
-    return SecondOrder(P, features, _hessian(block.losses, outputs), earned)
+    return SecondDerivatives(P, features, _hessian(block.losses, outputs), earned)
 
 
 def _blocks(

@@ -12,13 +12,13 @@ from mopn.core.kernels import KERNELS, Kernel
 from mopn.data.designs import Design
 from mopn.data.rows import Block, Rows
 from mopn.network.two_layers import two_layers
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["GradientForms"]
 
-_EPS = float(np.finfo(float).eps)
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 _COLLATZ_STEPS = 20
 # Up to this many samples, the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
@@ -87,7 +87,7 @@ class GradientForms:
         # sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
         # The proof is for a point near G whose entries differ by ``dual_error`` units of rounding.
         n, m = self.rows.shape[0], self.G.shape[1]
-        return (n + 8 + dual_error(m)) * _EPS * moduli + self._underflow(counts)
+        return (n + 8 + dual_error(m)) * EPS * moduli + self._underflow(counts)
 
     def _underflow(self, counts: np.ndarray) -> np.ndarray:
         """Bound the underflow (k,) in sums of products of two features and a slope, from what ``_moduli`` counts."""
@@ -129,11 +129,11 @@ class GradientForms:
         (n, m), d, square = self.G.shape, self.shape[1], design.unit**2
         M = self._scaled_gram(design)
         sizes = design.squared_sizes / square @ np.abs(self.G)
-        error = (2 * n + 2 * d + 6 + 2 * dual_error(m)) * _EPS * float(sizes @ sizes) + eigen_error(M)
+        error = (2 * n + 2 * d + 6 + 2 * dual_error(m)) * EPS * float(sizes @ sizes) + eigen_error(M)
         # n^2 products of sums of d, each of which may underflow.
         error += 4.0 * n * n * (d + 2) * _SMALLEST * (1.0 + float(np.sum(self.G**2)))
         largest = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
-        return math.sqrt((max(largest, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * _EPS) * square
+        return math.sqrt((max(largest, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * EPS) * square
 
     def collatz_bound(self, p: float) -> float:
         """Bound by moduli, which is loose: it ignores that terms of different samples cancel.
@@ -157,7 +157,7 @@ class GradientForms:
         lost = float(self._underflow(counts)[0] / best.min())
         n, d = self.rows.shape
         units = 4 * (n + d + 10) + dual_error(self.shape[0])
-        return max(bound, 0.0) + units * _EPS * float(np.max(whole / best)) + lost
+        return max(bound, 0.0) + units * EPS * float(np.max(whole / best)) + lost
 
 
 def _largest(block: Block, G: np.ndarray) -> float:

@@ -28,7 +28,7 @@ from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.curvature import Curvature, JointMetric, regular
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
-from mopn.network.table_metric import TableCurvature
+from mopn.network.relation_preconditioner import RelationCurvature
 from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
@@ -85,14 +85,14 @@ class JointProblem(Displayed, Problem):
         self.scales = joined(*map(np.broadcast_to, _scales(rows, linear_term), self._shapes))
         self._start = joined(*parts)
 
-    def _make_curvature(self, rows: Rows, kernel: Kernel, seed: int) -> Curvature | TableCurvature | None:
+    def _make_curvature(self, rows: Rows, kernel: Kernel, seed: int) -> Curvature | RelationCurvature | None:
         """Return what a metric is made of, where it pays."""
         if not self.regularizer.active:
             return None
         k = self.directions.n_units
         if k and Curvature.pays(rows.shape, k, rows.losses.n_outputs):
             return Curvature(rows, kernel, self.linear_term, seed)
-        return TableCurvature(rows, kernel, self.linear_term) if TableCurvature.pays(rows) else None
+        return RelationCurvature(rows, kernel, self.linear_term) if RelationCurvature.pays(rows) else None
 
     def _entries(self) -> dict[str, str]:
         units, _, _ = self._shapes
@@ -276,7 +276,7 @@ class _Sphere(_Directions):
         return np.where(sizes > 0, sizes, 1.0)
 
 
-class _Box(_Directions):
+class _BoxDirections(_Directions):
     """l1/linf: E = Z in the box."""
 
     box = 1.0
@@ -327,5 +327,9 @@ class _Signs(_Directions):
 
 
 def _make_directions(norm: Norm, weights: np.ndarray) -> _Directions:
-    kinds: dict[float, type[_Signs] | type[_Sphere] | type[_Box]] = {math.inf: _Signs, 2.0: _Sphere, 1.0: _Box}
+    kinds: dict[float, type[_Signs] | type[_Sphere] | type[_BoxDirections]] = {
+        math.inf: _Signs,
+        2.0: _Sphere,
+        1.0: _BoxDirections,
+    }
     return kinds[norm.exponent](weights, norm)

@@ -19,11 +19,11 @@ from mopn.data.input_size import check_input
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import check_nonnegative, finite_numbers
 from mopn.solvers.numerics.dot import dot
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["LinearTerm"]
 
-_EPS = float(np.finfo(float).eps)
 # The ridge on the constants, relative to alpha. It is small, as mainly the other coefficients should be shrunk, but not
 # zero: without a ridge the dual constraint of the constants, sum_i G_i = 0, would hold at the minimum only.
 _OF_CONSTANTS = 0.01
@@ -33,13 +33,6 @@ class LinearTerm:
     """Outputs [1, X] W' for coefficients W (m, 1 + d), with the ridge penalty sum_j alpha_j / 2 ||w_j||^2.
 
     alpha_j is alpha for the features, and a hundredth of it for the constants w_0.
-
-    Parameters
-    ----------
-    rows : Rows, optional
-        The data; dummies in front of X are left out.
-    alpha : float, optional
-        Default None: the term is inactive, and W is (m, 0).
     """
 
     rows: Rows
@@ -67,13 +60,7 @@ class LinearTerm:
         return n_outputs, len(self.alphas)
 
     def start(self, linear: Any, n_outputs: int) -> np.ndarray:
-        """Return a copy of the coefficients to start from; zeros for None, and for the (m, 0) of an inactive term.
-
-        Raises
-        ------
-        ValueError
-            If the shape is another one, or for NaN or infinity.
-        """
+        """Return a copy of the coefficients to start from; zeros for None, and for the (m, 0) of an inactive term."""
         shape = self.shape(n_outputs)
         W = np.zeros(shape) if linear is None else finite_numbers(linear, "start: linear").copy()
         if W.shape[1:] == (0,):
@@ -105,7 +92,7 @@ class LinearTerm:
     def value_error(self, W: np.ndarray, n: int) -> float:
         """Bound the rounding error of the penalty beyond the (n + 64) m eps of it that objectives of n rows have."""
         m, terms = W.shape
-        return max(0.5 * terms - n, 0.0) * m * _EPS * self.value(W)
+        return max(0.5 * terms - n, 0.0) * m * EPS * self.value(W)
 
     def gradient(self, W: np.ndarray) -> np.ndarray:
         """Return the gradient (m, 1 + d) of the penalty."""
@@ -127,24 +114,24 @@ class LinearTerm:
             return 0.0
         slopes = self.slopes(G)
         total = float(np.sum(slopes**2 / self.alphas))
-        return 0.5 * total * (1.0 + (slopes.size + 4) * _EPS)
+        return 0.5 * total * (1.0 + (slopes.size + 4) * EPS)
 
     def slopes(self, G: Any) -> np.ndarray:
         """Return the moduli (m, 1 + d) of G' [1, X] of an active term, rounded up."""
         # Each entry is a sum of n products, for a dual point near G; the sum of their moduli is at most the product of
         # two lengths.
         lengths = np.sqrt(self.rows.sum(_squared_columns, along=(G,)))[:, None]
-        error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * _EPS * lengths * self._lengths
+        error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * EPS * lengths * self._lengths
         return np.abs(self.adjoint(G)) + error
 
     @cached_property
     def _lengths(self) -> np.ndarray:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
-        return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * _EPS)
+        return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * EPS)
 
     def output_errors(self, W: np.ndarray) -> np.ndarray:
         """Bound the rounding errors of [1, X] W' for each output (m,), relative to the length of a row of [1, X]."""
-        return (W.shape[1] + 4) * _EPS * np.linalg.norm(W, axis=1)
+        return (W.shape[1] + 4) * EPS * np.linalg.norm(W, axis=1)
 
     def rounding_error(self, errors: np.ndarray, G: Any) -> float:
         """Bound the effect of such errors (m,) on the losses to first order, for loss gradients G (n, m)."""

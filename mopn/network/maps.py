@@ -12,10 +12,9 @@ from mopn.data.feature_scaling import Coordinates
 from mopn.data.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
+from mopn.solvers.numerics.precision import EPS
 
 __all__ = ["MappingErrors", "Maps", "UserX"]
-
-_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -86,12 +85,12 @@ class UserX:
         """
         assert self.coordinates is not None
         d, far = basis.shape[1], self.coordinates.relative_center
-        near, W = (2 * d + 8) * _EPS, np.abs(linear)
-        moved = near + (1.5 * d + 4) * _EPS * (np.abs(basis[:, self.dummies :]) @ far)
+        near, W = (2 * d + 8) * EPS, np.abs(linear)
+        moved = near + (1.5 * d + 4) * EPS * (np.abs(basis[:, self.dummies :]) @ far)
         of_linear = np.zeros(len(W))
         if W.size:
-            of_linear = near * np.linalg.norm(W, axis=1) + (1.5 * d + 4) * _EPS * (W[:, 1:] @ far)
-        return MappingErrors((len(basis) + 8) * _EPS + moved * (2.0 + moved), of_linear)
+            of_linear = near * np.linalg.norm(W, axis=1) + (1.5 * d + 4) * EPS * (W[:, 1:] @ far)
+        return MappingErrors((len(basis) + 8) * EPS + moved * (2.0 + moved), of_linear)
 
     def of_problem(self, basis: np.ndarray, linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return units of any length and the linear term for the problem from those for the user's X."""

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import refine
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, proven_bound
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.plan import Plan, Proof
 from mopn.solvers.sphere.probable import expected_products, probable_bound
-from mopn.solvers.sphere.search import Limits, Proven, Search
+from mopn.solvers.sphere.search import Proven, SphereSearch
 from mopn.solvers.sphere.stack import MatrixFreeStack
 from mopn.solvers.sphere.starts import ritz_starts
 
@@ -28,24 +28,24 @@ _REFINED = 8
 _PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 5e-2, 1e-4
 
 
-class MatrixFreeSearch(Search):
-    """The search on a :class:`MatrixFreeStack`; a random proof spends of the chance, from starts of the seed."""
+class MatrixFreeSearch(SphereSearch):
+    """The search on a :class:`MatrixFreeStack`; random proofs spend failure probability."""
 
     def __init__(
         self,
         stack: MatrixFreeStack,
         p: float,
         plan: Plan,
-        limits: Limits,
+        limits: Effort,
         effort: Effort,
-        chance: Chance,
+        failure_budget: FailureBudget,
         seed: int | None,
     ) -> None:
         super().__init__(stack, p, plan, limits, effort)
-        self.chance, self.seed = chance, seed
+        self.failure_budget, self.seed = failure_budget, seed
         # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
         exact = plan.proof is Proof.CHOLESKY or math.isinf(effort.work)
-        self.tol = max(limits.tol, min(_ROUGH, _FINER * (self.precision if exact else 1.0)))
+        self.tol = max(self.tol, min(_ROUGH, _FINER * (self.precision if exact else 1.0)))
 
     def bound(self) -> float:
         """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
@@ -75,17 +75,17 @@ class MatrixFreeSearch(Search):
     def _proof(self, best: float = 0.0) -> Proven:
         """Return the proof; none if it is expected to exceed the work or the time allowed."""
         work = expected_work(self.stack, self.p) if self.plan.proof is Proof.CHOLESKY else self._expected_work()
-        allowance = self.allowance()
-        if not allowance.affords(work) or work / OPERATIONS_A_SECOND > allowance.seconds:
+        budget = self.budget()
+        if not budget.affords(work) or work / OPERATIONS_A_SECOND > budget.seconds:
             return Proven(np.zeros((0, self.stack.shape[1])), math.inf)
         if self.plan.proof is Proof.CHOLESKY:
             one_sided = self.plan.one_sided
-            return Proven(*proven_bound(self.stack, self.p, self.precision, allowance, one_sided=one_sided))
-        failure, rng = self.chance.next, self.chance.draw(self.seed)
-        return Proven(*probable_bound(self.stack, self.p, self._probable, failure, rng, allowance, best))
+            return Proven(*proven_bound(self.stack, self.p, self.precision, budget, one_sided=one_sided))
+        failure, rng = self.failure_budget.next, self.failure_budget.draw(self.seed)
+        return Proven(*probable_bound(self.stack, self.p, self._probable, failure, rng, budget, best))
 
     def _expected_work(self) -> float:
-        return self.stack.work[0] * expected_products(self.stack, self.p, self._probable, self.chance.next)
+        return self.stack.work[0] * expected_products(self.stack, self.p, self._probable, self.failure_budget.next)
 
     @property
     def _probable(self) -> float:

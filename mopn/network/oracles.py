@@ -12,14 +12,14 @@ from mopn.core.norms import Norm, NormName, get_norm
 from mopn.data.validation import as_numbers
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.dense_search import DenseSearch
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.plan import most_features, plan, proofs_in_words
-from mopn.solvers.sphere.search import Limits, Search
+from mopn.solvers.sphere.search import SphereSearch
 from mopn.solvers.sphere.stack import symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
@@ -53,7 +53,7 @@ class BasisAtoms:
         Operations of branch and bound, sums of squares or biquadratic forms; 0 for other bounds.
     bound_is_best : bool
         Whether the method has no tighter bound, whatever the effort.
-    own : bool
+    from_user : bool
         Whether a function of the user's selected the units: the best value is then no estimate of the dual norm.
     parts : BoundParts or None
         For a bound by biquadratic forms, what it exceeds the best value by: the relaxation on so many principal
@@ -73,7 +73,7 @@ class BasisAtoms:
     certified: bool
     work: float = 0.0
     bound_is_best: bool = False
-    own: bool = False
+    from_user: bool = False
     parts: BoundParts | None = None
 
 
@@ -99,15 +99,15 @@ class BasisOracle:
 
     norm: Norm
     method: str
-    limits: Limits
+    limits: Effort
     seed: int | None = None
 
-    def begin(self, chance: Chance | None = None, seed: int = 0) -> OracleRun:
-        """Return the oracle of one run, whose random proofs draw on the chance (default: of a new one).
+    def begin(self, failure_budget: FailureBudget | None = None, seed: int = 0) -> OracleRun:
+        """Return the oracle of one run, whose random proofs draw on the failure budget (default: of a new one).
 
         ``seed`` is that of the run: of all that is random but the starts of proofs.
         """
-        return OracleRun(self, chance or Chance(), seed)
+        return OracleRun(self, failure_budget or FailureBudget(), seed)
 
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:
         """Select units as the only call of a run: see :meth:`OracleRun.__call__`."""
@@ -150,14 +150,14 @@ class OracleRun:
     Parameters
     ----------
     oracle : BasisOracle
-    chance : Chance
+    failure_budget : FailureBudget
         What random proofs draw on.
     seed : int
         Of the random vectors that searches for units start from.
     """
 
-    def __init__(self, oracle: BasisOracle, chance: Chance, seed: int) -> None:
-        self.oracle, self.chance, self.seed = oracle, chance, seed
+    def __init__(self, oracle: BasisOracle, failure_budget: FailureBudget, seed: int) -> None:
+        self.oracle, self.failure_budget, self.seed = oracle, failure_budget, seed
         self._multipliers: dict[tuple[type, bool], Any] = {}
 
     @limited_threads()
@@ -191,14 +191,14 @@ class OracleRun:
         stack, scale = self.oracle.prepare(gammas).scaled()
         return self._search(stack, effort).bound() * scale
 
-    def _search(self, stack: DenseStack | GradientForms, effort: Effort) -> Search:
+    def _search(self, stack: DenseStack | GradientForms, effort: Effort) -> SphereSearch:
         oracle, p = self.oracle, self.oracle.norm.exponent
         m, d = stack.shape
         way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
         way = way._replace(one_sided=oracle.norm.nonnegative)
         if isinstance(stack, DenseStack):
             return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers)
-        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.chance, oracle.seed)
+        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.failure_budget, oracle.seed)
 
 
 @door
@@ -269,7 +269,7 @@ def basis_oracle(
             f"the oracle 'lanczos' bounds moduli, got norm={norm.name!r}; take 'exact', which proves up to "
             "3,000 features"
         )
-    limits = Limits(check_fraction(tol, "tol"), _WORK(max_work, "max_work"), _SECONDS(max_time, "max_time"))
+    limits = Effort(check_fraction(tol, "tol"), _WORK(max_work, "max_work"), _SECONDS(max_time, "max_time"))
     return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))
 
 

@@ -25,13 +25,12 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
 from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth
+from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 
 __all__ = ["OutputLayerProblem"]
-
-_EPS = float(np.finfo(float).eps)
 
 
 @doors
@@ -153,7 +152,7 @@ class OutputLayerProblem(Displayed, Smooth):
         gram = self.rows.sum(_weighted_gram, along=(self.features,))
         largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
         curvature = self.losses.smoothness * float(largest) + self.linear_term.curvature(self.losses.smoothness)
-        return max(curvature, float(np.finfo(float).tiny))
+        return max(curvature, TINY)
 
     @cached_property
     def _row_maxima(self) -> Any:
@@ -262,7 +261,7 @@ class OutputLayerProblem(Displayed, Smooth):
         G = point.G
         adjoint, sizes = self.rows.sum(_adjoint_and_sizes, along=(self.features, self._row_maxima, G))
         # Each entry of Phi' D is a sum of n products, for a dual point D near G.
-        row_error = (self.losses.n + 3 + dual_error(self.losses.n_outputs)) * _EPS * sizes
+        row_error = (self.losses.n + 3 + dual_error(self.losses.n_outputs)) * EPS * sizes
         dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
         return lower_bound(point, self.regularizer, dual, self.linear_term.conjugate(G), search=search)
 

@@ -10,11 +10,10 @@ import numpy as np
 from mopn.data.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 
 __all__ = ["OutputRounding"]
-
-_EPS = float(np.finfo(float).eps)
 
 
 class OutputRounding:
@@ -22,11 +21,6 @@ class OutputRounding:
 
     |O - O'|_ic <= a_c ||x_i||^2 + b_c ||[1, x_i]|| + eps |offset_ic|. To first order the losses change by <G, O - O'>,
     where G is their gradient at O'; the rest is at most sum_i w_i L/2 ||O_i - O'_i||^2 for a loss of smoothness L.
-
-    Parameters
-    ----------
-    rows : Rows
-    linear_term : LinearTerm
     """
 
     def __init__(self, rows: Rows, linear_term: LinearTerm) -> None:
@@ -35,7 +29,7 @@ class OutputRounding:
     def __call__(self, network: Network, G: Any, sizes: np.ndarray) -> float:
         """Return the bound, for the gradient G (n, m) and the sums (m,) of |G_ic| ||x_i||^2."""
         k, d = network.basis.shape
-        of_units = (k + 2 * d + 4) * _EPS * np.abs(network.weights).sum(axis=0)
+        of_units = (k + 2 * d + 4) * EPS * np.abs(network.weights).sum(axis=0)
         return self.of_errors(network, G, sizes, of_units, self.linear_term.output_errors(network.linear))
 
     def of_errors(
@@ -43,7 +37,7 @@ class OutputRounding:
     ) -> float:
         """Return the bound for given errors of the outputs: a (m,) of the units and b (m,) of the linear term."""
         first = float(sizes @ of_units) + self.linear_term.rounding_error(of_linear, G)
-        errors = np.array([np.linalg.norm(of_units), np.linalg.norm(of_linear), _EPS])
+        errors = np.array([np.linalg.norm(of_units), np.linalg.norm(of_linear), EPS])
         constant = self.rows.losses.loss.smoothness(self.rows.losses.n_outputs)
         if math.isfinite(constant):
             return first + 0.5 * constant * float(errors @ self._lengths) ** 2
@@ -52,7 +46,7 @@ class OutputRounding:
     @cached_property
     def _lengths(self) -> np.ndarray:
         """The roots (3,) of the sums of w_i ||x_i||^4, w_i ||[1, x_i]||^2 and w_i ||offset_i||^2, rounded up."""
-        return np.sqrt(self.rows.sum(_weighted_squares)) * (1.0 + self.rows.shape[0] * _EPS)
+        return np.sqrt(self.rows.sum(_weighted_squares)) * (1.0 + self.rows.shape[0] * EPS)
 
 
 def _squares(block: Block) -> tuple[Any, Any, Any]:

@@ -14,11 +14,11 @@ import numpy as np
 
 from mopn.core.feature_groups import feature_groups
 from mopn.core.flat import joined
-from mopn.core.gap import DualPoint, lower_bound, objective_rounding
+from mopn.core.gap import DualPoint, bound_and_scale, objective_rounding
 from mopn.core.kernels import Kernel, KernelName, get_kernel
-from mopn.core.magnitudes import check_regularizer, check_single, fits_single, scales_at_zero
+from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
-from mopn.core.regularizers import Penalty, Ratio, Regularizer, make_norm_regularizer
+from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, Regularizer, make_norm_regularizer
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows
@@ -26,6 +26,7 @@ from mopn.data.rows_of_data import rows_of_data
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_flag
 from mopn.losses.losses import Loss, LossName
+from mopn.network.dual import Dual, make_dual
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
@@ -33,13 +34,15 @@ from mopn.network.maps import MappingErrors, Maps, UserX
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.output_rounding import OutputRounding
-from mopn.network.own_oracle import own_oracle
 from mopn.network.point import Network, unit_length
+from mopn.network.refit_hints import RefitHints
 from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
+from mopn.network.user_oracle import user_oracle
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.checks import choice, shown
@@ -49,21 +52,9 @@ from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["NetworkProblem"]
 
-_EPS = float(np.finfo(float).eps)
-# A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
-_LEAST_FILL, _LARGEST_FILL = 50, 200
 # Lengths of random units, relative to those whose outputs are of the size of the targets.
 _SMALL = 0.1
 _SCALE = choice(SCALES).or_none()
-# Joint refits start on these fractions of the samples, each with as many rows for every parameter.
-_SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
-# A model is first fitted to a sample of so many rows for every parameter, and at least so many in all, where that is at
-# most this fraction of the rows.
-_ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
-# The largest number of entries of a sample of data in blocks.
-_SAMPLE_ENTRIES = 1 << 25
-# With more features the local minima of joint refits are within about a thousandth of each other.
-_FEW_FEATURES = 1000
 # Iterations of the fit of the linear term, for the largest strength.
 _LINEAR_ITER = 1000
 
@@ -77,7 +68,7 @@ class OutputGradient:
     def __init__(self, value: float, G: Any, losses: SumOfLosses, network: Network, outputs: OutputRounding) -> None:
         self.value, self.G, self.dual = value, G, DualPoint(losses, G, network.outputs)
         self._network, self._outputs = network, outputs
-        self._lower: dict[Any, float] = {}
+        self._lower: dict[Any, tuple[float, float]] = {}
         # By the seed of searches.
         self.forms: dict[int, GradientForms] = {}
 
@@ -91,10 +82,10 @@ class OutputGradient:
         """The conjugate of the penalty of the linear term."""
         return self._outputs.linear_term.conjugate(self.G)
 
-    def lower(self, regularizer: Regularizer, bound: float) -> float:
-        """Lower bound of the minimum, given a bound of the dual norm. It takes as long as several passes."""
+    def lower_and_scale(self, regularizer: Regularizer, bound: float) -> tuple[float, float]:
+        """Lower bound of the minimum, given a bound of the dual norm, and the scale of G; it takes several passes."""
         if (regularizer, bound) not in self._lower:
-            self._lower[regularizer, bound] = lower_bound(self.dual, regularizer, bound, self.ridge)
+            self._lower[regularizer, bound] = bound_and_scale(self.dual, regularizer, bound, self.ridge)
         return self._lower[regularizer, bound]
 
     @cached_property
@@ -106,7 +97,7 @@ class OutputGradient:
 
 
 @doors
-class NetworkProblem(Displayed, Corrective):
+class NetworkProblem(Displayed, RefitHints, Corrective):
     r"""Minimise :math:`F(U) + \mathrm{strength} \cdot \Omega(U)`, or :math:`F(U)` in a ball, over all units.
 
     :math:`F(U) = \sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i)` with outputs :math:`o_i = \sum_r K(h_r, x_i) v_r` for
@@ -214,8 +205,8 @@ class NetworkProblem(Displayed, Corrective):
         interactions: Any = None,
     ) -> None:
         self.kernel = get_kernel(kernel)
-        ratio = strength if isinstance(strength, Ratio) and radius is None else None
-        self.regularizer = make_norm_regularizer(norm, strength if ratio is None else 0.0, radius)
+        self._ratio = strength if isinstance(strength, Ratio) and radius is None else None
+        self._regularizer = make_norm_regularizer(norm, 0.0 if self._ratio else strength, radius)
         self.augment = check_flag(augment, "augment")
         base = rows_of_data(X, y, loss, sample_weight, offset, target_weight)
         if interactions is not None:
@@ -226,9 +217,7 @@ class NetworkProblem(Displayed, Corrective):
         rows = base.in_coordinates(self.user_X.coordinates, dummies)
         self._take(rows, LinearTerm(rows, alpha))
         self._scales = scales_at_zero(rows, "X", _largest_features)
-        if ratio is not None:
-            self.regularizer = self.regularizer.with_strength(self._strength(ratio))
-        check_regularizer(self.regularizer, self._scales)
+        check_regularizer(self._regularizer, self._scales)
 
     def _take(self, rows: Rows, linear_term: LinearTerm) -> None:
         """Take rows, in the problem's coordinates, and their linear term."""
@@ -245,7 +234,8 @@ class NetworkProblem(Displayed, Corrective):
         entries |= {"kernel": repr(self.kernel.name), "norm": repr(self.norm.name)}
         if self.kernel.groups is not None:
             entries["interactions"] = f"between {self.kernel.groups.max() + 1} groups"
-        return entries | dict([self.regularizer.words.split("=")])
+        words = f"strength={self._ratio}" if self._ratio else self._regularizer.words
+        return entries | dict([words.split("=")])
 
     def _between(self, interactions: Any, X: Any, d: int) -> Kernel:
         """Return the kernel without the products of columns of the same group."""
@@ -278,41 +268,21 @@ class NetworkProblem(Displayed, Corrective):
         return self.rows.passes
 
     @property
-    def norm(self) -> Norm:
+    def norm(self) -> Norm:  # type: ignore[override]
         """Omega."""
-        return self.regularizer.norm
+        return self._regularizer.norm
+
+    @property
+    def regularizer(self) -> NormRegularizer:
+        """The penalty or ball; a :class:`mopn.Ratio` becomes a strength at the first use."""
+        if self._ratio is not None:
+            self._regularizer, self._ratio = self.with_strength(self._ratio)._regularizer, None
+        return self._regularizer
 
     @property
     def regularized(self) -> bool:
         """Whether the weights are penalised or constrained: False for a strength of 0."""
         return self.regularizer.active
-
-    @property
-    def can_rotate_units(self) -> bool:
-        """Whether a joint refit can rotate a unit's weights: not under l1, and not with one or two outputs.
-
-        With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
-        """
-        return self.norm.exponent != math.inf and self.losses.n_outputs > 2
-
-    @property
-    def joint_refits_get_stuck(self) -> bool:
-        """Whether joint refits end at saddle points that only new units lead away from: under l1/linf.
-
-        Where ``q_c(h) = 0`` for a unit, the dual norm ``sum_c |q_c(h)|`` grows on both sides of it: one unit has to
-        become two there.
-        """
-        return self.norm.exponent == 1
-
-    @property
-    def minima_are_far_apart(self) -> bool:
-        """Whether few units may end in a poor local minimum: not those of many features, such as users and items."""
-        return self.rows.shape[1] <= _FEW_FEATURES
-
-    @property
-    def gains_by_single(self) -> bool:
-        """Whether single precision holds the data and makes joint refits faster: those by products of dense data."""
-        return self.rows.entries is None and fits_single(self.rows.largest, self._scales)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -335,10 +305,11 @@ class NetworkProblem(Displayed, Corrective):
 
     def with_strength(self, strength: float | Ratio) -> NetworkProblem:
         """Return the same problem with another strength, which also replaces a radius; the data are shared."""
-        number = self._strength(strength) if isinstance(strength, Ratio) else strength
         other = copy(self)
-        other.regularizer = self.regularizer.with_strength(number)
-        check_regularizer(other.regularizer, self._scales)
+        other._ratio = None
+        number = self._strength(strength) if isinstance(strength, Ratio) else strength
+        other._regularizer = self._regularizer.with_strength(number)
+        check_regularizer(other._regularizer, self._scales)
         return other
 
     def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:
@@ -382,21 +353,21 @@ class NetworkProblem(Displayed, Corrective):
     def oracle(
         self,
         oracle: OracleName | BasisOracle | Callable[[np.ndarray], Any],
-        chance: Chance | None = None,
+        failure_budget: FailureBudget | None = None,
         seed: int = 0,
     ) -> OracleRun:
         """Return the oracle of one run for this problem's norm: of a method's name, of an oracle or of a function.
 
-        Its random proofs draw on the chance: of ``monitor.chance`` in a solver. Default: of a new one. Its searches
-        start from the random numbers of the seed.
+        Its random proofs draw on the failure budget (``monitor.failure_budget`` in a solver; default a new one), and
+        its searches start from the random numbers of the seed.
         """
-        return self._basis_oracle(oracle).begin(chance, seed)
+        return self._basis_oracle(oracle).begin(failure_budget, seed)
 
     def _basis_oracle(self, oracle: Any) -> BasisOracle:
         if isinstance(oracle, str):
             return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
         if callable(oracle) and not isinstance(oracle, (BasisOracle, type)):
-            return own_oracle(self.norm, oracle)
+            return user_oracle(self.norm, oracle)
         if not isinstance(oracle, BasisOracle):
             raise TypeError(
                 "oracle must be a method's name, a function of Gamma (m, d, d), or come from basis_oracle, got "
@@ -436,7 +407,13 @@ class NetworkProblem(Displayed, Corrective):
 
     def lower(self, at: OutputGradient, bound: float) -> float:
         """Lower bound of the minimum, given a bound of the dual norm; proven if that is. See :mod:`mopn.core.gap`."""
-        return at.lower(self.regularizer, bound)
+        return at.lower_and_scale(self.regularizer, bound)[0]
+
+    def dual(self, network: Network, at: OutputGradient, bound: float) -> Dual | None:
+        """Return the dual point behind ``lower``; None where that is -inf."""
+        lower, scale = at.lower_and_scale(self.regularizer, bound)
+        parts = network.basis, network.weights, network.linear
+        return make_dual(lower, bound, scale, *parts) if math.isfinite(lower) else None
 
     def rounding(self, network: Network, at: OutputGradient) -> float:
         """Upper bound of the exact objective of a network minus ``at.value``."""
@@ -476,7 +453,7 @@ class NetworkProblem(Displayed, Corrective):
     def restricted_dual(self, network: Network, at: OutputGradient) -> float:
         """Proven bound of the dual norm of a gradient over the network's own units."""
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
-        errors = 2 * network.basis.shape[1] * _EPS * at.sizes
+        errors = 2 * network.basis.shape[1] * EPS * at.sizes
         return (
             self.norm.dual(self.rows.crossed(network.features, at.G))
             + float(np.linalg.norm(errors, self.norm.exponent))
@@ -489,10 +466,11 @@ class NetworkProblem(Displayed, Corrective):
         """Objective and proven bounds, from scratch."""
         network = network.compact()
         at = self.output_gradient(network)
-        chance = Chance()
-        lower = self.lower(at, self.bound(at, self.oracle(oracle, chance), effort))
-        bounds = lower, self.rounding(network, at), self.restricted_lower(network, at)
-        return Measure(at.value, *bounds, chance.failure, chance.seed)
+        failure_budget = FailureBudget()
+        bound = self.bound(at, self.oracle(oracle, failure_budget), effort)
+        bounds = self.lower(at, bound), self.rounding(network, at), self.restricted_lower(network, at)
+        dual = self.dual(network, at, bound)
+        return Measure(at.value, *bounds, failure_budget.failure, failure_budget.seed, dual)
 
     def segment(
         self,
@@ -553,19 +531,6 @@ class NetworkProblem(Displayed, Corrective):
         values = self.norm.duals(self._forms(at).forms(H))
         return np.vstack([units, H[values > cost]])
 
-    def limited(self, network: Network, most: int, *, jointly: bool) -> Network:
-        """Return the network with the largest weights alone, if it has more units than ``most``.
-
-        With ``jointly``, as refits of both layers count them: under l1 these give each unit one output.
-        """
-        by_output = jointly and self.norm.exponent == math.inf
-        sizes = np.abs(network.weights) if by_output else np.linalg.norm(network.weights, axis=1)[:, None]
-        if np.count_nonzero(sizes) <= most:
-            return network
-        kept = np.zeros(sizes.size, bool)
-        kept[np.argsort(-sizes, axis=None, kind="stable")[:most]] = True
-        return network.with_weights(np.where(kept.reshape(sizes.shape), network.weights, 0.0)).drop_zero_units()
-
     def with_random_units(self, network: Network, n_units: int, rng: np.random.Generator) -> Network:
         """Return the network with more units of random directions and small weights, a start for ``joint``.
 
@@ -584,41 +549,19 @@ class NetworkProblem(Displayed, Corrective):
         linear = network.linear
         return self.network(np.vstack([network.basis, basis]), np.vstack([network.weights, weights]), linear)
 
-    @property
-    def _useful_units(self) -> int:
-        """How many units a network is filled up to at once: one for every eigenvector of the m matrices Gamma_c."""
-        rank = self.losses.n_outputs * min(self.rows.shape)
-        return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
-
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
         parts = self.rows, self.regularizer, self.linear_term
         return OutputLayerProblem.from_parts(network.features, network.n_units, *parts)
 
-    def sample_fractions(self, network: Network) -> list[float]:
-        """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
-
-        With few rows for every parameter the refit ends near a worse local minimum of the whole problem. So it does
-        where few rows have most of the weight.
-        """
-        (n, d), size = self.rows.shape, self.rows.effective_size
-        least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)
-        fractions = [fraction for fraction in _SAMPLE_FRACTIONS if fraction * size >= least]
-        return [fraction for fraction in fractions if self._fits_memory(fraction * n)]
-
     def sample_for(self, n_units: int, seed: int) -> NetworkProblem | None:
         """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
-        (n, d), m = self.rows.shape, self.losses.n_outputs
-        fraction = max(_ROWS_OF_MODEL * n_units * (d + m), _LEAST_ROWS) / self.rows.effective_size
-        if fraction > _LARGEST_SAMPLE or not self._fits_memory(fraction * n):
+        fraction = self._fraction_for_model(n_units)
+        if fraction is None:
             return None
         other, rows = copy(self), self.rows.sample(fraction, seed)
         other._take(rows, self.linear_term.on(rows))
         return other
-
-    def _fits_memory(self, n: float) -> bool:
-        """Whether a sample of n rows can be held; one of data in blocks takes memory of its own."""
-        return self.rows.design is not None or n * self.rows.shape[1] <= _SAMPLE_ENTRIES
 
     def joint(self, network: Network, form: Form = SMOOTH) -> JointProblem | UnitBallProblem:
         """Return the non-convex refit of units and weights, in the form that offers an oracle.
@@ -661,14 +604,16 @@ class NetworkProblem(Displayed, Corrective):
     @limited_threads()
     def _smallest_of_zero(self) -> tuple[float, float]:
         """The smallest strength whose solution is zero, as found without a proof, and what rounding may make of it."""
-        at = self.gradient_at_zero()
-        return float(self.lmo(at, "refine").values[0]), 2.0 * self.dual_rounding(at)
+        resolved = copy(self)
+        resolved._ratio = None
+        at = resolved.gradient_at_zero()
+        return float(resolved.lmo(at, "refine").values[0]), 2.0 * resolved.dual_rounding(at)
 
     def gradient_at_zero(self) -> OutputGradient:
         """Objective and loss gradient of the network without units, at its best linear term if it has one."""
         network = self.start()
         if self.linear_term.active:
-            fitted = minimize(cast(Smooth, self.joint(network)), LBFGS(gtol=0.0), tol=_EPS, max_iter=_LINEAR_ITER)
+            fitted = minimize(cast(Smooth, self.joint(network)), LBFGS(gtol=0.0), tol=EPS, max_iter=_LINEAR_ITER)
             if fitted.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if fitted.error is not None:

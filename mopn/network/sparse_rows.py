@@ -9,11 +9,11 @@ import numpy as np
 from mopn.data.centered import uncentered
 from mopn.data.designs import Entries
 
-__all__ = ["SparseLayout", "Units", "padded"]
+__all__ = ["PaddedUnits", "SparseLayout", "padded"]
 
 
-class Units(NamedTuple):
-    """Units by features, padded with zeros: entries of the dummies (q, k') and of the other features (d, k')."""
+class PaddedUnits(NamedTuple):
+    """PaddedUnits by features, padded with zeros: entries of the dummies (q, k') and of the other features (d, k')."""
 
     dummies: np.ndarray
     units: np.ndarray
@@ -25,25 +25,17 @@ class Units(NamedTuple):
 
 
 class SparseLayout:
-    """Parameters as compiled loops take them, and gradients as they return them.
-
-    Parameters
-    ----------
-    entries : Entries
-        What is beside the stored entries of the rows.
-    distinct : bool
-        Whether K(h, x) is A^2, of distinct features, or <h, x>^2.
-    """
+    """Parameters as compiled loops take them, and gradients as they return them."""
 
     def __init__(self, entries: Entries, *, distinct: bool) -> None:
         self.n_dummies, self.center = entries
         assert self.center is None or not distinct
         self.distinct = distinct
 
-    def units(self, H: np.ndarray, dtype: type = np.float64) -> Units:
+    def units(self, H: np.ndarray, dtype: type = np.float64) -> PaddedUnits:
         """Lay out units H (k, q + d) for compiled loops, which read x: h_0 + <h, x - c> = (h_0 - <h, c>) + <h, x>."""
         table = padded(uncentered(H, self.center, self.n_dummies).T, dtype)
-        return Units(table[: self.n_dummies], table[self.n_dummies :])
+        return PaddedUnits(table[: self.n_dummies], table[self.n_dummies :])
 
     def linear(self, W: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         """Return the coefficients W' (1 + d, m) of a linear term for compiled loops; (0, m) for an inactive one."""
@@ -53,7 +45,7 @@ class SparseLayout:
         """Return the gradient (m, 1 + d) with respect to W from the sums (1 + d, m) of the compiled loops."""
         return self._pulled_back(of_linear.T, 1) if len(of_linear) else of_linear.T
 
-    def gradient(self, at: Units, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
+    def gradient(self, at: PaddedUnits, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
         """Return the gradient (k, q + d) from the sums of the compiled loops."""
         # The derivative of A^2 with respect to a dummy's entry is <h, x> without its own term; that of <h, x>^2 is
         # twice <h, x>.

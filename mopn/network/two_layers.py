@@ -1,4 +1,4 @@
-"""Units on the rows of the data: F(K(X, H) V + [1, X] W'), its gradients, and forms, as sums over blocks.
+"""PaddedUnits on the rows of the data: F(K(X, H) V + [1, X] W'), its gradients, and forms, as sums over blocks.
 
 No array of n rows by k units is formed. Features are computed block by block or row by row and discarded: this saves
 memory, and time, as they stay in the cache. In ``single`` precision they are float32; losses and sums over the blocks
@@ -19,7 +19,7 @@ from mopn.data.losses_of_rows import Losses
 from mopn.data.products import crossed
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
-from mopn.network.sparse_rows import SparseLayout, Units, padded
+from mopn.network.sparse_rows import PaddedUnits, SparseLayout, padded
 
 if TYPE_CHECKING:
     from mopn.compiled.degree_two import Pairs
@@ -61,16 +61,12 @@ class DenseLayers(TwoLayers):
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
         self.rows, self.kernel = rows.single() if single else rows, kernel
         self.dtype = np.float32 if single else np.float64
-        # Steps that a line search tries may exceed the numbers in single precision: it takes shorter ones then.
-        self.errors = dict.fromkeys(("over", "invalid"), "ignore" if single else None)
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
-        with np.errstate(**self.errors):
-            return self.rows.sum(_value, self.kernel, *self._cast(H, V, W))
+        return self.rows.sum(_value, self.kernel, *self._cast(H, V, W))
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
-        with np.errstate(**self.errors):
-            return self.rows.sum(_value_gradient, self.kernel, *self._cast(H, V, W))
+        return self.rows.sum(_value_gradient, self.kernel, *self._cast(H, V, W))
 
     def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
         return self.rows.sum(_forms, self.kernel, H, along=(G,))
@@ -156,7 +152,7 @@ class _Layers(NamedTuple):
     """Pairs, units, their constants, weights (m, k') and W' (1 + d, m) as compiled loops take them."""
 
     pairs: Pairs
-    at: Units
+    at: PaddedUnits
     constants: np.ndarray
     weights: np.ndarray
     linear: np.ndarray
@@ -286,7 +282,7 @@ class RelationLayers(SparseLayers):
         """Lay out a point for loops over S, without the outputs within the rows of tables."""
         layers = super()._layers(H, V, W)
         values = np.ascontiguousarray(self.tables.X @ layers.at.units, dtype=self.dtype)
-        return layers._replace(at=Units(layers.at.dummies, values))
+        return layers._replace(at=PaddedUnits(layers.at.dummies, values))
 
     def _of_tables(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         """Lay out a point for loops over the tables, which have the products of distinct features; no constants."""

@@ -5,7 +5,7 @@ many units enter and when the model is full, ``steps`` and ``refits`` are the co
 ``exchange`` replaces units of a full model.
 """
 
-from mopn.solvers.conditional_gradient.algorithm import ConditionalGradient, RefitName, make_correction
+from mopn.solvers.conditional_gradient.algorithm import ConditionalGradient, RefitName, make_corrective_step
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit, Precision
 from mopn.solvers.conditional_gradient.steps import PlainStep, line_search
 
@@ -17,5 +17,5 @@ __all__ = [
     "Precision",
     "RefitName",
     "line_search",
-    "make_correction",
+    "make_corrective_step",
 ]

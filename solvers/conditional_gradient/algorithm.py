@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
-from mopn.solvers.conditional_gradient.correction import Correction, Corrector
-from mopn.solvers.conditional_gradient.proofs import ProofBudget, Selection, is_own, measure, measured
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
+from mopn.solvers.conditional_gradient.proofs import ProofSchedule, Selection, is_from_user, measure, measured
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
@@ -17,7 +17,7 @@ from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Corrective, M
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import Rule, check_flag, check_options, choice, count
 
-__all__ = ["ConditionalGradient", "RefitName", "make_correction", "record"]
+__all__ = ["ConditionalGradient", "RefitName", "make_corrective_step", "record"]
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
@@ -29,7 +29,7 @@ _ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
 _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 # unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
 _TIGHT = 2.0
-_REFIT = Rule(f"{_NAMES.takes}, or a correction such as FullRefit()", _NAMES.convert)
+_REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ConditionalGradient(Solver[Atomic]):
 
     Parameters
     ----------
-    refit : str or correction, default "output"
+    refit : str or corrective step, default "output"
         The correction of the weights in every round. ``"output"``: a convex refit of the output layer; ``"full"``: a
         non-convex refit of both layers; ``"none"``: no refit, a plain conditional gradient step. The names stand for
         :class:`mopn.solvers.OutputRefit`, :class:`mopn.solvers.FullRefit` and :class:`mopn.solvers.PlainStep` with
@@ -79,7 +79,7 @@ class ConditionalGradient(Solver[Atomic]):
     (True, True)
     """
 
-    refit: RefitName | Correction = "output"
+    refit: RefitName | CorrectiveStep = "output"
     max_units: int | None = None
     schedule: ScheduleName = "grow"
     oracle: Any = "auto"
@@ -87,7 +87,7 @@ class ConditionalGradient(Solver[Atomic]):
     prove: bool = True
 
     def __post_init__(self) -> None:
-        make_correction(self.refit)
+        make_corrective_step(self.refit)
         check_options(
             self,
             max_units=count().or_none(),
@@ -99,24 +99,24 @@ class ConditionalGradient(Solver[Atomic]):
             raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or schedule='grow'")
 
     @property
-    def correction(self) -> Correction:
+    def corrective_step(self) -> CorrectiveStep:
         """The correction that ``refit`` stands for."""
-        return make_correction(self.refit)
+        return make_corrective_step(self.refit)
 
     @property
     def needs(self) -> frozenset[str]:
         """Names of the oracles that a problem must offer: those of the correction."""
-        return self.correction.needs
+        return self.corrective_step.needs
 
     def run(self, problem: Atomic, start: Any, monitor: Monitor) -> None:
         """Select units, record the gap, then refit or step, until the monitor ends the run."""
-        correction = self.correction
-        per_round = correction.units_per_round or self.atoms_per_round
-        schedule = SCHEDULES[self.schedule](self.max_units, per_round, correction.can_move_units)
-        correct = correction.begin(problem, monitor, schedule)
-        oracle = problem.oracle(self.oracle, monitor.chance, monitor.seed)
-        select = ProofBudget(problem, oracle, monitor, schedule, prove=self.prove)
-        progress = _Progress(monitor, refits=correction.units_per_round is None)
+        step = self.corrective_step
+        per_round = step.units_per_round or self.atoms_per_round
+        schedule = SCHEDULES[self.schedule](self.max_units, per_round, step.can_move_units)
+        correct = step.begin(problem, monitor, schedule)
+        oracle = problem.oracle(self.oracle, monitor.failure_budget, monitor.seed)
+        select = ProofSchedule(problem, oracle, monitor, schedule, prove=self.prove)
+        progress = _StallTest(monitor, refits=step.units_per_round is None)
         point, polished = self._start(problem, start, correct, monitor)
         refit_time = monitor.elapsed
         while True:
@@ -139,7 +139,7 @@ class ConditionalGradient(Solver[Atomic]):
             point, polished = correct.polish(point) if full else correct.improve(point), full
             refit_time += monitor.elapsed - began
 
-    def _start(self, problem: Atomic, start: Any, correct: Corrector, monitor: Monitor) -> tuple[Any, bool]:
+    def _start(self, problem: Atomic, start: Any, correct: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
         """Return the first point, and whether it is polished: the model of a sample of the rows, fitted to all."""
         if correct.fits_a_model and not start.n_units:
             whole = cast(Corrective, problem)
@@ -155,14 +155,14 @@ class ConditionalGradient(Solver[Atomic]):
         return measure(problem, point)
 
 
-def make_correction(
-    refit: RefitName | Correction, *, full: Mapping[str, Any] | None = None, **options: Any
-) -> Correction:
+def make_corrective_step(
+    refit: RefitName | CorrectiveStep, *, full: Mapping[str, Any] | None = None, **options: Any
+) -> CorrectiveStep:
     """Return the correction of a name, refits with the given options; a correction is returned as it is.
 
     ``full`` are options of refits of both layers alone, and left out for the others.
     """
-    if isinstance(refit, Correction):
+    if isinstance(refit, CorrectiveStep):
         return refit
     name = _REFIT(refit, "refit")
     if name == "none":
@@ -190,6 +190,7 @@ def record(
         proven.lower,
         rounding=proven.rounding,
         restricted_lower=proven.restricted_lower,
+        dual=proven.dual,
         **values,
         **times,
     )
@@ -198,7 +199,7 @@ def record(
     return proven.gap
 
 
-class _Progress:
+class _StallTest:
     """Ends a run whose rounds change nothing any more, as rounding keeps the refits from the tolerance, or hardly."""
 
     def __init__(self, monitor: Monitor, *, refits: bool) -> None:
@@ -213,7 +214,7 @@ class _Progress:
 
         Units of the user's may be drawn at random, so that the next ones may be better: more rounds are waited for.
         """
-        own, estimate = is_own(selection.atoms), selection.estimate * abs(fun)
+        own, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
         tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
         same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
         self.rounds = self.rounds + 1 if same and tight else 0

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Corrective, Effort, Measure, Monitor
 
-__all__ = ["ProofBudget", "Selection", "check_certificate", "is_own", "measure", "measured"]
+__all__ = ["ProofSchedule", "Selection", "check_certificate", "is_from_user", "measure", "measured"]
 
 # Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
 _ROUND_WORK = 2e8
@@ -53,7 +53,7 @@ class Selection(NamedTuple):
     exhausted: bool = False
 
 
-class ProofBudget:
+class ProofSchedule:
     """Selects units, and sets the effort of the bound on all units.
 
     In every round the effort is small, and the precision is the estimated gap of the round before. When the estimated
@@ -80,7 +80,7 @@ class ProofBudget:
         """Return the best units for a gradient, and the bound on all units; ``last``: the model is complete."""
         began, proofs_before = self.monitor.elapsed, self.proof_time
         selection = self._select(point, at, last)
-        if is_own(selection.atoms):
+        if is_from_user(selection.atoms):
             proven = _relative_gap(self.problem, point, at, selection.bound)
             selection = selection._replace(estimate=proven, exhausted=False)
         self.oracle_time += self.monitor.elapsed - began - (self.proof_time - proofs_before)
@@ -102,7 +102,7 @@ class ProofBudget:
         # clock, could end it.
         level = self.schedule.fits_a_model or self.estimate > _WELL_BELOW * before
         due = self.estimate <= _WELL_BELOW * tol or (level and self.estimate <= tol)
-        if due and not (is_own(atoms) and self._is_soon(at.value, gap(atoms.bound))):
+        if due and not (is_from_user(atoms) and self._is_soon(at.value, gap(atoms.bound))):
             return self._with_final_proof(at, selection, gap)
         self.proven = min(self.proven, gap(atoms.bound))
         # While the estimated gap exceeds the tolerance no bound ends the run: if one is ready depends on the clock.
@@ -161,9 +161,9 @@ class ProofBudget:
         return selection._replace(bound=min(bound, selection.bound))
 
 
-def is_own(atoms: Atoms) -> bool:
+def is_from_user(atoms: Atoms) -> bool:
     """Whether a function of the user's selected the atoms; those of other problems need not say so."""
-    return getattr(atoms, "own", False)
+    return getattr(atoms, "from_user", False)
 
 
 def measure(problem: Atomic, point: AtomicPoint) -> Measure:
@@ -176,7 +176,8 @@ def measure(problem: Atomic, point: AtomicPoint) -> Measure:
 def measured(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> Measure:
     """Return objective and proven bounds, given a bound on all units; inf if none is known."""
     lower, restricted = problem.lower(at, bound), problem.restricted_lower(point, at)
-    return Measure(at.value, lower, problem.rounding(point, at), restricted)
+    dual = problem.dual(point, at, bound)
+    return Measure(at.value, lower, problem.rounding(point, at), restricted, dual=dual)
 
 
 def check_certificate(problem: Corrective, tol: float) -> None:

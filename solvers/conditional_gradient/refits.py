@@ -8,7 +8,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from mopn.solvers.conditional_gradient.correction import Correction, Corrector
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
 from mopn.solvers.conditional_gradient.exchange import FEW_UNITS, Exchange, without_least_unit
 from mopn.solvers.conditional_gradient.proofs import Selection, check_certificate
 from mopn.solvers.conditional_gradient.schedule import Schedule
@@ -70,7 +70,7 @@ _SINGLE_TOL = _COARSE_TOL = 1e-6
 
 
 @dataclass(frozen=True)
-class _Refit(Correction):
+class _Refit(CorrectiveStep):
     """Options that all refits share."""
 
     tol: float = 1e-3
@@ -124,7 +124,7 @@ class OutputRefit(_Refit):
         """Refits of the output layer do not move units."""
         return False
 
-    def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> Corrector:
+    def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
         """Return the refits of one run."""
         return _OutputRefits(self, self.solver, problem, monitor, schedule)
 
@@ -199,7 +199,7 @@ class FullRefit(_Refit):
         """The smooth form optimises units and weights alike; FISTA hardly moves units."""
         return self.is_smooth
 
-    def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> Corrector:
+    def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
         """Return the refits of one run."""
         return _FullRefits(self, problem, monitor, schedule)
 
@@ -214,7 +214,7 @@ def _check_layer_solver(name: str, solver: Solver[Any] | None) -> None:
         )
 
 
-class _OutputRefits(Corrector):
+class _OutputRefits(CorrectiveRun):
     """Refits of the output layer in one run."""
 
     def __init__(

@@ -20,16 +20,7 @@ _MAX_TRIED, _LEFT_BY_POLISH = 2, 0.5
 
 
 class Schedule(ABC):
-    """Decides how many units enter in a round; ``max_units`` is a limit for every schedule.
-
-    Parameters
-    ----------
-    max_units : int or None
-    atoms_per_round : int or None
-        Number of units added in a round; None leaves it to the schedule.
-    can_move_units : bool
-        Whether the refits optimise the units too.
-    """
+    """Decides how many units enter in a round; ``max_units`` is a limit for every schedule."""
 
     # Whether the purpose of the run is a model rather than a proof.
     fits_a_model: bool

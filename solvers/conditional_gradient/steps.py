@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from mopn.solvers.conditional_gradient.correction import Correction, Corrector
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Monitor, Segment
 from mopn.solvers.result import Status
@@ -33,7 +33,7 @@ _NOISE, _NEGLIGIBLE = 1e-14, 1e-16
 
 
 @dataclass(frozen=True)
-class PlainStep(Correction):
+class PlainStep(CorrectiveStep):
     """The step U <- U + gamma D of conditional gradient, without refits: D = Delta - U for the best vertex Delta.
 
     With away and pairwise steps units leave again (Lacoste-Julien and Jaggi, NIPS 2015). The point is a combination of
@@ -98,12 +98,12 @@ class PlainStep(Correction):
         """A step goes towards one unit."""
         return 1
 
-    def begin(self, problem: Atomic, monitor: Monitor, schedule: Schedule) -> Corrector:
+    def begin(self, problem: Atomic, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
         """Return the steps of one run."""
         return _Stepper(self, problem, monitor)
 
 
-class _Stepper(Corrector):
+class _Stepper(CorrectiveRun):
     """Keeps t, the estimated smoothness constant, and the least objective, which bounds the norm of a minimiser."""
 
     def __init__(self, options: PlainStep, problem: Atomic, monitor: Monitor) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import EPS
+
 __all__ = ["BlockPreconditioner", "conjugate_gradient"]
 
 # Added to the diagonal of the blocks, relative, as they may be singular.
 _RIDGE = 1e-10
 # Least eigenvalue of the blocks, relative to the largest; rounding errors may have made it smaller, or negative.
 _LEAST_EIGENVALUE = 1e-14
-# Added to the capacitance matrix, relative: with stiff rows its least eigenvalue is 1 / stiffness, so no more is added.
-_ROUNDING = float(np.finfo(float).eps)
 
 
 def conjugate_gradient(
@@ -50,24 +50,7 @@ def conjugate_gradient(
 
 
 class BlockPreconditioner:
-    """Solves (B + diag(D) - sum_r e_r e_r' + z z') X = R for X (k, m), with a B that acts on each column separately.
-
-    Parameters
-    ----------
-    blocks : ndarray of shape (m, k, k)
-        B, one symmetric matrix for each column.
-    diagonal : ndarray of shape (k, m)
-        D > 0.
-    rows : ndarray of shape (k, m), optional
-        The vectors e_r, one for each row of X; without z the matrix must be positive definite.
-    common : ndarray of shape (k, m), optional
-        The vector z.
-    shift_invariant : bool, default False
-        Whether the matrix that B approximates is zero on the k directions that shift all entries of a row of X by the
-        same amount. B is not zero there, so the solution on this coarse space, by D and e_r only, is added.
-    careful : bool, default False
-        Invert the blocks by eigenvalues, for blocks that are singular up to rounding; slower.
-    """
+    """Solves (B + diag(D) - sum_r e_r e_r' + z z') X = R for X (k, m), with a B that acts on each column separately."""
 
     def __init__(
         self,
@@ -90,10 +73,11 @@ class BlockPreconditioner:
             moved = diagonal.sum(axis=1) - (0.0 if rows is None else rows.sum(axis=1) ** 2)
             # Less than the rounding errors of B and D is not resolved: right-hand sides have rounding errors there too.
             whole = diagonal.sum(axis=1) + np.einsum("crr->r", blocks)
-            self.coarse = 1.0 / np.maximum(moved, _ROUNDING * whole)[:, None]
+            self.coarse = 1.0 / np.maximum(moved, EPS * whole)[:, None]
         if rows is not None:
-            # Woodbury formula, with a k x k capacitance matrix for the k vectors e_r.
-            S = np.eye(k) * (1.0 + _ROUNDING) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
+            # Woodbury formula, with a k x k capacitance matrix for the k vectors e_r. With stiff rows its least
+            # eigenvalue is 1 / stiffness, so no more than EPS is added to it.
+            S = np.eye(k) * (1.0 + EPS) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
             self.rows, self.capacitance = rows, _inverse(0.5 * (S + S.T))
         if common is not None:
             image = self(common)
@@ -122,7 +106,7 @@ def _inverse(capacitance: np.ndarray) -> np.ndarray:
         return np.linalg.inv(capacitance)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(capacitance)
-        return (vectors / np.maximum(values, _ROUNDING)) @ vectors.T
+        return (vectors / np.maximum(values, EPS)) @ vectors.T
 
 
 def _inverses(matrices: np.ndarray, *, careful: bool) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from mopn.solvers.numerics.precision import EPS
 
 __all__ = ["Plateau", "negligible_decrease"]
 
@@ -27,4 +27,4 @@ def negligible_decrease(gtol: float, fun: float, start_fun: float) -> float:
 
     An objective that falls to 0, as that of a perfect fit, is taken for a rounding error of the one at the start.
     """
-    return gtol * gtol * max(abs(fun), math.ulp(1.0) * abs(start_fun))
+    return gtol * gtol * max(abs(fun), EPS * abs(start_fun))

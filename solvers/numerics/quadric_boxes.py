@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.numerics.quadric_distance import positive_root, spectrum
 
 __all__ = ["box_crossings", "box_radii", "convex_diagonal", "ray_crossings"]
 
-_EPS = float(np.finfo(float).eps)
 _DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
 
 
@@ -26,14 +26,14 @@ def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
     of = spectrum(matrix)
     rank = min(d, 2 + int(np.sqrt(2.0 * d)))
     V = of.vectors[:, :rank] + 0.01 * np.random.default_rng(0).standard_normal((d, rank))
-    steepest = max(float(of.values.max(initial=0.0)), -0.1 * float(of.values.min(initial=0.0)), np.finfo(float).tiny)
+    steepest = max(float(of.values.max(initial=0.0)), -0.1 * float(of.values.min(initial=0.0)), TINY)
     for _ in range(_DIAGONAL_STEPS):
         V -= (matrix @ V) / steepest
         V /= np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1.0)
     diagonal = np.maximum(-np.einsum("ij,ij->i", V, matrix @ V), 0.0)
     shifted = spectrum(matrix + np.diag(diagonal))
-    rounding = 2 * _EPS * (diagonal.max(initial=0.0) + float(np.abs(np.diag(matrix)).max(initial=0.0)))
-    return diagonal + max(shifted.error + rounding - float(shifted.values.min(initial=0.0)), 0.0) * (1.0 + 4 * _EPS)
+    rounding = 2 * EPS * (diagonal.max(initial=0.0) + float(np.abs(np.diag(matrix)).max(initial=0.0)))
+    return diagonal + max(shifted.error + rounding - float(shifted.values.min(initial=0.0)), 0.0) * (1.0 + 4 * EPS)
 
 
 def box_radii(
@@ -70,22 +70,21 @@ def box_radii(
     g(u) >= c - v'Pv - r ||b + 2Pv||_1 - r^2 tr D. The v are iterates of accelerated projected gradients on the box.
     """
     P = matrix + np.diag(diagonal)
-    trace = float(diagonal.sum()) * (1.0 + len(P) * _EPS)
-    step = 0.5 / max(float(spectrum(P).values.max(initial=0.0)), np.finfo(float).tiny)
-    with np.errstate(all="ignore"):
-        errors = errors * float(len(P)) ** (0.5 * np.arange(3)) * (1.0 + 8 * _EPS)
-        ends = np.zeros_like(slopes)
-        radii, _ = _dual_radii(P, trace, ends, slopes, margins, errors)
-        left = np.flatnonzero(radii < enough)
-        slopes, margins, errors = slopes[left], margins[left], errors[left]
-        v = last = ends[left]
-        for k in range(_DUAL_STEPS):
-            proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
-            radii[left] = np.maximum(radii[left], proven)
-            edge = radii[left, None]
-            moved = np.clip(v - step * gradients, -edge, edge)
-            v, last = moved + k / (k + 3.0) * (moved - last), moved
-        ends[left] = last
+    trace = float(diagonal.sum()) * (1.0 + len(P) * EPS)
+    step = 0.5 / max(float(spectrum(P).values.max(initial=0.0)), TINY)
+    errors = errors * float(len(P)) ** (0.5 * np.arange(3)) * (1.0 + 8 * EPS)
+    ends = np.zeros_like(slopes)
+    radii, _ = _dual_radii(P, trace, ends, slopes, margins, errors)
+    left = np.flatnonzero(radii < enough)
+    slopes, margins, errors = slopes[left], margins[left], errors[left]
+    v = last = ends[left]
+    for k in range(_DUAL_STEPS):
+        proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
+        radii[left] = np.maximum(radii[left], proven)
+        edge = radii[left, None]
+        moved = np.clip(v - step * gradients, -edge, edge)
+        v, last = moved + k / (k + 3.0) * (moved - last), moved
+    ends[left] = last
     return radii, ends
 
 
@@ -96,11 +95,11 @@ def _dual_radii(
     d, (e0, e1, e2) = len(P), errors.T
     products = v @ P
     gradients = slopes + 2.0 * products
-    rounding = (2 * d + 16) * _EPS * (np.abs(v) @ np.abs(P).sum(axis=0))
+    rounding = (2 * d + 16) * EPS * (np.abs(v) @ np.abs(P).sum(axis=0))
     lost = np.einsum("ij,ij->i", v, products) + rounding * np.abs(v).max(axis=1)
     falls = np.abs(gradients).sum(axis=1)
-    falls += 2.0 * rounding + (d + 8) * _EPS * (np.abs(slopes).sum(axis=1) + falls)
-    radii = positive_root(trace + e2, e1 + falls, (1.0 - 8 * _EPS) * margins - e0 - lost) * (1.0 - 16 * _EPS)
+    falls += 2.0 * rounding + (d + 8) * EPS * (np.abs(slopes).sum(axis=1) + falls)
+    radii = positive_root(trace + e2, e1 + falls, (1.0 - 8 * EPS) * margins - e0 - lost) * (1.0 - 16 * EPS)
     return np.where(radii > 0.0, radii, 0.0), gradients
 
 
@@ -111,14 +110,13 @@ def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -
     """
     best, corners = np.full(len(margins), np.inf), np.full_like(slopes, np.nan)
     signs = -np.sign(slopes)
-    with np.errstate(all="ignore"):
-        for _ in range(_CROSSING_STEPS):
-            radii, ends = ray_crossings(matrix, slopes, margins, signs)
-            better = radii < best
-            best, corners = np.where(better, radii, best), np.where(better[:, None], ends, corners)
-            # Without a zero on the ray, the gradient where one might have been expected.
-            ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
-            signs = -np.sign(slopes + 2.0 * ends @ matrix)
+    for _ in range(_CROSSING_STEPS):
+        radii, ends = ray_crossings(matrix, slopes, margins, signs)
+        better = radii < best
+        best, corners = np.where(better, radii, best), np.where(better[:, None], ends, corners)
+        # Without a zero on the ray, the gradient where one might have been expected.
+        ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
+        signs = -np.sign(slopes + 2.0 * ends @ matrix)
     return best, corners
 
 
@@ -126,10 +124,9 @@ def ray_crossings(
     matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray, directions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest moduli (n,) of the first zeros along directions, inf if there are none, and these (n, d)."""
-    with np.errstate(all="ignore"):
-        slope = np.einsum("ij,ij->i", slopes, directions)
-        curvature = np.einsum("ij,ij->i", directions @ matrix, directions)
-        t = 2.0 * margins / (np.sqrt(slope * slope - 4.0 * margins * curvature) - slope)
-        ends = np.where(t > 0.0, t, np.nan)[:, None] * directions
-        radii = np.abs(ends).max(axis=1)
+    slope = np.einsum("ij,ij->i", slopes, directions)
+    curvature = np.einsum("ij,ij->i", directions @ matrix, directions)
+    t = 2.0 * margins / (np.sqrt(slope * slope - 4.0 * margins * curvature) - slope)
+    ends = np.where(t > 0.0, t, np.nan)[:, None] * directions
+    radii = np.abs(ends).max(axis=1)
     return np.where(np.isnan(radii), np.inf, radii), ends

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.principal_directions import far_from_orthonormal
 
 __all__ = ["Spectrum", "ball_radii", "positive_root", "spectrum"]
 
-_EPS = float(np.finfo(float).eps)
 # Binary digits of the multiplier's distance from the least one: where they begin and end, and halvings of that range.
 _LEAST, _MOST, _HALVINGS = -50, 3, 30
 
@@ -46,7 +46,7 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
     residual = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
     largest, slack = float(np.abs(values).max(initial=0.0)), far_from_orthonormal(vectors)
     # Rounding in the product and in the difference, and the step from the computed vectors to U.
-    rounding = 2 * d * (d + 4) * _EPS * (largest + residual)
+    rounding = 2 * d * (d + 4) * EPS * (largest + residual)
     return Spectrum(values * unit, vectors, (residual + rounding + 3.0 * slack * largest) * unit, slack)
 
 
@@ -82,31 +82,30 @@ def ball_radii(
     secular equation and its hard case.
     """
     d = len(of.values)
-    with np.errstate(all="ignore"):
-        sizes = np.maximum(np.abs(slopes).max(axis=1, initial=0.0), np.finfo(float).tiny)
-        lengths = np.linalg.norm(slopes / sizes[:, None], axis=1) * sizes
-        largest = np.abs(of.values).max(initial=0.0)
-        # In other units: 1 + <b, u> + u' diag(a) u with ||b|| and |a| at most 1, so that the radius is 0.6 at least.
-        units = positive_root(largest, lengths, margins)
-        units[~np.isfinite(units)] = 1.0
-        b = (slopes @ of.vectors) * (units / margins)[:, None]
-        a = np.outer(units * units / margins, of.values)
-        powers = units[:, None] ** np.arange(3) / margins[:, None]
-        e0, e1, e2 = (errors * powers * (1.0 + 8 * _EPS)).T
-        e1 = e1 + (of.slack + (d**1.5 + 8) * _EPS) * lengths * powers[:, 1]
-        e2 = e2 + (of.error + 8 * _EPS * largest) * powers[:, 2]
+    sizes = np.maximum(np.abs(slopes).max(axis=1, initial=0.0), TINY)
+    lengths = np.linalg.norm(slopes / sizes[:, None], axis=1) * sizes
+    largest = np.abs(of.values).max(initial=0.0)
+    # In other units: 1 + <b, u> + u' diag(a) u with ||b|| and |a| at most 1, so that the radius is 0.6 at least.
+    units = positive_root(largest, lengths, margins)
+    units[~np.isfinite(units)] = 1.0
+    b = (slopes @ of.vectors) * (units / margins)[:, None]
+    a = np.outer(units * units / margins, of.values)
+    powers = units[:, None] ** np.arange(3) / margins[:, None]
+    e0, e1, e2 = (errors * powers * (1.0 + 8 * EPS)).T
+    e1 = e1 + (of.slack + (d**1.5 + 8) * EPS) * lengths * powers[:, 1]
+    e2 = e2 + (of.error + 8 * EPS * largest) * powers[:, 2]
 
-        best, points = _solve(a, b)
-        least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
-        radii = np.zeros(len(b))
-        # Where g touches 0 without a change of sign, the best one makes psi smaller than its rounding errors.
-        for mu in [best, *(least + 2.0**digits for digits in range(_LEAST, _MOST + 1))]:
-            dropped = 0.25 * np.einsum("ij,ij->i", b, b / (mu[:, None] + a))
-            psi = 1.0 - dropped - (d + 8) * _EPS * (1.0 + dropped)
-            radii = np.fmax(radii, positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * _EPS))
-        constant = (lengths == 0.0) & (largest == 0.0) & (e1 == 0.0) & (e2 == 0.0)
-        radii[constant & (margins > errors[:, 0])] = np.inf
-        return np.where((margins > 0.0) & (radii > 0.0), radii, 0.0), (points * units[:, None]) @ of.vectors.T
+    best, points = _solve(a, b)
+    least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
+    radii = np.zeros(len(b))
+    # Where g touches 0 without a change of sign, the best one makes psi smaller than its rounding errors.
+    for mu in [best, *(least + 2.0**digits for digits in range(_LEAST, _MOST + 1))]:
+        dropped = 0.25 * np.einsum("ij,ij->i", b, b / (mu[:, None] + a))
+        psi = 1.0 - dropped - (d + 8) * EPS * (1.0 + dropped)
+        radii = np.fmax(radii, positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * EPS))
+    constant = (lengths == 0.0) & (largest == 0.0) & (e1 == 0.0) & (e2 == 0.0)
+    radii[constant & (margins > errors[:, 0])] = np.inf
+    return np.where((margins > 0.0) & (radii > 0.0), radii, 0.0), (points * units[:, None]) @ of.vectors.T
 
 
 def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -48,34 +48,9 @@ def quasi_newton(
     step, and the step is projected onto the bounds (Bertsekas, 1982). SciPy's L-BFGS-B is not used here, as it calls a
     second BLAS library beside that of NumPy: with several threads the two libraries wait for each other, many times
     longer than the method computes.
-
-    Parameters
-    ----------
-    function : callable
-        Returns value and gradient at a point.
-    x : ndarray
-        The start, within the bounds.
-    memory : int
-        Number of correction pairs kept.
-    bounds : (lower, upper), optional
-    scales : ndarray, optional
-        Positive; the iterates are those of the method in the variables ``x / scales``. Default ones.
-    metric : callable, optional
-        Returns an approximation of the inverse Hessian near a point, which the pairs then correct; by default, and
-        where it returns None, a multiple of the matrix of the squared scales.
-    coarse : bool, default False
-        Whether points and gradients are on a grid, so that rounding errors do not choose between local minima.
-
-    Yields
-    ------
-    x : ndarray
-    at : Evaluation
-    decrease : float
-        Minus the inner product of the gradient and the step that comes next, which is about twice the decrease left
-        near a minimum. It is infinite where nothing is known of the curvature, unless the projected gradient is 0.
     """
     scales = np.ones(1) if scales is None else scales
-    box, pairs = _Box(bounds, coarse=coarse), _Pairs(memory, scales)
+    box, pairs = _Box(bounds, coarse=coarse), _CorrectionPairs(memory, scales)
     if coarse:
         x, function = box.project(x), OnGrid(function, scales)
     at = function(x)
@@ -132,7 +107,7 @@ class _Box:
         return np.where(gradient > 0, lower, upper) - x
 
 
-class _Pairs:
+class _CorrectionPairs:
     """The latest correction pairs: steps s and changes of the gradient y, which define the inverse of the Hessian.
 
     They are kept with <s, y> and with the least value of it that is not a rounding error. Lengths of steps and of

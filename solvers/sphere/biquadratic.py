@@ -27,14 +27,13 @@ from copy import copy
 import numpy as np
 from scipy.linalg import eigh
 
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.node_matrices import inverse_root
 from mopn.solvers.sphere.stack import sum_of_squares
 from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["Biquadratic", "in_bases", "rest_majorant"]
-
-_EPS = float(np.finfo(float).eps)
 
 
 class Biquadratic:
@@ -66,7 +65,7 @@ class Biquadratic:
         blocks[0, :, 1:] = (0.5 * self._length) * matrices[:, :r, :r].transpose(1, 0, 2)
         blocks[1:, :, 0] = (0.5 * self._length) * matrices[:, :r, :r]
         # Products with a factor s / 2 that is no power of two are rounded.
-        self._error = _EPS * float(np.linalg.norm(blocks))
+        self._error = EPS * float(np.linalg.norm(blocks))
         if r < d:
             blocks[1:, :, 1:] += self._complement(matrices[:, :r, r:], R)
         n = (m + 1) * r
@@ -81,7 +80,7 @@ class Biquadratic:
         form.matrix = _symmetric(in_bases(self.matrix, E) * (k / m))
         # ||E||_2^2 is the number of signs in a row, and so many squared are added up.
         most = float(np.abs(E).sum(axis=1).max())
-        added = (2.0 * most + 6.0) * _EPS * float(np.linalg.norm(self.matrix))
+        added = (2.0 * most + 6.0) * EPS * float(np.linalg.norm(self.matrix))
         form._error = (k / m) * most * (self._error + added)
         return form
 
@@ -89,7 +88,7 @@ class Biquadratic:
         """Return the blocks s B (m, r, m, r), for Gamma_12 (m, r, d - r); their rounding errors count from now on."""
         m, r, rest = across.shape
         # A little less than t, for the rounding of this difference.
-        root = inverse_root(self.t * (1 - 4 * _EPS) * np.eye(rest) - R)
+        root = inverse_root(self.t * (1 - 4 * EPS) * np.eye(rest) - R)
         if root is None:
             raise ValueError(f"t = {self.t} is not above the largest eigenvalue of R")
         F, excess = root
@@ -97,8 +96,8 @@ class Biquadratic:
         product = (Z @ Z.T).reshape(m, r, m, r)
         # Z errs by its product with F; then Z Z' and the sums and products that follow.
         size = float(np.linalg.norm(Z))
-        error = (rest + 4) * _EPS * float(np.linalg.norm(across)) * float(np.linalg.norm(F)) * (1.0 + excess)
-        self._error += self._length * (2.0 * size * error + error * error + (rest + 8) * _EPS * size * size)
+        error = (rest + 4) * EPS * float(np.linalg.norm(across)) * float(np.linalg.norm(F)) * (1.0 + excess)
+        self._error += self._length * (2.0 * size * error + error * error + (rest + 8) * EPS * size * size)
         return (0.5 * self._length) * (product + product.transpose(0, 3, 2, 1))
 
     def project(self, V: np.ndarray) -> np.ndarray:
@@ -116,13 +115,13 @@ class Biquadratic:
         """Return the proven bound by M + N, rounding errors included."""
         k, r = self.shape
         error = (
-            self._error + eigen_error(form) + 2 * _EPS * (float(np.linalg.norm(self.matrix)) + float(np.linalg.norm(N)))
+            self._error + eigen_error(form) + 2 * EPS * (float(np.linalg.norm(self.matrix)) + float(np.linalg.norm(N)))
         )
         if self.p == 1:
             diagonal = N.reshape(k, r, k, r)[np.arange(k), :, np.arange(k)]
-            rounding = k * _EPS * float(np.linalg.norm(diagonal, axis=(1, 2)).sum())
+            rounding = k * EPS * float(np.linalg.norm(diagonal, axis=(1, 2)).sum())
             error += (float(np.linalg.norm(diagonal.sum(axis=0))) + rounding) / self._length
-        return float(proven_upper(np.maximum(self.t, top + error) * (1 + 8 * _EPS)))
+        return float(proven_upper(np.maximum(self.t, top + error) * (1 + 8 * EPS)))
 
     def reach(self, H: np.ndarray, Q: np.ndarray) -> float:
         """Return the largest value of the form at some products: no bound can be below it.
@@ -182,9 +181,9 @@ def rest_majorant(rest: np.ndarray, p: int) -> np.ndarray:
     Q = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     Q = 0.5 * (Q + Q.T)
     length = float(np.linalg.norm(Q))
-    lacking = (m * k + k + 4) * _EPS * (float(np.sum(rest * rest)) + length * length)
+    lacking = (m * k + k + 4) * EPS * (float(np.sum(rest * rest)) + length * length)
     e = float(np.linalg.norm(squares - Q @ Q)) + lacking
     # Q is positive semidefinite up to the rounding of its product: |Q| <= Q + 2 delta I.
-    delta = 2 * (k + 4) * _EPS * float(np.sqrt(np.maximum(values, 0.0)).sum())
+    delta = 2 * (k + 4) * EPS * float(np.sqrt(np.maximum(values, 0.0)).sum())
     scale = 1.0 if p == 2 else math.sqrt(m)
-    return scale * (1 + 4 * _EPS) * Q + scale * (math.sqrt(e) + 2.0 * delta + 8 * _EPS * length) * np.eye(k)
+    return scale * (1 + 4 * EPS) * Q + scale * (math.sqrt(e) + 2.0 * delta + 8 * EPS * length) * np.eye(k)

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import eigh
 
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 
 __all__ = ["Multipliers", "Relaxation", "step_work", "tighten"]
 
@@ -68,25 +68,8 @@ def step_work(n: int) -> float:
     return 0.5 * float(n) ** 3 + 4e6
 
 
-def tighten(relaxation: Relaxation, start: Multipliers, target: float, allowance: Allowance) -> Multipliers:
-    """Return multipliers that prove a bound of at most ``target``, or the best found.
-
-    Parameters
-    ----------
-    relaxation : Relaxation
-        Of a form whose values are about 1.
-    start : Multipliers
-        Those of a similar form, or none.
-    target : float
-        A bound that is tight enough.
-    allowance : Allowance
-        Steps spend from it.
-
-    Returns
-    -------
-    Multipliers
-        The best proof, with the pseudo-moments of the last step.
-    """
+def tighten(relaxation: Relaxation, start: Multipliers, target: float, budget: Budget) -> Multipliers:
+    """Return multipliers that prove a bound of at most ``target``, or the best found."""
     M, n = relaxation.matrix, len(relaxation.matrix)
     identity = np.eye(n)
     # s I - N is the same as s J - N for the part J of I that no multiplier can replace, and (s, N) separate.
@@ -96,7 +79,7 @@ def tighten(relaxation: Relaxation, start: Multipliers, target: float, allowance
     best = _proof(relaxation, N, X)
     s, work, excesses = best.bound, (_CHECK + 1) * step_work(n), [best.bound - target]
     sigma = _PENALTY / max(target, _PENALTY * s, math.ulp(0.0))
-    while best.bound > target and allowance.affords(work):
+    while best.bound > target and budget.affords(work):
         for _ in range(_CHECK):
             W = M + N + X / sigma - s * identity
             P = _positive_part(W)
@@ -105,9 +88,9 @@ def tighten(relaxation: Relaxation, start: Multipliers, target: float, allowance
             V = M + S + X / sigma
             s = (float(np.sum(outside * V)) - 1.0 / sigma) / size
             N = relaxation.project(s * identity - V)
-            if allowance.out_of_time:
+            if budget.out_of_time:
                 break
-        allowance.spend(work)
+        budget.spend(work)
         found = _proof(relaxation, N, X)
         best = found if found.bound < best.bound else best._replace(X=X)
         excesses.append(best.bound - target)

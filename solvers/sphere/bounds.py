@@ -12,12 +12,12 @@ import math
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
 __all__ = ["combination_error", "eigen_error", "eigen_scale", "moduli_error", "upper_bound"]
 
-_EPS = float(np.finfo(float).eps)
 _EIGEN = 4.0
 # The bound by a family of forms decomposes matrices of order d (d + 1) / 2; up to this order it takes milliseconds.
 _FAMILY_LIMIT = 250
@@ -36,12 +36,12 @@ def upper_bound(stack: DenseStack, p: float, *, one_sided: bool = False) -> floa
         bound = _bound_for_two(stack)
     else:
         bound = min(_sum_of_moduli(stack), math.sqrt(m) * _bound_for_two(stack))
-    return (bound + float(np.linalg.norm(stack.error, p))) * (1 + 8 * _EPS)
+    return (bound + float(np.linalg.norm(stack.error, p))) * (1 + 8 * EPS)
 
 
 def eigen_error(matrix: np.ndarray) -> float:
     """Bound of the error of any computed eigenvalue of a symmetric matrix."""
-    return eigen_scale(len(matrix)) * _EPS * float(np.linalg.norm(matrix))
+    return eigen_scale(len(matrix)) * EPS * float(np.linalg.norm(matrix))
 
 
 def eigen_scale(d: int) -> float:
@@ -53,7 +53,7 @@ def combination_error(stack: DenseStack) -> float:
     """Bound of the error of an eigenvalue of any sum_c +-Gamma_c: decomposition, sum of m terms, error of Gamma_c."""
     m, _ = stack.shape
     size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
-    return sum(eigen_error(matrix) for matrix in stack.matrices) + m * _EPS * size + float(np.sum(stack.error))
+    return sum(eigen_error(matrix) for matrix in stack.matrices) + m * EPS * size + float(np.sum(stack.error))
 
 
 def moduli_error(stack: DenseStack) -> float:
@@ -66,7 +66,7 @@ def moduli_error(stack: DenseStack) -> float:
     values, vectors = stack.eigen
     rest = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1) - stack.matrices
     sizes = float((np.abs(values) * np.sum(vectors * vectors, axis=1)).sum())
-    return float(np.linalg.norm(rest, axis=(1, 2)).sum()) + 2.0 * (d + m + 2) * _EPS * sizes
+    return float(np.linalg.norm(rest, axis=(1, 2)).sum()) + 2.0 * (d + m + 2) * EPS * sizes
 
 
 def _largest_eigenvalue(stack: DenseStack, one_sided: bool) -> float:
@@ -86,7 +86,7 @@ def _bound_for_two(stack: DenseStack) -> float:
 def _gram(stack: DenseStack) -> float:
     """For p = 2: ||q(h)||_2 <= sqrt(lambda_max(M)), M_ce = <Gamma_c, Gamma_e>, as hh' has Frobenius norm 1."""
     gram = stack.gram()
-    error = eigen_error(gram) + stack.shape[1] ** 2 * _EPS * float(np.sum(stack.matrices**2))
+    error = eigen_error(gram) + stack.shape[1] ** 2 * EPS * float(np.sum(stack.matrices**2))
     return math.sqrt(max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) + error)
 
 
@@ -100,7 +100,7 @@ def _rotated(stack: DenseStack) -> float:
     forms = stack.combine(np.linalg.eigh(stack.gram())[1].T)
     errors = [eigen_error(form) for form in forms]
     # The computed eigenvectors are orthogonal, and the combinations exact, up to about m eps.
-    rounding = 10 * m * _EPS * math.sqrt(float(np.sum(stack.matrices**2)))
+    rounding = 10 * m * EPS * math.sqrt(float(np.sum(stack.matrices**2)))
     return float(np.linalg.norm(np.abs(np.linalg.eigvalsh(forms)).max(axis=1) + errors)) + rounding
 
 
@@ -108,7 +108,7 @@ def _sum_of_squares(stack: DenseStack) -> float:
     """For p = 2: sum_c (h' Gamma_c h)^2 <= h' (sum_c Gamma_c^2) h."""
     m, d = stack.shape
     squares = sum_of_squares(stack.matrices)
-    error = eigen_error(squares) + m * d * _EPS * float(np.sum(stack.matrices**2))
+    error = eigen_error(squares) + m * d * EPS * float(np.sum(stack.matrices**2))
     return math.sqrt(max(float(np.linalg.eigvalsh(squares)[-1]), 0.0) + error)
 
 
@@ -137,7 +137,7 @@ def _best_of_family(stack: DenseStack) -> float:
         bound, bounds=(0.0, 1.0), method="bounded", options={"xatol": 0.01, "maxiter": _FAMILY_STEPS}
     )
     # Each entry of T and S is a sum of m products of two or three factors; both have Frobenius norm <= sum ||Gamma||^2.
-    rounding = (m + 6) * _EPS * float(np.sum(stack.matrices**2)) * 2.0
+    rounding = (m + 6) * EPS * float(np.sum(stack.matrices**2)) * 2.0
     return math.sqrt(max(float(found.fun), 0.0) + rounding)
 
 

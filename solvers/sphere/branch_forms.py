@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.budget import Budget
 
 __all__ = ["branch_on_forms"]
 
@@ -38,44 +38,23 @@ def branch_on_forms(
     start: Multipliers,
     look: Callable[[np.ndarray], None],
     target: Callable[[], float],
-    allowance: Allowance,
+    budget: Budget,
 ) -> tuple[float, Multipliers]:
-    """Bound a form over all signs.
-
-    Parameters
-    ----------
-    root : Biquadratic
-        For p = 1.
-    start : Multipliers
-        Those of a similar form, or none.
-    look : callable
-        Searches from unit vectors (k, r).
-    target : callable
-        Returns the bound that is tight enough, in view of what was found.
-    allowance : Allowance
-        At any limit the largest bound of the open nodes is returned, a proof.
-
-    Returns
-    -------
-    bound : float
-        Rounding errors included.
-    proof : Multipliers
-        Those of the root.
-    """
-    proof = _few_steps(root, start, target(), allowance)
-    if allowance.out_of_time:
+    """Bound a form over all signs; return the bound and the multipliers of the root."""
+    proof = _few_steps(root, start, target(), budget)
+    if budget.out_of_time:
         return proof.bound, proof
     look(root.starts(proof.X))
     heap = [(-proof.bound, 0, _Node(np.eye(root.shape[0]), root, proof))]
     closed, names = root.t, itertools.count(1)
     while heap and -heap[0][0] > max(target(), closed):
         parent = heap[0][2]
-        if not allowance.affords(_STEPS * step_work(len(parent.form.matrix))):
+        if not budget.affords(_STEPS * step_work(len(parent.form.matrix))):
             break
         heapq.heappop(heap)
         for sign in (1.0, -1.0):
-            node = _child(root, parent, sign, target(), allowance)
-            if not allowance.out_of_time:
+            node = _child(root, parent, sign, target(), budget)
+            if not budget.out_of_time:
                 look(node.form.starts(node.proof.X))
             if node.proof.bound <= target() or len(node.E) == 1:
                 closed = max(closed, node.proof.bound)
@@ -84,22 +63,22 @@ def branch_on_forms(
     return max(closed, -heap[0][0] if heap else 0.0), proof
 
 
-def _few_steps(form: Biquadratic, start: Multipliers, target: float, allowance: Allowance) -> Multipliers:
-    """Tighten a bound by no more steps than a node takes; the allowance pays for them."""
-    part = allowance.part(_STEPS * step_work(len(form.matrix)))
+def _few_steps(form: Biquadratic, start: Multipliers, target: float, budget: Budget) -> Multipliers:
+    """Tighten a bound by no more steps than a node takes; the budget pays for them."""
+    part = budget.part(_STEPS * step_work(len(form.matrix)))
     found = tighten(form, start, target, part)
-    allowance.spend(part.spent)
+    budget.spend(part.spent)
     return found
 
 
-def _child(root: Biquadratic, parent: _Node, sign: float, target: float, allowance: Allowance) -> _Node:
+def _child(root: Biquadratic, parent: _Node, sign: float, target: float, budget: Budget) -> _Node:
     """Return the node that fixes one more sign, with its bound, which is at most its parent's up to rounding."""
     T = np.delete(np.eye(len(parent.E)), column := _least_decided(parent), axis=0)
     T[0, column] = sign
     E = T @ parent.E
     form = root.with_signs(E)
     start = _inherited(parent, T)
-    return _Node(E, form, _few_steps(form, start, target, allowance))
+    return _Node(E, form, _few_steps(form, start, target, budget))
 
 
 def _least_decided(node: _Node) -> int:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.majorants import STEPS, majorants
 from mopn.solvers.sphere.node_matrices import Reduced, Whole, reduced, whole
 from mopn.solvers.sphere.refinement import refine
@@ -48,33 +48,12 @@ class _Children(NamedTuple):
 
 
 def branch_and_bound(
-    stack: DenseStack, H: np.ndarray, tol: float = 1e-9, allowance: Allowance | None = None
+    stack: DenseStack, H: np.ndarray, tol: float = 1e-9, budget: Budget | None = None
 ) -> tuple[np.ndarray, float]:
-    """Maximise sum_c |h' Gamma_c h| over unit h.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d).
-    H : ndarray of shape (k, d)
-        Unit vectors to start from; a better start leaves fewer nodes to open.
-    tol : float
-        Nodes whose bound exceeds the best value by less than this, relative, are not opened; the returned bound
-        covers them.
-    allowance : Allowance, optional
-        Every node spends ``NODE_WORK``. At a limit the largest bound of the open nodes is returned, a proof. Default:
-        no limits.
-
-    Returns
-    -------
-    h : ndarray of shape (d,)
-        The best unit vector found.
-    bound : float
-        Proven upper bound of the maximum, rounding errors included.
-    """
-    allowance = allowance or Allowance()
+    """Maximise sum_c |h' Gamma_c h| over unit h (d,), from starts H (k, d); return the best h and a proven bound."""
+    budget = budget or Budget()
     h, best = _best_of(stack, H, H[0], 0.0)
-    relaxed, exact = _relaxations(stack, h, tol, allowance)
+    relaxed, exact = _relaxations(stack, h, tol, budget)
     if relaxed is not exact and stack.shape[0] <= _FEW_OUTPUTS:
         tol *= _CLOSER
 
@@ -87,17 +66,17 @@ def branch_and_bound(
     closed = 0.0  # the largest bound among nodes that were pruned and among leaves
     nodes = itertools.count()
     while heap and -heap[0][0] > level(best):
-        if not allowance.affords(NODE_WORK):
+        if not budget.affords(NODE_WORK):
             break
         batch = [heapq.heappop(heap) for _ in range(min(_BATCH, len(heap)))]
         signs = _branch(np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch]))
         children = _Children(signs, relaxed.bounds(signs))
-        allowance.spend(NODE_WORK * len(signs))
+        budget.spend(NODE_WORK * len(signs))
         tried = children.leaves(level(best))
         tried[np.argmax(children.bounds)] = True
         h, best = _best_of(stack, relaxed.vectors(signs[tried]), h, best)
         if exact is not relaxed:
-            allowance.spend(NODE_WORK * _close_leaves(exact, children, level(best)))
+            budget.spend(NODE_WORK * _close_leaves(exact, children, level(best)))
             # The vectors of a reduced matrix need not lead to the leaf's own.
             missed = children.leaves(level(best))
             h, best = _best_of(stack, exact.vectors(signs[missed]), h, best)
@@ -110,19 +89,19 @@ def branch_and_bound(
     return h, max(opened, closed, best)
 
 
-def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, allowance: Allowance) -> tuple[Whole | Reduced, Whole]:
+def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, budget: Budget) -> tuple[Whole | Reduced, Whole]:
     """Return the matrices of the nodes, and whole ones, of the outputs by decreasing size."""
     m, d = stack.shape
     order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
     ordered = DenseStack(stack.matrices[order], stack.error[order])
     plain = d >= _MANY and m <= _FEW_OUTPUTS
-    M, violation = majorants(stack, allowance.seconds, 0 if plain else STEPS)
+    M, violation = majorants(stack, budget.seconds, 0 if plain else STEPS)
     if d >= _MANY:
         small = reduced(ordered, M[order], violation, h, tol)
         if small is not None:
             return small, whole(ordered, M[order], violation)
     if plain:
-        M, violation = majorants(stack, allowance.seconds)
+        M, violation = majorants(stack, budget.seconds)
     nodes = whole(ordered, M[order], violation)
     return nodes, nodes
 

@@ -14,13 +14,13 @@ from functools import partial
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
 __all__ = ["MAX_SIGNED", "OPERATIONS_A_SECOND", "expected_work", "norm_bound", "proven_bound"]
 
-_EPS = float(np.finfo(float).eps)
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6
 _LANCZOS_STEPS = 150
@@ -41,33 +41,15 @@ def expected_work(stack: MatrixFreeStack, p: float) -> float:
 
 
 def proven_bound(
-    stack: MatrixFreeStack, p: float, tol: float, allowance: Allowance | None = None, *, one_sided: bool = False
+    stack: MatrixFreeStack, p: float, tol: float, budget: Budget | None = None, *, one_sided: bool = False
 ) -> tuple[np.ndarray, float]:
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
     For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated to the
     eigenvectors of the Gram matrix, which leaves ||q||_2 as it is, and the bound is the 2-norm of those of the rotated
     forms. It is exact if only one rotated form is not zero, as for two matrices of opposite sign.
-
-    Parameters
-    ----------
-    stack : MatrixFreeStack
-    p : {1, 2, inf}
-    tol : float
-        Relative tolerance of the spectral norms; the target is half of it, to leave room for rounding.
-    allowance : Allowance, optional
-        Out of time, no further combination is bounded, and the bound is inf. Default: no limits.
-    one_sided : bool, default False
-        Bound max_c -q_c(h), or 0, for p = inf.
-
-    Returns
-    -------
-    H : ndarray of shape (k, d)
-        Dominant eigenvectors of the combinations that were bounded; the maximisers for p = inf and p = 1.
-    bound : float
-        ``inf`` for p = 1 with more than ``MAX_SIGNED`` outputs.
     """
-    allowance = allowance or Allowance()
+    budget = budget or Budget()
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return np.zeros((0, d)), math.inf
@@ -78,13 +60,13 @@ def proven_bound(
     values = np.maximum(-values, 0.0) if one_sided else np.abs(values)
     targets = values if p == 2 else np.full(len(W), values.max())
     bounds = [
-        math.inf if allowance.out_of_time else _combination_bound(stack, w, float(value), tol, one_sided)
+        math.inf if budget.out_of_time else _combination_bound(stack, w, float(value), tol, one_sided)
         for w, value in zip(W, targets, strict=True)
     ]
     if p == 2:
         # The eigenvectors of rotated forms that are zero up to rounding are noise, so these forms count in the bound
         # only. The computed rotation is orthogonal up to about m eps.
-        return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * _EPS)
+        return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * EPS)
     return H, float(np.max(bounds))
 
 
@@ -109,14 +91,14 @@ def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool 
     ``tol`` is quadrupled until a proof succeeds.
     """
     d = len(matrix)
-    trivial = float(np.linalg.norm(matrix)) * (1 + d * d * _EPS)
+    trivial = float(np.linalg.norm(matrix)) * (1 + d * d * EPS)
     # Without a negative eigenvalue it is rounding that limits the proof.
     value, excess = max(value, _NULL * trivial if one_sided else 0.0), tol
     while 0 < value * (1.0 + excess) < trivial:
         theta = value * (1.0 + excess)
         if _is_positive(theta, matrix, 1.0) and (one_sided or _is_positive(theta, matrix, -1.0)):
             # (d + 2) eps times the trace of the factorised matrix, and the rounding of its diagonal.
-            return theta + (d + 4) * _EPS * (d * theta + float(np.abs(np.diag(matrix)).sum()))
+            return theta + (d + 4) * EPS * (d * theta + float(np.abs(np.diag(matrix)).sum()))
         excess *= 4.0
     return trivial
 

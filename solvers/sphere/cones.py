@@ -19,12 +19,11 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import nnls
 
+from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.tools.proven import proven_upper
 
 __all__ = ["MAX_SPLIT", "Norm", "bound_by_cones"]
 
-_TINY = float(np.finfo(float).tiny)
-_EPS = float(np.finfo(float).eps)
 # With more outputs their cones are not split: there are 2^(m - 1) of them.
 MAX_SPLIT = 8
 # The relative error of one cone's bound, solved from vectors that are far from parallel, for each unit of their
@@ -56,14 +55,14 @@ def bound_by_cones(norm: Norm, axes: np.ndarray, tol: float, most: int) -> float
     """
     m, values = len(axes), norm(axes)
     if m == 1 or m > MAX_SPLIT or not np.isfinite(values).all():
-        return float(np.linalg.norm(values)) * (1.0 + 10 * m * _EPS)
+        return float(np.linalg.norm(values)) * (1.0 + 10 * m * EPS)
     signs = itertools.product((1.0, -1.0), repeat=m - 1)
-    cones = _Cones((np.array([1.0, *s])[:, None] * axes, values) for s in signs)
+    cones = _ConeTree((np.array([1.0, *s])[:, None] * axes, values) for s in signs)
     corners: dict[bytes, tuple[np.ndarray, float]] = {}
     splits = 0
     # Corners are shared, so that cones may be split for nothing; the number of splits is limited, too.
     while splits < most and not norm.exhausted:
-        target = norm.best * (1.0 + tol) + m * _TINY
+        target = norm.best * (1.0 + tol) + m * TINY
         if not cones.has_above(target):
             break
         splits += 1
@@ -93,7 +92,7 @@ def bound_by_cones(norm: Norm, axes: np.ndarray, tol: float, most: int) -> float
     return cones.bound * (1.0 + 2.0 * m * 10.0**-_DIGITS * splits)
 
 
-class _Cones:
+class _ConeTree:
     """Cones of m corners each, by decreasing bound; narrow ones are closed, and only their largest bound is kept."""
 
     def __init__(self, cones: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
@@ -131,7 +130,7 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
     the length of the projection of u onto the cone. Corners that nearly coincide determine no u; there the sum of a is
     at most 1 over the least cosine between a corner and the axis.
     """
-    size = max(float(values.max()), _TINY)
+    size = max(float(values.max()), TINY)
     axis = cone.sum(axis=0)
     cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), _SOLVE)
     narrow = 1.0 / cosine if cosine > 0 else math.inf

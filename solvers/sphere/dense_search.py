@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_signs import branch_and_bound
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.enumeration import enumerate_signs
 from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
 from mopn.solvers.sphere.nested import LEAST_STEPS, Turned, nest_and_bound
 from mopn.solvers.sphere.plan import MOST_SQUARED, Plan, Proof
 from mopn.solvers.sphere.refinement import refine
-from mopn.solvers.sphere.search import Limits, Proven, Search, SearchResult
+from mopn.solvers.sphere.search import Proven, SearchResult, SphereSearch
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 from mopn.solvers.sphere.sum_of_squares import bound_by_squares
@@ -40,7 +40,7 @@ _STEPS = 100
 Memory = dict[tuple[type, bool], Any]
 
 
-class DenseSearch(Search):
+class DenseSearch(SphereSearch):
     """The search on a :class:`DenseStack`; ``memory`` keeps the multipliers of proofs for the next ones.
 
     Its keys are the kind of proof, and whether the clock alone limits it: such proofs must not change the answers of
@@ -52,7 +52,7 @@ class DenseSearch(Search):
         stack: DenseStack,
         p: float,
         plan: Plan,
-        limits: Limits,
+        limits: Effort,
         effort: Effort,
         memory: Memory,
     ) -> None:
@@ -60,9 +60,9 @@ class DenseSearch(Search):
         self.rounding = stack.rounding(p)
         self.memory = memory
 
-    def allowance(self, most: float = math.inf) -> Allowance:
+    def budget(self, most: float = math.inf) -> Budget:
         """Return what a proof may cost from now on, at most so many operations."""
-        return super().allowance(min(most, self.plan.work))
+        return super().budget(min(most, self.plan.work))
 
     def maximise(self) -> SearchResult:
         """Return unit vectors, their values and a proven bound."""
@@ -94,7 +94,7 @@ class DenseSearch(Search):
 
         Many starts may lead to the same few maxima; the starts themselves are further, distinct units for a round.
         """
-        tol = self.limits.tol
+        tol = self.tol
         rough, rough_values = distinct(*refine(self.stack, H, self.p, max(_ROUGH, tol), _STEPS, self.left))
         best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol, _STEPS, self.left)
         return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
@@ -125,29 +125,29 @@ class DenseSearch(Search):
         return [*signs, *cones, self._prove_by_biquadratic_forms, *squares]
 
     def _prove_by_signs(self, H: np.ndarray, work: float) -> Proven:
-        allowance, best = self.allowance(work), H[[np.argmax(self.values(H))]]
-        h, bound = branch_and_bound(self.stack, best, self.precision, allowance)
-        return Proven(h[None], bound, allowance.spent)
+        budget, best = self.budget(work), H[[np.argmax(self.values(H))]]
+        h, bound = branch_and_bound(self.stack, best, self.precision, budget)
+        return Proven(h[None], bound, budget.spent)
 
     def _prove_by_cones(self, H: np.ndarray) -> Proven:
-        allowance = self.allowance(_WORK)
-        found, bound = bound_by_eigenvalues(self.stack, H, self.precision, allowance)
-        return Proven(found, bound, allowance.spent)
+        budget = self.budget(_WORK)
+        found, bound = bound_by_eigenvalues(self.stack, H, self.precision, budget)
+        return Proven(found, bound, budget.spent)
 
     def _prove_by_biquadratic_forms(self, H: np.ndarray) -> Proven:
-        allowance = self.allowance(_WORK)
-        nested = nest_and_bound(self.stack, H, int(self.p), self.precision, allowance, self._last(Turned))
-        self._remember(nested.last, allowance)
-        return Proven(nested.H, nested.bound, allowance.spent, nested.parts)
+        budget = self.budget(_WORK)
+        nested = nest_and_bound(self.stack, H, int(self.p), self.precision, budget, self._last(Turned))
+        self._remember(nested.last, budget)
+        return Proven(nested.H, nested.bound, budget.spent, nested.parts)
 
     def _prove_by_squares(self, H: np.ndarray) -> Proven:
-        allowance = self.allowance(_WORK)
+        budget = self.budget(_WORK)
         d = self.stack.shape[1]
-        if not allowance.affords(LEAST_STEPS * step_work(d * (d + 1) // 2)):
+        if not budget.affords(LEAST_STEPS * step_work(d * (d + 1) // 2)):
             return Proven(H[:0], math.inf)
-        found = bound_by_squares(self.stack, H, self.precision, allowance, self._last(Multipliers))
-        self._remember(found.last, allowance)
-        return Proven(found.H, found.bound, allowance.spent)
+        found = bound_by_squares(self.stack, H, self.precision, budget, self._last(Multipliers))
+        self._remember(found.last, budget)
+        return Proven(found.H, found.bound, budget.spent)
 
     @property
     def _is_clocked(self) -> bool:
@@ -157,6 +157,6 @@ class DenseSearch(Search):
     def _last(self, kind: type) -> Any:
         return self.memory.get((kind, self._is_clocked), self.memory.get((kind, False)))
 
-    def _remember(self, last: Any, allowance: Allowance) -> None:
-        if self._is_clocked or not allowance.out_of_time:
+    def _remember(self, last: Any, budget: Budget) -> None:
+        if self._is_clocked or not budget.out_of_time:
             self.memory[type(last), self._is_clocked] = last

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
 __all__ = ["dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
@@ -21,7 +22,7 @@ _LEAST_LANCZOS = 24
 _MEMORY = 1 << 25
 # The length below which a vector is mostly rounding errors, relative to the matrix, and the least one to divide by.
 _ROUNDED = 1e-8
-_SMALLEST = float(np.finfo(float).tiny / np.finfo(float).eps)
+_SMALLEST = TINY / EPS
 
 
 def dominant_eigenvectors(
@@ -56,30 +57,7 @@ def lanczos(
     *,
     one_sided: bool = False,
 ) -> np.ndarray:
-    """Run Lanczos with full reorthogonalisation, k runs in lockstep so that every step is one block product.
-
-    Parameters
-    ----------
-    products : callable
-        Returns (k, d), whose row r is A_r h_r, for vectors (k, d).
-    start : ndarray of shape (k, d)
-        Start vectors, not zero.
-    tol : float
-        Stop when the residual ||A_r h_r - theta_r h_r|| of the first vector of every run is at most
-        ``tol * |theta_r|``.
-    max_steps : int
-        Largest dimension of the Krylov spaces; at this limit the best vectors in them are returned.
-    count : int, default 1
-        Number of vectors of each run to return; later ones are less exact.
-    one_sided : bool, default False
-        Whether the least Ritz values take the place of those of largest modulus.
-
-    Returns
-    -------
-    ndarray of shape (count * k, d)
-        Unit Ritz vectors: of the Ritz value of largest modulus of every run, then of the second of every run, and so
-        on; fewer if the Krylov spaces are smaller than ``count``.
-    """
+    """Run Lanczos with full reorthogonalisation, k runs in lockstep so that every step is one block product."""
     k, d = start.shape
     steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (max(k, 1) * d)))
     for j, (bases, T, beta) in enumerate(krylov(products, start, steps), start=1):

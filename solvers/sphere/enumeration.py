@@ -21,13 +21,6 @@ def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.n
     """Maximise sum_c |h' Gamma_c h| over unit h as the largest ||sum_c s_c Gamma_c||_2 over signs s.
 
     s and -s give the same norm, so 2^(m-1) matrices are decomposed; m is at most ``MAX_ENUMERATED``.
-
-    Returns
-    -------
-    h : ndarray of shape (d,)
-        A maximiser; after ``max_time`` seconds the best so far.
-    bound : float
-        Proven upper bound of the maximum: the maximum plus rounding errors; after ``max_time`` seconds inf.
     """
     m, d = stack.shape
     if m > MAX_ENUMERATED:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.bounds import eigen_scale
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cones import bound_by_cones
 from mopn.solvers.sphere.principal_directions import rotated_outputs
 from mopn.solvers.sphere.refinement import refine
@@ -17,36 +18,14 @@ from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["bound_by_eigenvalues"]
 
-_EPS = float(np.finfo(float).eps)
 # Rounds of splits: several times what 1e-6 takes, unless g is the same in all directions, as for antisymmetric tensors.
 _ROUNDS, _AT_A_TIME = 100, 16
 
 
-def bound_by_eigenvalues(
-    stack: DenseStack, H: np.ndarray, tol: float, allowance: Allowance
-) -> tuple[np.ndarray, float]:
-    """Bound ``||q(h)||_2`` over unit h.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d), scaled to about 1, not all zero; few of them are independent.
-    H : ndarray of shape (k, d)
-        Unit vectors to start from.
-    tol : float
-        Largest relative difference between the bound and the best value.
-    allowance : Allowance
-        At any limit the largest bound of the open cones is a proof.
-
-    Returns
-    -------
-    H : ndarray of shape (k, d)
-        Unit vectors found.
-    bound : float
-        Rounding errors included.
-    """
+def bound_by_eigenvalues(stack: DenseStack, H: np.ndarray, tol: float, budget: Budget) -> tuple[np.ndarray, float]:
+    """Bound ``||q(h)||_2`` over unit h, for a stack scaled to about 1; return unit vectors found, and the bound."""
     outputs = rotated_outputs(stack)
-    norm = _Largest(outputs.stack, H, allowance)
+    norm = _Largest(outputs.stack, H, budget)
     bound = bound_by_cones(norm, np.eye(len(outputs.basis)), tol, _ROUNDS)
     return np.vstack(norm.found), outputs.bound(bound + float(np.linalg.norm(outputs.stack.error)))
 
@@ -56,30 +35,30 @@ class _Largest:
 
     at_a_time = _AT_A_TIME
 
-    def __init__(self, stack: DenseStack, H: np.ndarray, allowance: Allowance) -> None:
-        self.stack, self.allowance = stack, allowance
+    def __init__(self, stack: DenseStack, H: np.ndarray, budget: Budget) -> None:
+        self.stack, self.budget = stack, budget
         self.best, self.found = float(np.linalg.norm(stack.forms(H), axis=1).max()), [H[:0]]
         m, d = stack.shape
         self._work = 0.5 * d**3 + 1e5
         # Of the sum of m terms, and of its eigenvalues, for unit w.
-        self._error = (eigen_scale(d) + m + 2) * _EPS * float(np.linalg.norm(stack.matrices))
+        self._error = (eigen_scale(d) + m + 2) * EPS * float(np.linalg.norm(stack.matrices))
 
     @property
     def exhausted(self) -> bool:
-        """Whether the allowance has too little left for a round."""
-        return not self.allowance.affords(self.at_a_time * self._work)
+        """Whether the budget has too little left for a round."""
+        return not self.budget.affords(self.at_a_time * self._work)
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
         """Return the bounds (k,) for the rows of W (k, m); the eigenvector of the largest starts a search."""
-        if not self.allowance.affords(len(W) * self._work):
+        if not self.budget.affords(len(W) * self._work):
             return np.full(len(W), np.inf)
-        self.allowance.spend(len(W) * self._work)
+        self.budget.spend(len(W) * self._work)
         matrices = self.stack.combine(W)
         bounds = np.abs(np.linalg.eigvalsh(matrices)).max(axis=1) + self._error * np.linalg.norm(W, axis=1)
         if bounds.max() > self.best:
             values, vectors = np.linalg.eigh(matrices[np.argmax(bounds)])
             h = vectors[:, [np.argmax(np.abs(values))]].T
-            h, value = refine(self.stack, h, 2, max_time=self.allowance.seconds)
+            h, value = refine(self.stack, h, 2, max_time=self.budget.seconds)
             self.best = max(self.best, float(value[0]))
             self.found.append(h)
         return bounds

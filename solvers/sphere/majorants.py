@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import TINY
 from mopn.solvers.sphere.bounds import combination_error
 from mopn.solvers.sphere.stack import DenseStack
 
@@ -62,5 +63,5 @@ def _moduli(matrices: np.ndarray) -> np.ndarray:
 def _roots(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the symmetric square root of a positive definite matrix, and its inverse."""
     values, vectors = np.linalg.eigh(X)
-    roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    roots = np.sqrt(np.maximum(values, TINY))
     return (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.dense_search import DenseSearch, Memory
 from mopn.solvers.sphere.plan import plan
-from mopn.solvers.sphere.search import Limits
 from mopn.solvers.sphere.stack import DenseStack, symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, number
@@ -79,9 +78,9 @@ def maximise(matrices: Any, p: float = 2, tol: float = 1e-4, max_time: float = m
     (1.0, True)
     """
     stack = DenseStack(symmetric_matrices(matrices, "matrices"))
-    p, tol, time = _EXPONENT(p, "p"), check_fraction(tol, "tol"), Allowance(seconds=_SECONDS(max_time, "max_time"))
+    p, tol, time = _EXPONENT(p, "p"), check_fraction(tol, "tol"), Budget(seconds=_SECONDS(max_time, "max_time"))
     scaled, scale = stack.scaled()
-    way, limits = plan(p, *stack.shape, "exact", formed=True), Limits(min(tol, _TOL), math.inf, math.inf)
+    way, limits = plan(p, *stack.shape, "exact", formed=True), Effort(min(tol, _TOL))
     memory: Memory = {}
     h, value, bound, last = np.eye(stack.shape[1])[0], 0.0, math.inf, math.inf
     while True:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.branch_forms import branch_on_forms
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.refinement import dual_vectors, refine
@@ -90,37 +90,17 @@ class NestedBound(NamedTuple):
 
 
 def nest_and_bound(
-    stack: DenseStack, H: np.ndarray, p: int, tol: float, allowance: Allowance, last: Turned | None = None
+    stack: DenseStack, H: np.ndarray, p: int, tol: float, budget: Budget, last: Turned | None = None
 ) -> NestedBound:
-    """Bound ``||q(h)||_p`` over unit h.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d), scaled to about 1, not all zero.
-    H : ndarray of shape (k, d)
-        Unit vectors to start from.
-    p : {1, 2}
-    tol : float
-        Largest relative difference between the bound and the best value.
-    allowance : Allowance
-        At any limit the best bound so far is a proof.
-    last : Turned, optional
-        The multipliers of a similar stack.
-
-    Returns
-    -------
-    NestedBound
-        The bound is infinite if the work is not enough for the fewest directions.
-    """
+    """Bound ``||q(h)||_p`` over unit h, for a stack scaled to about 1 and starts H (k, d)."""
     m, d = stack.shape
 
     def affords(r: int) -> bool:
-        return allowance.affords(LEAST_STEPS * step_work((m + 1) * r))
+        return budget.affords(LEAST_STEPS * step_work((m + 1) * r))
 
     if not affords(min(d, _RANKS[0])):
         return NestedBound(H[:0], math.inf, None, last)
-    units = _Units(stack, p, allowance)
+    units = _UnitPool(stack, p, budget)
     active = units.add(_active(H, np.linalg.norm(stack.forms(H), p, axis=1)))
     bound, directions, attained = math.inf, 0, 0.0
     turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
@@ -147,11 +127,11 @@ def nest_and_bound(
         start = Multipliers.none(len(form.matrix)) if last is None else last.on(outputs, features)
         look = partial(units.look, features)
         if enough and p == 1:
-            proven, proof = branch_on_forms(form, start, look, tight, allowance)
+            proven, proof = branch_on_forms(form, start, look, tight, budget)
         else:
-            proof = tighten(form, start, target, allowance)
+            proof = tighten(form, start, target, budget)
             proven = proof.bound
-            if not allowance.out_of_time:
+            if not budget.out_of_time:
                 look(form.starts(proof.X))
         last = Turned(proof, outputs, features)
         if turned.bound(proven) < bound:
@@ -162,11 +142,11 @@ def nest_and_bound(
     return NestedBound(np.vstack(units.found), bound, parts, last)
 
 
-class _Units:
+class _UnitPool:
     """The unit vectors found so far, and the best value."""
 
-    def __init__(self, stack: DenseStack, p: int, allowance: Allowance) -> None:
-        self._stack, self._p, self._allowance = stack, p, allowance
+    def __init__(self, stack: DenseStack, p: int, budget: Budget) -> None:
+        self._stack, self._p, self._allowance = stack, p, budget
         self.found: list[np.ndarray] = []
         self.best = 0.0
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.bounds import combination_error, eigen_scale
 from mopn.solvers.sphere.principal_directions import in_basis, principal_basis
 from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["Reduced", "Whole", "inverse_root", "reduced", "whole"]
 
-_EPS = float(np.finfo(float).eps)
 # Numbers of directions to try, at most this fraction of all; with more, a node costs little less than a whole one.
 _RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
 # So many directions suffice if, at the signs of the best vector, they give away this fraction of the tolerance, or this
@@ -105,21 +105,7 @@ def whole(stack: DenseStack, M: np.ndarray, violation: float) -> Whole:
 
 
 def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, tol: float) -> Reduced | None:
-    """Return the matrices on the fewest directions that are precise at the signs of a vector h (d,), if there are any.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d).
-    M : ndarray of shape (m, d, d)
-        Their majorants.
-    violation : float
-        Bound of sum_c (|h' Gamma_c h| - h' M_c h) over unit h.
-    h : ndarray of shape (d,)
-        A good unit vector; t is its value.
-    tol : float
-        The relative precision wanted.
-    """
+    """Return the matrices on the fewest directions that are precise at the signs of a vector h (d,), if any."""
     forms = stack.forms(h[None])
     t, signs = float(np.abs(forms).sum()), np.where(forms >= 0, 1, -1)
     basis = principal_basis(stack)
@@ -144,8 +130,8 @@ def _on(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduc
     Z = across.times(F)
     # Errs by the products with F, the sums, and Z Z'; the eigenvalues err as those of any matrix of this size.
     size = _size(Z)
-    error = (len(basis) + len(sums.free) + 2) * _EPS * _size(across) * float(np.linalg.norm(F))
-    slack += 2.0 * size * error + error * error + (excess + (len(basis) + eigen_scale(r)) * _EPS) * size * size
+    error = (len(basis) + len(sums.free) + 2) * EPS * _size(across) * float(np.linalg.norm(F))
+    slack += 2.0 * size * error + error * error + (excess + (len(basis) + eigen_scale(r)) * EPS) * size * size
     return Reduced(sums.part(first, first), Z, basis[:, first], basis[:, rest] @ F, t, slack)
 
 
@@ -165,5 +151,5 @@ def inverse_root(K: np.ndarray) -> tuple[np.ndarray, float] | None:
         return None
     F = dtrtri(L, lower=1)[0].T
     error = float(np.linalg.norm(F.T @ K @ F - np.eye(n)))
-    error += 4 * (n + 1) * _EPS * float(np.linalg.norm(F)) ** 2 * float(np.linalg.norm(K))
+    error += 4 * (n + 1) * EPS * float(np.linalg.norm(F)) ** 2 * float(np.linalg.norm(K))
     return (F, error / (1.0 - error)) if error < 0.5 else None

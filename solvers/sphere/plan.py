@@ -71,18 +71,7 @@ class Plan(NamedTuple):
 
 
 def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None = None) -> Plan:
-    """Return the plan of a method for m matrices of order d.
-
-    Parameters
-    ----------
-    p : {1, 2, inf}
-        That of the norm ``||q(h)||_p`` that is maximised.
-    m, d : int
-    method : str
-        One of ``METHODS``.
-    formed : bool, optional
-        Whether the matrices are there; default: whether it pays to form them.
-    """
+    """Return the plan of a method for m matrices of order d."""
     # The maximum is that of a single output, hence an eigenvector of one matrix.
     single = p == math.inf or m == 1
     if formed is None:

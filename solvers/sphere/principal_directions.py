@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
 __all__ = ["RotatedOutputs", "far_from_orthonormal", "in_basis", "principal_basis", "rotated_outputs"]
 
-_EPS = float(np.finfo(float).eps)
 # Combinations of the matrices smaller than this, relative to the largest, are left out.
 _NOTHING = 1e-7
 
@@ -26,7 +26,7 @@ def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:
     d = len(basis)
     slack = far_from_orthonormal(basis)
     sizes = np.linalg.norm(stack.matrices, axis=(1, 2))
-    error = stack.error * (1.0 + slack) ** 2 + (2.0 * slack + slack * slack + 4 * d**1.5 * _EPS) * sizes
+    error = stack.error * (1.0 + slack) ** 2 + (2.0 * slack + slack * slack + 4 * d**1.5 * EPS) * sizes
     return DenseStack(basis.T @ stack.matrices @ basis, error)
 
 
@@ -43,7 +43,7 @@ class RotatedOutputs(NamedTuple):
 
     def bound(self, t: float) -> float:
         """Return the bound of the whole stack, for a bound t of this one."""
-        return math.hypot(t, self.left_out) * (1.0 + self.slack) * (1 + 8 * _EPS)
+        return math.hypot(t, self.left_out) * (1.0 + self.slack) * (1 + 8 * EPS)
 
 
 def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
@@ -56,8 +56,8 @@ def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
     kept[0] = True
     matrices = stack.combine(basis)
     # Every combination errs by its sums of m products, and by the errors of the matrices.
-    error = np.abs(basis) @ stack.error + (m + 2) * _EPS * size
-    left_out = math.sqrt(float(np.sum(matrices[~kept] ** 2))) * (1 + 8 * _EPS) + float(np.linalg.norm(error[~kept]))
+    error = np.abs(basis) @ stack.error + (m + 2) * EPS * size
+    left_out = math.sqrt(float(np.sum(matrices[~kept] ** 2))) * (1 + 8 * EPS) + float(np.linalg.norm(error[~kept]))
     # ||q|| <= ||U'|| ||U q|| + ||I - U'U|| ||q||.
     slack = far_from_orthonormal(basis.T)
     return RotatedOutputs(DenseStack(matrices[kept], error[kept]), basis[kept], left_out, 2.0 * slack + slack * slack)
@@ -69,4 +69,4 @@ def far_from_orthonormal(basis: np.ndarray) -> float:
     A product of matrices errs by d eps times the product of their Frobenius norms, which is sqrt(r) for a basis.
     """
     d, r = basis.shape
-    return float(np.linalg.norm(basis.T @ basis - np.eye(r))) + 2 * d * r * _EPS
+    return float(np.linalg.norm(basis.T @ basis - np.eye(r))) + 2 * d * r * EPS

@@ -8,7 +8,7 @@ it is not, the Chebyshev polynomial of degree k shows lambda, for any scale s < 
 
 It takes k products and three vectors. All s prove something; the best is |lambda| itself, which Lanczos estimates. Two
 starts fail together with a probability of at most 2 delta^2 / pi, so that delta may be large beside rounding errors.
-The probability is over the starts alone, which must not be known to whoever chose A: see :mod:`mopn.solvers.chance`.
+The probability is over the starts alone, unknown to whoever chose A: see :mod:`mopn.solvers.failure_budget`.
 
 For p = inf the matrices are the Gamma_c, for p = 1 all signed sums, for p = 2 combinations on cones of directions
 (:mod:`mopn.solvers.sphere.cones`).
@@ -23,7 +23,8 @@ from functools import partial
 
 import numpy as np
 
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.numerics.precision import EPS, TINY
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones
 from mopn.solvers.sphere.eigenvectors import lanczos
@@ -31,7 +32,6 @@ from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 
 __all__ = ["chebyshev_bound", "expected_products", "least_component", "probable_bound", "steps_for"]
 
-_EPS, _SMALLEST = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 # Starts for each matrix. Steps of Lanczos that estimate its norm: so many, or more, a fraction of those of the bound.
 # What norms may exceed their estimates by, as a fraction of the tolerance.
 _STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2
@@ -58,40 +58,19 @@ def steps_for(d: int, tol: float, failure: float) -> int:
 def chebyshev_bound(
     products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray, steps: int, least: float
 ) -> np.ndarray:
-    """Bound the norms of k symmetric matrices A_r, where the starts are not nearly orthogonal to eigenvectors.
-
-    Parameters
-    ----------
-    products : callable
-        Returns (k, d), whose row r is A_r h_r, for vectors (k, d); it counts as exact.
-    start : ndarray of shape (k, d)
-        Vectors b_r.
-    scale : ndarray of shape (k,)
-        Positive numbers, best the norms themselves.
-    steps : int
-        The degree of the polynomials.
-    least : float
-        The bound r is true if |<v, b_r>| is no less, for an eigenvector v of the eigenvalue of largest modulus.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Step j loses 2 eps times the longest vector so far, along v too. It grows to U_(k-j) <= (k - j + 1) T_(k-j) of
-        it, no more than k - j + 1 times T_k / T_j, where T_j is the larger, the larger lambda.
-    """
-    with np.errstate(all="ignore"):
-        before, y = start, products(start) / scale[:, None]
-        lengths = [_lengths(start), _lengths(y)]
-        for _ in range(steps - 1):
-            following = products(y)
-            following *= (2.0 / scale)[:, None]
-            following -= before
-            before, y = y, following
-            lengths.append(_lengths(y))
-        length, j = lengths[-1] * (1.0 + start.shape[1] * _EPS), np.arange(1, steps + 1)[:, None]
-        longest = np.maximum.accumulate(lengths)[1:]
-        lost = 2 * _EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
-        bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * _EPS)
+    """Bound the norms of k symmetric matrices A_r, where the starts are not nearly orthogonal to eigenvectors."""
+    before, y = start, products(start) / scale[:, None]
+    lengths = [_lengths(start), _lengths(y)]
+    for _ in range(steps - 1):
+        following = products(y)
+        following *= (2.0 / scale)[:, None]
+        following -= before
+        before, y = y, following
+        lengths.append(_lengths(y))
+    length, j = lengths[-1] * (1.0 + start.shape[1] * EPS), np.arange(1, steps + 1)[:, None]
+    longest = np.maximum.accumulate(lengths)[1:]
+    lost = 2 * EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
+    bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * EPS)
     return np.where(lost < least, bounds, math.inf)
 
 
@@ -118,39 +97,15 @@ def probable_bound(
     tol: float,
     failure: float,
     rng: np.random.Generator,
-    allowance: Allowance | None = None,
+    budget: Budget | None = None,
     best: float = 0.0,
 ) -> tuple[np.ndarray, float]:
-    """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability.
-
-    Parameters
-    ----------
-    stack : MatrixFreeStack
-    p : {1, 2, inf}
-    tol : float
-        Relative precision.
-    failure : float
-        The largest probability that the bound is too small.
-    rng : Generator
-        The source of the starts.
-    allowance : Allowance, optional
-        Out of time, no further matrix is bounded. Default: no limits.
-    best : float, default 0
-        The best value that is known: a bound need not be nearer to it than ``tol``.
-
-    Returns
-    -------
-    H : ndarray of shape (k, d)
-        Unit vectors found.
-    bound : float
-        Rounding is added; that of products, as proven for the stack, once for every step. With more than 6 outputs
-        (p = 1) or 8 (p = 2) it is only the norm of the bounds of single forms.
-    """
-    allowance = allowance or Allowance()
+    """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability."""
+    budget = budget or Budget()
     m, _ = stack.shape
     # Most of the tolerance is for the cones, where it is expensive.
     fraction = _TOL_OF_RUNS if p == 2 and 1 < m <= MAX_SPLIT else 1.0
-    norm = _Norm(stack, fraction * tol, failure / _runs(m, p), rng, allowance, best)
+    norm = _Norm(stack, fraction * tol, failure / _runs(m, p), rng, budget, best)
     if p == math.inf:
         bound = float(norm(np.eye(m)).max())
     elif p == 1 and m <= MAX_SIGNED:
@@ -174,9 +129,9 @@ class _Norm:
     """g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h|, from above, for several w at a time."""
 
     def __init__(
-        self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, allowance: Allowance, best: float
+        self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, budget: Budget, best: float
     ) -> None:
-        self.stack, self.rng, self.allowance, self.best = stack, rng, allowance, best
+        self.stack, self.rng, self.budget, self.best = stack, rng, budget, best
         m, d = stack.shape
         self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
         self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
@@ -186,13 +141,13 @@ class _Norm:
     @property
     def exhausted(self) -> bool:
         """Whether the time is over, or so many matrices were bounded as the probability is shared by."""
-        return self.allowance.out_of_time or self.runs >= self.stack.shape[0] + _MOST_RUNS
+        return self.budget.out_of_time or self.runs >= self.stack.shape[0] + _MOST_RUNS
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
         """Return the bounds (k,) for the rows of W (k, m); infinite for those that the time does not suffice for."""
         bounds = np.full(len(W), math.inf)
         for first in range(0, len(W), self.at_a_time):
-            if self.allowance.out_of_time:
+            if self.budget.out_of_time:
                 break
             rows = slice(first, first + self.at_a_time)
             self.runs += len(W[rows])
@@ -206,7 +161,7 @@ class _Norm:
         self.forms = np.vstack([self.forms, self.stack.forms(H)])
         self.best = max(self.best, float(np.linalg.norm(self.forms, axis=1).max()))
         estimated = np.abs(W @ self.forms.T).max(axis=1) * self.beyond
-        scale = np.tile(np.maximum(estimated, max(_NOTHING * self.best, _SMALLEST)), _STARTS)
+        scale = np.tile(np.maximum(estimated, max(_NOTHING * self.best, TINY)), _STARTS)
         products = partial(self.stack.products, np.tile(W, (_STARTS, 1)))
         bounds = chebyshev_bound(products, np.concatenate(starts), scale, self.steps, self.least)
         return bounds.reshape(_STARTS, -1).max(axis=0)

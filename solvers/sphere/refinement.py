@@ -23,26 +23,6 @@ def refine(
     For fixed h the best w is the dual vector of q(h); for fixed w the best h is a dominant eigenvector of
     sum_c w_c Gamma_c. Neither step decreases ||q(h)||_p, and neither needs a step size or a smoothed modulus. The
     paper's gradient step with eta = 1 may decrease it for indefinite Gamma_c, hence the paper's Armijo rule.
-
-    Parameters
-    ----------
-    stack : Stack
-        Matrices Gamma (m, d, d).
-    H : ndarray of shape (k, d)
-        Unit vectors to start from.
-    p : {1, 2, inf}
-        The norm.
-    tol : float
-        The ascent of a vector ends when its value grows by no more than this, relative.
-    max_iter, max_time : float
-        Largest number of ascent steps, and of seconds.
-
-    Returns
-    -------
-    H : ndarray of shape (k, d)
-        Unit vectors.
-    values : ndarray of shape (k,)
-        ``||q(h_r)||_p``, none below its start.
     """
     began = time.perf_counter()
     H, forms = H.copy(), stack.forms(H)

@@ -10,22 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.plan import Plan
 
-__all__ = ["Limits", "Proven", "Search", "SearchResult"]
+__all__ = ["Proven", "SearchResult", "SphereSearch"]
 
 # Relaxations converge slowly near their limit; calls without a precision ask for no more than this.
 _DEFAULT_FOR_TWO = 1e-4
-
-
-class Limits(NamedTuple):
-    """The limits of an oracle: relative tolerance of iterations, and operations and seconds of a proof."""
-
-    tol: float
-    max_work: float
-    max_time: float
 
 
 class SearchResult(NamedTuple):
@@ -47,23 +39,14 @@ class Proven(NamedTuple):
     parts: BoundParts | None = None
 
 
-class Search(ABC):
-    """Maximises ``||q(h)||_p`` over unit h, by one method.
+class SphereSearch(ABC):
+    """Maximises ``||q(h)||_p`` over unit h, by one method."""
 
-    Parameters
-    ----------
-    stack : DenseStack or MatrixFreeStack
-        Scaled to about 1.
-    p : {1, 2, inf}
-    plan : Plan
-    limits : Limits
-    effort : Effort
-    """
-
-    def __init__(self, stack: Any, p: float, plan: Plan, limits: Limits, effort: Effort) -> None:
+    def __init__(self, stack: Any, p: float, plan: Plan, limits: Effort, effort: Effort) -> None:
         self.stack, self.p, self.plan, self.limits, self.effort = stack, p, plan, limits, effort
         default = _DEFAULT_FOR_TWO if p == 2 else 0.0
-        self.precision = max(limits.tol, default if effort.precision is None else min(effort.precision, 1.0))
+        self.tol = limits.precision or 0.0
+        self.precision = max(self.tol, default if effort.precision is None else min(effort.precision, 1.0))
         self._began = time.perf_counter()
         # Bound of the error in ``||q(h)||_p`` that was made in forming the stack; no proof gets below it.
         self.rounding = 0.0
@@ -73,10 +56,10 @@ class Search(ABC):
         """Seconds that are left to the call."""
         return self.effort.seconds - (time.perf_counter() - self._began)
 
-    def allowance(self, most: float = math.inf) -> Allowance:
+    def budget(self, most: float = math.inf) -> Budget:
         """Return what a proof may cost from now on, at most so many operations."""
-        work = min(self.limits.max_work, self.effort.work, most)
-        return Allowance(work, min(self.limits.max_time, self.left))
+        work = min(self.limits.work, self.effort.work, most)
+        return Budget(work, min(self.limits.seconds, self.left))
 
     def maximise(self) -> SearchResult:
         """Return unit vectors, their values and a proven bound; out of time, those of the starts."""

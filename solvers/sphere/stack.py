@@ -50,17 +50,7 @@ class MatrixFreeStack(Stack, Protocol):
 
 
 class DenseStack:
-    """Dense stack.
-
-    Parameters
-    ----------
-    matrices : ndarray of shape (m, d, d)
-        Symmetric; only their symmetric part counts.
-    error : ndarray of shape (m,), optional
-        Bounds of the spectral norm of the errors made in forming the matrices; default 0.
-    seed : int, default 0
-        Of the random vectors that searches start from.
-    """
+    """Dense stack."""
 
     def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None, seed: int = 0) -> None:
         self.matrices = 0.5 * matrices + 0.5 * matrices.transpose(0, 2, 1)

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.refinement import refine
@@ -25,7 +26,6 @@ from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["Quartic", "SquaresBound", "bound_by_squares"]
 
-_EPS = float(np.finfo(float).eps)
 # The largest k, and the largest order of M beyond k = 2: steps on larger ones take a second and more. Fewer steps than
 # these prove little.
 _LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20
@@ -44,7 +44,7 @@ class Quartic:
         self.matrix = vectors.T @ vectors
         self._size = float(np.sum(vectors**2))
         # Rounding error of the matrix M.
-        self.rounding = (m + 3) * _EPS * self._size
+        self.rounding = (m + 3) * EPS * self._size
 
     def raised(self) -> Quartic:
         """Return the quartic times ``||h||^2``, as a form on Sym^(k+1)(R^d)."""
@@ -52,7 +52,7 @@ class Quartic:
         above.lift = lifting(self.lift.d, self.lift.degree + 1)
         above.matrix = above.lift.raised(self.matrix)
         # Each entry is a sum of at most k + 1 entries of M, each with a factor.
-        above.rounding = self.rounding + (above.lift.degree + 6) * _EPS * self._size
+        above.rounding = self.rounding + (above.lift.degree + 6) * EPS * self._size
         return above
 
     @property
@@ -76,8 +76,8 @@ class Quartic:
         """
         # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
         terms = math.comb(2 * self.lift.degree, self.lift.degree)
-        error = float(np.linalg.norm(self.lift.symmetrised(N))) + (terms + 8) * _EPS * float(np.linalg.norm(N))
-        return max(top, 0.0) * (1 + 8 * _EPS) + self.rounding + error + eigen_error(form)
+        error = float(np.linalg.norm(self.lift.symmetrised(N))) + (terms + 8) * EPS * float(np.linalg.norm(N))
+        return max(top, 0.0) * (1 + 8 * EPS) + self.rounding + error + eigen_error(form)
 
     def starts(self, X: np.ndarray) -> np.ndarray:
         """Return the vectors (3, d) that are nearest to h, if the three top eigenvectors of X are the z of units h."""
@@ -96,38 +96,20 @@ def bound_by_squares(
     stack: DenseStack,
     H: np.ndarray,
     tol: float = 1e-4,
-    allowance: Allowance | None = None,
+    budget: Budget | None = None,
     last: Multipliers | None = None,
 ) -> SquaresBound:
-    """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h: by forms of degree 4, 6 and so on until the bound is tight.
-
-    Parameters
-    ----------
-    stack : DenseStack
-        Matrices Gamma (m, d, d), scaled to about 1.
-    H : ndarray of shape (k, d)
-        Unit vectors to start from; the bound is tight if it is close to the best value.
-    tol : float
-        Largest relative difference between the bound and the best value.
-    allowance : Allowance, optional
-        Decompositions spend from it; at any limit the best bound so far is a proof. Default: no limits.
-    last : Multipliers, optional
-        Those of a similar stack; of another number of features they are ignored.
-
-    Returns
-    -------
-    SquaresBound
-    """
-    allowance, error = allowance or Allowance(), float(np.linalg.norm(stack.error))
+    """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h: by forms of degree 4, 6 and so on until the bound is tight."""
+    budget, error = budget or Budget(), float(np.linalg.norm(stack.error))
     H, values = refine(stack, H, 2)
     quartic, bound = Quartic(stack), math.inf
     start = first = last if last and len(last.N) == quartic.dimension else Multipliers.none(quartic.dimension)
     while True:
-        proof = tighten(quartic, start, _target(values, tol, error), allowance)
+        proof = tighten(quartic, start, _target(values, tol, error), budget)
         first, bound = proof if bound == math.inf else first, min(bound, proof.bound)
         new, new_values = refine(stack, quartic.starts(proof.X), 2)
         H, values = np.vstack([H, new]), np.concatenate([values, new_values])
-        if bound <= _target(values, tol, error) or not _has_next(quartic, allowance):
+        if bound <= _target(values, tol, error) or not _has_next(quartic, budget):
             return SquaresBound(H, math.sqrt(bound) + error, first)
         above = quartic.raised()
         start = _raised(proof, quartic, above, H[values >= _ACTIVE * values.max()])
@@ -140,11 +122,11 @@ def _target(values: np.ndarray, tol: float, error: float) -> float:
     return max(best * (1.0 + tol) - error, best + error) ** 2
 
 
-def _has_next(quartic: Quartic, allowance: Allowance) -> bool:
+def _has_next(quartic: Quartic, budget: Budget) -> bool:
     """Return whether the form of the next degree is small enough for a few steps."""
     k, d = quartic.lift.degree + 1, quartic.lift.d
     order = math.comb(d + k - 1, k)
-    return k <= _LARGEST_DEGREE and order <= _LARGEST_ORDER and allowance.affords(_LEAST_STEPS * step_work(order))
+    return k <= _LARGEST_DEGREE and order <= _LARGEST_ORDER and budget.affords(_LEAST_STEPS * step_work(order))
 
 
 def _raised(proof: Multipliers, below: Quartic, above: Quartic, H: np.ndarray) -> Multipliers:

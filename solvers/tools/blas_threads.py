@@ -102,11 +102,6 @@ def limited_threads(n_threads: int | None = None) -> Iterator[None]:
     """Give linear algebra one thread within a call, and the call ``n_threads`` for its blocks and large products.
 
     Within such a call of the same Python thread it has no effect.
-
-    Raises
-    ------
-    ValueError
-        If ``n_threads`` is not an integer >= 1 or None.
     """
     n_threads = check_threads(n_threads, "n_threads")
     if _CALL.is_running:

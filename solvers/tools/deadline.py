@@ -11,11 +11,6 @@ __all__ = ["Deadline"]
 class Deadline:
     """The end of the seconds, on the clock, that a call may take.
 
-    Parameters
-    ----------
-    seconds : float or None
-        None for no limit.
-
     Examples
     --------
     >>> from mopn.solvers.tools.deadline import Deadline

@@ -14,21 +14,7 @@ _SEEDS = 2**63
 
 
 def make_generator(rng: Any, name: str = "rng") -> np.random.Generator:
-    """Return the generator for an ``rng=`` argument.
-
-    Parameters
-    ----------
-    rng : Generator, int or None
-        A generator is returned as it is. A seed gives a new generator with the same numbers every time, None one with
-        different numbers every time.
-    name : str, default "rng"
-        Name of the argument in messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``rng`` is none of these, or a negative seed.
-    """
+    """Return the generator for an ``rng=`` argument."""
     try:
         if isinstance(rng, bool):
             raise TypeError

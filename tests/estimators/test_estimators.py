@@ -850,7 +850,7 @@ def test_errors_of_weights(cls, weights, message):
         ({"loss": "hinge"}, "loss must be one of .*'logistic'.* got 'hinge'"),
         (
             {"refit": "all"},
-            "refit must be one of 'none', 'output', 'full', or a correction such as FullRefit\\(\\), got 'all'",
+            "refit must be one of 'none', 'output', 'full', or a corrective step such as FullRefit\\(\\), got 'all'",
         ),
         ({"strength": -1.0}, "strength must be a finite number >= 0 or a mopn.Ratio, got -1.0"),
         ({"strength": np.nan}, "strength must be a finite number >= 0"),

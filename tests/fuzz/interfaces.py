@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 import mopn
 import mopn.estimators
 from mopn.solvers import Solver
-from mopn.solvers.conditional_gradient.correction import Correction
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Form, Problem
 from tests.fuzz.checks import Found
 from tests.fuzz.inputs.refused import TAKEN_BY_TABLES
@@ -327,7 +327,9 @@ def solves() -> list[Solve]:
     classes = [cls for name in mopn.__all__ if _is_subclass(cls := getattr(mopn, name), Problem)]
     makers = [Joint(cls, _JOINT[name]) if (name := cls.__name__) in _JOINT else Maker(cls) for cls in classes]
     solvers = [cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), Solver)]
-    corrections = [cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), Correction)]
+    corrections = [
+        cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), CorrectiveStep)
+    ]
     pairs = [Solve(maker, solver) for maker in makers for solver in solvers] + [Correct(cls) for cls in corrections]
     rng = np.random.default_rng(0)
     return [pair for pair in pairs if any(pair.draw_fitting(rng) for _ in range(_TRIES))]

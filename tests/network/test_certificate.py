@@ -8,7 +8,7 @@ from reference import matrix_optimum
 
 import mopn
 import mopn.network.problem
-from mopn.core.gap import lower_bound
+from mopn.core.gap import bound_and_scale, lower_bound
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.solvers import ConditionalGradient, Status
 
@@ -80,7 +80,7 @@ def test_the_allowance_for_rounding_has_no_unit_of_its_own_for_the_squared_loss(
         problem = mopn.NetworkProblem(X, c * y, loss="squared", norm="l1", strength=100.0 * c)
         measured = mopn.certify(problem, np.zeros((0, 3)), np.zeros((0, 1)))
         gaps.append(measured.gap / measured.fun)
-    # Zero is the minimiser, so that the gap is the allowance.
+    # Zero is the minimiser, so that the gap is the budget.
     assert gaps[0] < 1e-12
     assert gaps[1] == gaps[0]
 
@@ -144,7 +144,7 @@ def test_rounded_outputs_count_where_the_gradient_at_them_is_zero(loss, size, of
 def test_a_lower_bound_is_computed_once_for_each_bound_and_regularizer(monkeypatch):
     problem = mopn.NetworkProblem(np.eye(4), np.arange(4) % 2, strength=0.01)
     at, computed = problem.output_gradient(problem.start()), []
-    monkeypatch.setattr(mopn.network.problem, "lower_bound", lambda *a: computed.append(a) or lower_bound(*a))
+    monkeypatch.setattr(mopn.network.problem, "bound_and_scale", lambda *a: computed.append(a) or bound_and_scale(*a))
     stronger = problem.with_strength(0.1)
     found = [of.lower(at, bound) for of in (problem, stronger) for bound in (1.0, 2.0, 1.0)]
     assert len(computed) == 4

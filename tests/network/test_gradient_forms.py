@@ -48,7 +48,7 @@ def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sp
 @every_data
 @every_p
 def test_matrix_free_bound_is_at_most_its_first_step(kernel, data, p):
-    """The largest row sum of the matrix A of |x_i| and weights ||G_i||_p, plus the allowance for rounding."""
+    """The largest row sum of the matrix A of |x_i| and weights ||G_i||_p, plus the budget for rounding."""
     for seed in range(5):
         forms, X, G = draw_forms(kernel, data, seed)
         A = majorant(kernel, X, G, p)

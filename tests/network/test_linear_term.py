@@ -13,7 +13,7 @@ from mopn.data.designs import make_design
 from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor, OrdinalFMRegressor
 from mopn.network.linear_term import LinearTerm
 from mopn.solvers import FISTA, ConditionalGradient
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient import make_corrective_step
 
 RNG = np.random.default_rng(0)
 N, D, M, ALPHA = 50, 4, 3, 0.8
@@ -31,7 +31,7 @@ def make_problem(loss="binary-logistic", norm="l1", storage=np.array, **options)
 
 
 def solve(problem, tol=1e-5, refit="output", **options):
-    correction = make_correction(refit, tol=1e-8, **options)
+    correction = make_corrective_step(refit, tol=1e-8, **options)
     return mopn.minimize(problem, ConditionalGradient(refit=correction), tol=tol, max_iter=500)
 
 

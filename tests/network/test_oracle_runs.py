@@ -9,7 +9,7 @@ import pytest
 import mopn
 from mopn.oracles import basis_oracle
 from mopn.solvers import ConditionalGradient
-from mopn.solvers.chance import FAILURE, Chance
+from mopn.solvers.failure_budget import FAILURE, FailureBudget
 from mopn.solvers.sphere import probable
 
 
@@ -88,10 +88,10 @@ def test_a_chain_has_one_budget_of_failure():
 
 
 def test_shares_of_failure_add_up_to_what_is_stated():
-    chance, total = Chance(), 0.0
+    failure_budget, total = FailureBudget(), 0.0
     for n in range(1, 200):
-        total += chance.next
-        chance.draw(None)
-        assert chance.failure == pytest.approx(total, rel=1e-9)
-        assert chance.failure < FAILURE
-        assert Chance(chance.failure).proofs == n
+        total += failure_budget.next
+        failure_budget.draw(None)
+        assert failure_budget.failure == pytest.approx(total, rel=1e-9)
+        assert failure_budget.failure < FAILURE
+        assert FailureBudget(failure_budget.failure).proofs == n

@@ -9,7 +9,7 @@ from reference import loss_of_sample, matrix_optimum, norm_of_rows
 
 import mopn
 from mopn.solvers import FISTA, ConditionalGradient, FullRefit, PlainStep
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.interface import Form
 
 NORMS = ("l1", "l1/l2", "l1/linf")
@@ -17,7 +17,7 @@ KERNELS = ("homogeneous", "anova")
 
 
 def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options):
-    refit = make_correction(options.pop("refit", "output"), tol=1e-8, max_iter=2000)
+    refit = make_corrective_step(options.pop("refit", "output"), tol=1e-8, max_iter=2000)
     solver = ConditionalGradient(refit=refit, oracle=oracle, **options)
     return mopn.minimize(problem, solver, tol=tol, max_iter=max_iter, start=start)
 
@@ -151,6 +151,23 @@ def test_strength_max(norm, loss):
         below = solve(mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=0.999 * limit), tol=1e-9)
         assert len(below.basis) >= 1
         assert below.fun < zero.fun
+
+
+def test_a_ratio_becomes_a_strength_at_its_first_use(monkeypatch):
+    """Construction, which may only warn or refuse, runs no solver."""
+    X, y = np.eye(4), np.arange(4) % 2
+    searched, lmo = [], mopn.NetworkProblem.lmo
+    monkeypatch.setattr(mopn.NetworkProblem, "lmo", lambda *a, **o: searched.append(1) or lmo(*a, **o))
+    problem = mopn.NetworkProblem(X, y, norm="l1", strength=mopn.Ratio(0.5), alpha=1.0)
+    assert "strength=Ratio(0.5)" in repr(problem)
+    assert problem.with_strength(2.0).strength == 2.0
+    assert not searched
+    assert (
+        problem.strength
+        == mopn.NetworkProblem(X, y, norm="l1", strength=2.0, alpha=1.0).with_strength(mopn.Ratio(0.5)).strength
+    )
+    assert problem.regularized
+    assert len(searched) == 2
 
 
 @pytest.mark.covering(1)

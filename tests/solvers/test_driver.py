@@ -22,7 +22,7 @@ from mopn.solvers import (
     Trace,
     driver,
 )
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words
 
@@ -34,6 +34,7 @@ FIELDS = {
         "gap",
         "estimated_gap",
         "restricted_gap",
+        "dual",
         "gap_is_proven",
         "rounding",
         "proof",
@@ -154,7 +155,7 @@ def test_an_interrupted_run_leaves_the_treatment_of_floating_point_errors_as_it_
 @pytest.mark.parametrize("refit", ["none", "output", "full"])
 def test_a_failure_at_any_moment_keeps_the_best_point(refit, error):
     """Each evaluation in turn fails, in the loop, in refits and in the last measurement: the run ends with a point."""
-    solver = ConditionalGradient(refit=make_correction(refit, max_iter=8), max_units=2, schedule="fill")
+    solver = ConditionalGradient(refit=make_corrective_step(refit, max_iter=8), max_units=2, schedule="fill")
     problem = network()
     total = failing_at(problem, -1, error)
     whole = mopn.minimize(problem, solver, tol=0)

@@ -41,7 +41,6 @@ RUNS = {
     "few units": (NETWORK, solvers.ConditionalGradient("full", max_units=2, schedule="fill")),
     "unproven": (NETWORK, solvers.ConditionalGradient("full", prove=False)),
     "own oracle": (NETWORK, solvers.ConditionalGradient("full", oracle=random_units)),
-    "random units": (NETWORK, solvers.RandomUnits(10)),
     "fista": (LAYER, solvers.FISTA()),
     "interior point": (LAYER, solvers.InteriorPoint()),
     "interior point, unproven": (LAYER, solvers.InteriorPoint(prove=False)),
@@ -113,7 +112,7 @@ def is_so(problem, solver, result, limits):
         Status.STOPPED: lambda: limits.get("callback") is LIMITS["stopped"].get("callback"),
         Status.CALLBACK_FAILED: lambda: isinstance(result.error, ZeroDivisionError),
         Status.INTERRUPTED: lambda: limits.get("callback") is LIMITS["interrupted"].get("callback"),
-        Status.RETURNED: lambda: isinstance(solver, Returns | solvers.RandomUnits),
+        Status.RETURNED: lambda: isinstance(solver, Returns),
         Status.NO_BETTER_UNIT: lambda: callable(solver.oracle) if hasattr(solver, "oracle") else False,
         Status.NOT_BETTER_THAN_ZERO: lambda: passes and fun == pytest.approx(zeros, rel=1e-12),
     }[result.status]()

@@ -10,7 +10,7 @@ from fakes import FakeMonitor, LowRankProblem, LowRankSteps, Noted, low_rank
 
 import mopn
 from mopn.solvers import FISTA, ConditionalGradient, FullRefit, OutputRefit, PlainStep, Status, minimize
-from mopn.solvers.conditional_gradient.correction import Correction, Corrector
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
 
 # With the tolerances that they reach soon.
 CORRECTIONS = {
@@ -151,7 +151,7 @@ def test_needs_are_those_of_the_correction(refit, needs):
 # -- the loop ---------------------------------------------------------------------------------------------------------
 
 
-class Spy(Correction):
+class Spy(CorrectiveStep):
     """A correction that notes when it is asked for what; it adds units without weight and fits nothing."""
 
     needs, can_move_units = frozenset({"atomic"}), False
@@ -168,7 +168,7 @@ class Spy(Correction):
         return SpyRun(self, problem, monitor, problem.calls if isinstance(problem, Noted) else self.calls)
 
 
-class SpyRun(Corrector):
+class SpyRun(CorrectiveRun):
     def __init__(self, spy, problem, monitor, calls):
         super().__init__(problem, monitor)
         self.inserts_by_line_search, self.calls, self.inserted = spy.weighs, calls, []

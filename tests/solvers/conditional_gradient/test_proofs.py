@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fakes import AtMatrix, FakeMonitor, Selected
 
-from mopn.solvers.conditional_gradient.proofs import ProofBudget, measure
+from mopn.solvers.conditional_gradient.proofs import ProofSchedule, measure
 from mopn.solvers.conditional_gradient.schedule import Fill, Grow
 from mopn.solvers.interface import Effort, Measure
 
@@ -61,7 +61,7 @@ class Script:
 def budget(script, schedule="grow", tol=TOL, **clock):
     """Return a function that selects for the next answer, and the monitor."""
     monitor = FakeMonitor(tol=tol, **clock)
-    select = ProofBudget(script, "an oracle", monitor, SCHEDULES[schedule])
+    select = ProofSchedule(script, "an oracle", monitor, SCHEDULES[schedule])
     return (lambda **last: select(None, AtMatrix(1.0, None), **last)), monitor
 
 

@@ -19,7 +19,7 @@ from mopn.solvers import (
     Result,
     minimize,
 )
-from mopn.solvers.conditional_gradient import make_correction
+from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Fill, Grow
 from mopn.solvers.interface import Form
@@ -473,8 +473,8 @@ class NeedsAtomic(LBFGS):
         (lambda: OutputRefit(max_iter=0), "max_iter must be an integer >= 1, got 0"),
         (lambda: FullRefit(polish_tol=0.0), "polish_tol must be a finite number > 0, got 0.0"),
         (lambda: FullRefit(polish_iter=0), "polish_iter must be an integer >= 1, got 0"),
-        (lambda: make_correction("both"), "refit must be one of 'none', 'output', 'full'.*got 'both'"),
-        (lambda: make_correction(LBFGS()), "refit must be one of 'none', 'output', 'full'"),
+        (lambda: make_corrective_step("both"), "refit must be one of 'none', 'output', 'full'.*got 'both'"),
+        (lambda: make_corrective_step(LBFGS()), "refit must be one of 'none', 'output', 'full'"),
         (lambda: FullRefit(output_solver=LBFGS), "output_solver must be a Solver"),
         (lambda: FullRefit(solver="fista"), "^solver must be a Solver"),
         (lambda: OutputRefit(solver=LBFGS), "^solver must be a Solver"),
@@ -489,11 +489,13 @@ def test_options_are_refused_when_they_are_given(make, message):
 
 
 def test_names_stand_for_corrections_and_take_options():
-    assert make_correction("output", tol=1e-5, max_iter=3) == OutputRefit(tol=1e-5, max_iter=3)
-    assert make_correction("full", full={"precision": "single"}, tol=1e-5) == FullRefit(tol=1e-5, precision="single")
-    assert make_correction("output", full={"precision": "single"}) == OutputRefit()
+    assert make_corrective_step("output", tol=1e-5, max_iter=3) == OutputRefit(tol=1e-5, max_iter=3)
+    assert make_corrective_step("full", full={"precision": "single"}, tol=1e-5) == FullRefit(
+        tol=1e-5, precision="single"
+    )
+    assert make_corrective_step("output", full={"precision": "single"}) == OutputRefit()
     mine = OutputRefit(tol=1e-6)
-    assert make_correction(mine) is mine
+    assert make_corrective_step(mine) is mine
 
 
 def test_refits_ask_for_the_oracle_corrective():

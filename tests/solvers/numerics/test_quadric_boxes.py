@@ -9,6 +9,9 @@ from properties import generators, tried
 
 from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
 
+# Public callers ignore floating-point errors.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
 EVERYTHING = np.full(6, np.inf)
 
 

@@ -1,10 +1,14 @@
 """Balls in which quadratics stay positive, against all stationary points of the distance, and cases in closed form."""
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from properties import generators, tried
 
 from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
+
+# Public callers ignore floating-point errors.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 EXACT = np.zeros((1, 3))
 

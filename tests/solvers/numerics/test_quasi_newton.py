@@ -10,7 +10,7 @@ from scipy.optimize import lsq_linear
 
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation
-from mopn.solvers.numerics.quasi_newton import _Pairs, quasi_newton
+from mopn.solvers.numerics.quasi_newton import _CorrectionPairs, quasi_newton
 
 
 def least_squares(A, b):
@@ -143,7 +143,7 @@ def test_pairs_whose_free_part_is_rounding_are_left_out():
         # What is held has next to no inner product, however long both are.
         y[~free] -= (s[~free] @ y[~free]) / (s[~free] @ s[~free]) * s[~free]
         y[~free] += 2e-10 * np.linalg.norm(y) / np.linalg.norm(s) * s[~free]
-        pairs = _Pairs(5, np.ones(1000))
+        pairs = _CorrectionPairs(5, np.ones(1000))
         pairs.add(s, y)
         gradient = rng.standard_normal(1000)
         d = pairs.direction(Evaluation(1.0, gradient), np.flatnonzero(~free))

@@ -8,8 +8,8 @@ import pytest
 from stacks import draw_small, every_kind
 
 from mopn.solvers.sphere import DenseStack, boundary_point
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.sum_of_squares import Quartic
 
 
@@ -31,13 +31,13 @@ class Theta:
 @pytest.mark.parametrize("n", [5, 7, 11])
 def test_theta_of_odd_cycles(n):
     exact = n * np.cos(np.pi / n) / (1 + np.cos(np.pi / n))
-    found = tighten(Theta(n), Multipliers.none(n), exact * (1 + 1e-7), Allowance(3000 * step_work(n)))
+    found = tighten(Theta(n), Multipliers.none(n), exact * (1 + 1e-7), Budget(3000 * step_work(n)))
     assert exact * (1 - 1e-14) <= found.bound <= exact * (1 + 1e-7)
     assert found.bound == pytest.approx(np.linalg.eigvalsh(np.ones((n, n)) + found.N)[-1], rel=1e-14)
     # The pseudo-moments are feasible for the dual, and as good.
     assert np.trace(found.X) == pytest.approx(1.0, abs=1e-3)
     assert found.X.sum() == pytest.approx(exact, rel=1e-3)
-    again = Allowance()
+    again = Budget()
     assert tighten(Theta(n), found, exact * (1 + 1e-7), again).bound == found.bound
     assert again.spent == 0.0
 
@@ -46,18 +46,18 @@ def test_a_failure_of_the_partial_solver_ends_nothing(monkeypatch):
     """LAPACK's solver for some eigenvalues ends in an "internal error" now and then."""
     monkeypatch.setattr(boundary_point, "eigh", Mock(side_effect=np.linalg.LinAlgError))
     target = np.sqrt(5) * (1 + 1e-7)
-    assert tighten(Theta(5), Multipliers.none(5), target, Allowance(3000 * step_work(5))).bound <= target
+    assert tighten(Theta(5), Multipliers.none(5), target, Budget(3000 * step_work(5))).bound <= target
 
 
 def test_out_of_time_it_takes_no_further_step(monkeypatch):
-    monkeypatch.setattr(Allowance, "out_of_time", PropertyMock(side_effect=chain([False] * 3, repeat(True))))
+    monkeypatch.setattr(Budget, "out_of_time", PropertyMock(side_effect=chain([False] * 3, repeat(True))))
     theta = Mock(wraps=Theta(5), matrix=np.ones((5, 5)))
-    tighten(theta, Multipliers.none(5), 0.0, Allowance())
+    tighten(theta, Multipliers.none(5), 0.0, Budget())
     assert theta.project.call_count < 10
 
 
 def test_it_ends_where_the_target_is_out_of_reach():
-    spent = Allowance()
+    spent = Budget()
     found = tighten(Theta(5), Multipliers.none(5), 0.9 * np.sqrt(5), spent)
     assert found.bound == pytest.approx(np.sqrt(5), rel=1e-3)
     assert spent.spent < 3000 * step_work(5)
@@ -69,9 +69,9 @@ def test_a_limit_leaves_a_proof(kind):
     start = Multipliers.none(quartic.dimension)
     bounds = []
     for steps in (0, 30, 300):
-        allowance = Allowance(steps * step_work(quartic.dimension))
-        found = tighten(quartic, start, 0.0, allowance)
-        assert allowance.spent <= allowance.work
+        budget = Budget(steps * step_work(quartic.dimension))
+        found = tighten(quartic, start, 0.0, budget)
+        assert budget.spent <= budget.work
         form = quartic.matrix + found.N
         assert found.bound == quartic.bound(form, np.linalg.eigvalsh(form)[-1], found.N)
         bounds.append(found.bound)

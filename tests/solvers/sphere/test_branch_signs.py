@@ -7,8 +7,8 @@ from stacks import STACKS, draw_small, every_kind, slow_maximum
 from benchmarks.certificates.drawn_stacks import draw_clustered_stack
 from mopn.oracles import basis_oracle
 from mopn.solvers.sphere import DenseStack
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound
+from mopn.solvers.sphere.budget import Budget
 
 
 @every_kind
@@ -31,7 +31,7 @@ def test_branch_and_bound_is_a_proof_at_any_limit(nodes):
     rng = np.random.default_rng(2)
     for kind in 5 * list(STACKS):
         A = draw_small(kind, rng)
-        h, bound = branch_and_bound(DenseStack(A), np.eye(A.shape[1])[:1], allowance=Allowance(nodes * NODE_WORK))
+        h, bound = branch_and_bound(DenseStack(A), np.eye(A.shape[1])[:1], budget=Budget(nodes * NODE_WORK))
         optimum = slow_maximum(A)
         assert bound >= optimum
         assert np.abs(np.einsum("i,cij,j->c", h, A, h)).sum() <= optimum * (1 + 1e-9)

@@ -6,7 +6,7 @@ from stacks import STACKS, best_of_many, decaying, every_kind, symmetric, unit_v
 
 from mopn.solvers.sphere import DenseStack, maximise
 from mopn.solvers.sphere import cones as cones_module
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cones import _bound_on_cone
 from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
 
@@ -56,7 +56,7 @@ def test_few_outputs_are_proven_to_any_precision(kind, scale):
         stack, _ = DenseStack(np.concatenate([A, -A.sum(axis=0, keepdims=True), 0.0 * A[:1]])).scaled()
         value = best_of_many(stack.matrices, 2, rng, starts=50)
         for tol in (1e-2, 1e-6) if value > 0 else ():
-            H, bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 5), tol, Allowance())
+            H, bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 5), tol, Budget())
             best = max(value, np.linalg.norm(stack.forms(H), axis=1).max(initial=0.0))
             assert best <= bound <= best * (1 + 1.01 * tol)
 
@@ -69,7 +69,7 @@ def test_no_bound_of_few_outputs_is_below_the_maximum(kind):
         stack, _ = DenseStack(symmetric(STACKS[kind](rng, m, 6))).scaled()
         value = best_of_many(stack.matrices, 2, rng, starts=50)
         if value > 0:
-            H, bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 6), 1e-15, Allowance(1e8))
+            H, bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 6), 1e-15, Budget(1e8))
             assert value <= bound <= value * (1 + 1e-8)
             assert np.linalg.norm(stack.forms(H), axis=1).max(initial=0.0) <= bound
 
@@ -79,11 +79,11 @@ def test_few_outputs_have_a_proof_at_any_limit(work):
     rng = np.random.default_rng(3)
     stack, _ = DenseStack(symmetric(decaying(rng, 4, 30, 0.9))).scaled()
     value = best_of_many(stack.matrices, 2, rng, starts=50)
-    allowance = Allowance(work)
-    bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 30), 1e-9, allowance)[1]
+    budget = Budget(work)
+    bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 30), 1e-9, budget)[1]
     assert value <= bound <= 3 * value
-    assert allowance.spent <= work
-    assert bound_by_eigenvalues(stack, np.eye(30)[:1], 1e-9, Allowance(1e3))[1] == np.inf
+    assert budget.spent <= work
+    assert bound_by_eigenvalues(stack, np.eye(30)[:1], 1e-9, Budget(1e3))[1] == np.inf
 
 
 def test_forms_prove_what_cones_leave_open():
@@ -95,7 +95,7 @@ def test_forms_prove_what_cones_leave_open():
     matrices[:, :3, 3:] = T.transpose(2, 0, 1)
     matrices += matrices.transpose(0, 2, 1)
     stack, scale = DenseStack(matrices).scaled()
-    cones = bound_by_eigenvalues(stack, unit_vectors(np.random.default_rng(0), 1, 6), 1e-6, Allowance())[1] * scale
+    cones = bound_by_eigenvalues(stack, unit_vectors(np.random.default_rng(0), 1, 6), 1e-6, Budget())[1] * scale
     assert 1.0 + 1e-6 < cones < 1.1
     found = maximise(matrices, tol=1e-6)
     assert 1.0 <= found.bound <= 1.0 + 2e-6

@@ -5,7 +5,7 @@ import pytest
 from stacks import STACKS, best_of_many, decaying, every_kind, hostile, symmetric, unit_vectors, varied
 
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.nested import nest_and_bound
 from mopn.solvers.sphere.principal_directions import in_basis, principal_basis, rotated_outputs
 
@@ -48,10 +48,10 @@ def test_the_bound_is_one_at_any_limit(d, work, p):
     for A in hostile(rng, 3, d):
         stack, _ = DenseStack(symmetric(A)).scaled()
         H = unit_vectors(rng, 5, d)
-        found = nest_and_bound(stack, H, p, 1e-3, Allowance(work))
+        found = nest_and_bound(stack, H, p, 1e-3, Budget(work))
         assert found.bound >= best_of_many(stack.matrices, p, rng, starts=50)
         assert found.bound >= refine(stack, found.H, p)[1].max()
-        assert nest_and_bound(stack, H, p, 1e-3, Allowance(work, seconds=1e-9)).bound == np.inf
+        assert nest_and_bound(stack, H, p, 1e-3, Budget(work, seconds=1e-9)).bound == np.inf
 
 
 @pytest.mark.covering(1)
@@ -64,7 +64,7 @@ def test_no_bound_is_below_the_maximum(kind, p):
         stack, _ = DenseStack(scale * symmetric(STACKS[kind](rng, 3, 5))).scaled()
         value = best_of_many(stack.matrices, p, rng, starts=50)
         if value > 0:
-            found = nest_and_bound(stack, unit_vectors(rng, 3, 5), p, 1e-12, Allowance(2e9))
+            found = nest_and_bound(stack, unit_vectors(rng, 3, 5), p, 1e-12, Budget(2e9))
             assert value <= found.bound <= value * (1 + (1e-3 if p == 2 else 0.3))
 
 
@@ -72,13 +72,13 @@ def test_the_bound_is_tight_where_few_directions_matter():
     rng = np.random.default_rng(2)
     for d in (30, 100):
         stack, _ = DenseStack(symmetric(decaying(rng, 5, d, 0.75))).scaled()
-        found = nest_and_bound(stack, unit_vectors(rng, 10, d), 2, 1e-3, Allowance(1e10))
+        found = nest_and_bound(stack, unit_vectors(rng, 10, d), 2, 1e-3, Budget(1e10))
         assert found.bound <= refine(stack, found.H, 2)[1].max() * (1 + 1e-3)
 
 
 def test_without_work_there_is_no_bound():
     stack = DenseStack(np.eye(30)[None])
-    assert nest_and_bound(stack, np.eye(30)[:1], 2, 1e-3, Allowance(1e6)).bound == np.inf
+    assert nest_and_bound(stack, np.eye(30)[:1], 2, 1e-3, Budget(1e6)).bound == np.inf
 
 
 def test_it_starts_from_the_last_proof_of_a_similar_stack():
@@ -86,14 +86,14 @@ def test_it_starts_from_the_last_proof_of_a_similar_stack():
     A, noise = (symmetric(decaying(rng, 4, 40, 0.8)) for _ in range(2))
     H, spent, last = unit_vectors(rng, 10, 40), [], None
     for B in (A, A + 1e-6 * noise, A + 1e-6 * noise):
-        allowance = Allowance()
-        found = nest_and_bound(DenseStack(B), H, 2, 1e-3, allowance, last)
-        spent.append(allowance.spent)
+        budget = Budget()
+        found = nest_and_bound(DenseStack(B), H, 2, 1e-3, budget, last)
+        spent.append(budget.spent)
         last = found.last if last is None else None
     assert spent[1] < 0.5 * spent[2]
     # Those of another number of outputs, or of features, are none.
     for C in (A[:3], A[:, :30, :30]):
-        proofs = [nest_and_bound(DenseStack(C), H[:, : len(C[0])], 2, 0.1, Allowance(), k) for k in (None, found.last)]
+        proofs = [nest_and_bound(DenseStack(C), H[:, : len(C[0])], 2, 0.1, Budget(), k) for k in (None, found.last)]
         assert proofs[0].bound == proofs[1].bound
 
 
@@ -101,7 +101,7 @@ def test_the_parts_of_a_bound_add_up_to_it():
     """Few directions leave much to the others; with more of them, what they leave shrinks."""
     rng = np.random.default_rng(0)
     stack, H = DenseStack(decaying(rng, 3, 40, 0.9)), unit_vectors(rng, 10, 40)
-    few, more = (nest_and_bound(stack, H, 2, 1e-4, Allowance(work)) for work in (3e8, 1e11))
+    few, more = (nest_and_bound(stack, H, 2, 1e-4, Budget(work)) for work in (3e8, 1e11))
     for found in (few, more):
         best = refine(stack, found.H, 2)[1].max()
         assert best + found.parts.relaxation + found.parts.compression == pytest.approx(found.bound, rel=1e-8)

@@ -8,8 +8,8 @@ import pytest
 from stacks import STACKS, attained, best_of_many, decaying, hostile, slow_maximum, symmetric, unit_vectors, varied
 
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.majorants import majorants
 from mopn.solvers.sphere.node_matrices import Reduced, reduced, whole
 
@@ -66,7 +66,7 @@ def test_without_principal_directions_there_are_no_reduced_nodes():
         assert nodes_of(A, rng, tol=1e-3)[1] is None
 
 
-@pytest.mark.parametrize("limits", [None, Allowance(0.0), Allowance(5 * NODE_WORK), Allowance(seconds=0.0)])
+@pytest.mark.parametrize("limits", [None, Budget(0.0), Budget(5 * NODE_WORK), Budget(seconds=0.0)])
 @pytest.mark.parametrize("tol", [1e-9, 1e-2])
 @pytest.mark.parametrize("d", [40, 90])
 def test_branch_and_bound_is_a_proof_for_hostile_stacks(d, tol, limits):

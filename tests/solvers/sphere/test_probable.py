@@ -9,7 +9,7 @@ import pytest
 from stacks import SHAPES, attained, draw, every_kind, gaussian, good_vectors
 
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.allowance import Allowance
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.probable import (
     chebyshev_bound,
     expected_products,
@@ -158,7 +158,7 @@ def test_the_time_limit_leaves_no_false_bound(monkeypatch, p, looks):
     """So many looks at the clock find time left; cones that wait for a corner keep the bound that they have."""
     stack = gaussian(np.random.default_rng(0), 4, 30)
     clock = chain([False] * looks, repeat(True))
-    monkeypatch.setattr(Allowance, "out_of_time", PropertyMock(side_effect=clock))
+    monkeypatch.setattr(Budget, "out_of_time", PropertyMock(side_effect=clock))
     bound = probable_bound(DenseStack(stack), p, 0.1, *chance())[1]
     assert math.isinf(bound) == (looks == 0)
     assert attained(stack, good_vectors(np.random.default_rng(0), stack, p), p).max() <= bound

@@ -7,8 +7,8 @@ import pytest
 from stacks import STACKS, best_of_many, draw_small, every_kind, unit_vectors
 
 from mopn.solvers.sphere import DenseStack
-from mopn.solvers.sphere.allowance import Allowance
 from mopn.solvers.sphere.boundary_point import Multipliers, tighten
+from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.sum_of_squares import Quartic, bound_by_squares
 
 
@@ -21,7 +21,7 @@ def quartics(A, degree):
 
 
 def tightened(quartic, target, steps=3000):
-    return tighten(quartic, Multipliers.none(quartic.dimension), target, Allowance(steps * quartic.step_work))
+    return tighten(quartic, Multipliers.none(quartic.dimension), target, Budget(steps * quartic.step_work))
 
 
 def choi_lam_stack():
@@ -119,11 +119,11 @@ def test_a_limit_leaves_a_proof(steps):
     for kind in STACKS:
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
         start = np.eye(stack.shape[1])
-        allowance = Allowance(steps * Quartic(stack).step_work)
-        found = bound_by_squares(stack, start, tol=1e-6, allowance=allowance)
+        budget = Budget(steps * Quartic(stack).step_work)
+        found = bound_by_squares(stack, start, tol=1e-6, budget=budget)
         assert found.bound >= best_of_many(stack.matrices, 2, rng)
-        assert allowance.spent <= allowance.work
-    at_once = bound_by_squares(stack, start, tol=1e-6, allowance=Allowance(seconds=1e-9))
+        assert budget.spent <= budget.work
+    at_once = bound_by_squares(stack, start, tol=1e-6, budget=Budget(seconds=1e-9))
     assert at_once.bound >= best_of_many(stack.matrices, 2, rng)
 
 
@@ -138,12 +138,12 @@ def test_it_starts_from_the_last_proof():
     A = draw_small("gaussian", np.random.default_rng(15))
     stack, _ = DenseStack(A).scaled()
     start = np.eye(stack.shape[1])
-    first, second, third = Allowance(), Allowance(), Allowance()
-    cold = bound_by_squares(stack, start, tol=1e-4, allowance=first)
-    warm = bound_by_squares(stack, start, tol=1e-4, allowance=second, last=cold.last)
+    first, second, third = Budget(), Budget(), Budget()
+    cold = bound_by_squares(stack, start, tol=1e-4, budget=first)
+    warm = bound_by_squares(stack, start, tol=1e-4, budget=second, last=cold.last)
     assert second.spent < 0.5 * first.spent
     assert warm.bound == pytest.approx(cold.bound, rel=2e-4)
     # Of another number of features they are of no use.
     smaller, _ = DenseStack(A[:, :-1, :-1]).scaled()
-    bound_by_squares(smaller, start[:-1, :-1], tol=1e-4, allowance=third, last=cold.last)
+    bound_by_squares(smaller, start[:-1, :-1], tol=1e-4, budget=third, last=cold.last)
     assert third.spent > 0

@@ -11,11 +11,11 @@ from mopn.solvers.interface import SMOOTH, Monitor
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Status
 
-__all__ = ["Correction", "Corrector"]
+__all__ = ["CorrectiveRun", "CorrectiveStep"]
 
 
-class Correction(ABC):
-    """The options of a correction; ``begin`` returns the :class:`Corrector` of one run."""
+class CorrectiveStep(ABC):
+    """The options of a correction; ``begin`` returns the :class:`CorrectiveRun` of one run."""
 
     # The solver that takes a correction, for those who give it in place of one.
     taken_by = "ConditionalGradient"
@@ -36,11 +36,11 @@ class Correction(ABC):
         return None
 
     @abstractmethod
-    def begin(self, problem: Any, monitor: Monitor, schedule: Schedule) -> Corrector:
+    def begin(self, problem: Any, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
         """Return the correction of one run, which may keep a state from round to round."""
 
 
-class Corrector(ABC):
+class CorrectiveRun(ABC):
     """The correction of one run."""
 
     # Whether units enter with weights that are not zero, so that a polish may follow in the same round.

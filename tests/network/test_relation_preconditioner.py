@@ -6,7 +6,7 @@ from scipy import sparse
 
 import mopn
 from mopn.data.row_ids import RowIds
-from mopn.network.table_metric import TableMetric
+from mopn.network.relation_preconditioner import RelationPreconditioner
 from mopn.solvers import LBFGS
 
 
@@ -68,7 +68,7 @@ def test_the_metric_is_symmetric_and_positive_definite(kernel, norm, options, mo
     joint = problem.joint(problem.with_random_units(problem.start(), 3, rng))
     x, none = joint.start(), np.zeros(0, int)
     metric = joint.metric(x)
-    assert isinstance(metric, TableMetric)
+    assert isinstance(metric, RelationPreconditioner)
     g, h = rng.standard_normal((2, x.size))
     assert g @ metric.solve(h, none) == pytest.approx(h @ metric.solve(g, none), rel=1e-9)
     assert g @ metric.solve(g, none) > 0

@@ -1,25 +1,18 @@
-"""What a proof may cost: one allowance, which all of its layers spend from."""
+"""What a proof may cost: one budget, which all of its layers spend from."""
 
 from __future__ import annotations
 
 import math
 import time
 
-__all__ = ["Allowance"]
+__all__ = ["Budget"]
 
 
-class Allowance:
+class Budget:
     """The operations and the seconds that are left to a proof.
 
     Operations are those of its decompositions, roughly. They do not depend on the speed of the machine, so a proof that
     only they limit ends at the same place in every run.
-
-    Parameters
-    ----------
-    work : float, default inf
-        Number of operations.
-    seconds : float, default inf
-        From now on.
     """
 
     def __init__(self, work: float = math.inf, seconds: float = math.inf) -> None:
@@ -40,9 +33,9 @@ class Allowance:
         """Whether so many operations are left, and any time."""
         return work <= self.work - self.spent and not self.out_of_time
 
-    def part(self, work: float) -> Allowance:
-        """Return an allowance of at most so many of the operations that are left."""
-        return Allowance(min(work, self.work - self.spent), self.seconds)
+    def part(self, work: float) -> Budget:
+        """Return a budget of at most so many of the operations that are left."""
+        return Budget(min(work, self.work - self.spent), self.seconds)
 
     def spend(self, work: float) -> None:
         """Take off so many operations."""

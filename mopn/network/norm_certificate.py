@@ -19,9 +19,10 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.output_rounding import OutputRounding
 from mopn.network.point import Network, unit_length
 from mopn.network.problem import NetworkProblem, OutputGradient
-from mopn.solvers.chance import Chance
 from mopn.solvers.conditional_gradient.steps import line_search
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import Measure
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.result import relative
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import shown
@@ -29,8 +30,6 @@ from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import door
 
 __all__ = ["NetworkCertificate", "certify_network"]
-
-_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,7 +233,7 @@ def certify_network(
 
 def _rounded_up(norm: float, n_terms: int) -> float:
     """Return a bound of a norm of so many numbers, or of a product of two, that was computed."""
-    return norm * (1.0 + 2 * (n_terms + 8) * _EPS)
+    return norm * (1.0 + 2 * (n_terms + 8) * EPS)
 
 
 def _of_columns(make: Any, columns: int) -> NetworkProblem:
@@ -285,15 +284,15 @@ def _certificate(
     """Return the certificate of a network of a problem in the ball, of norm ``omega`` before it was rounded up."""
     objective, G = problem.losses.value_gradient(network.outputs)
     rounding = OutputRounding(problem.rows, problem.linear_term)
-    at, chance = OutputGradient(objective, G, problem.losses, network, rounding), Chance()
-    atoms = problem.lmo(at, problem.oracle(oracle, chance))
+    at, failure_budget = OutputGradient(objective, G, problem.losses, network, rounding), FailureBudget()
+    atoms = problem.lmo(at, problem.oracle(oracle, failure_budget))
     of_linear = _largest_gain(network.linear, problem.linear_term.slopes(G)) if problem.linear_term.active else 0.0
 
     def lower(dual: float) -> float:
         return lower_bound(at.dual, Ball(problem.norm, 1.0), radius * dual + of_linear)
 
     bounds = lower(atoms.bound), at.rounding, lower(problem.restricted_dual(network, at))
-    measure = Measure(objective, *bounds, chance.failure, chance.seed)
+    measure = Measure(objective, *bounds, failure_budget.failure, failure_budget.seed)
     segment = problem.segment(network, at, atoms.basis[:1], whole=False)
     gamma = line_search(segment)
     step = segment.point(gamma)

@@ -18,13 +18,13 @@ from mopn.data.rows import Block, Rows
 from mopn.network.curvature import JointMetric, second_order
 from mopn.network.linear_term import LinearTerm
 
-__all__ = ["TableCurvature", "TableMetric"]
+__all__ = ["RelationCurvature", "RelationPreconditioner"]
 
 # The least ridge, relative to the mean curvature in a row.
 _RIDGE = 1e-3
 
 
-class TableBlocks(NamedTuple):
+class RelationSums(NamedTuple):
     """The curvature of the losses at a network of k units, and what they earn by the outputs.
 
     ``rows`` (rows of all tables, k + m) is that in the units' and the linear term's numbers of these rows, ``dummies``
@@ -38,7 +38,7 @@ class TableBlocks(NamedTuple):
     earned: float
 
 
-class TableCurvature:
+class RelationCurvature:
     """The curvature of a network of k units at any point, for rows of a :class:`RelationDesign`."""
 
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm) -> None:
@@ -52,11 +52,11 @@ class TableCurvature:
         """Whether the rows are those of tables."""
         return isinstance(rows.template.without_dummies, RelationDesign)
 
-    def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> TableBlocks:
+    def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> RelationSums:
         """Return that of F for units A (k, d), directions E (k, m) and linear term W."""
-        return TableBlocks(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
+        return RelationSums(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
 
-    def metric(self, blocks: TableBlocks, cost: float, directions: np.ndarray | None) -> TableMetric:
+    def metric(self, blocks: RelationSums, cost: float, directions: np.ndarray | None) -> RelationPreconditioner:
         """Return the metric where a unit of norm costs as much."""
         k, alphas = len(blocks.dummies), self.linear_term.alphas
         ridge = np.full(blocks.rows.shape[1], 2.0 * cost)
@@ -65,7 +65,9 @@ class TableCurvature:
         ridge[k:] = alphas[1:2]
         of_dummies = 1.0 / (blocks.dummies + ridge[:k, None])
         of_constants = 1.0 / (blocks.constants[:, None] + alphas[:1])
-        return TableMetric(self.ids, self.ids.inverse_scales(blocks.rows, ridge), of_dummies, of_constants, directions)
+        return RelationPreconditioner(
+            self.ids, self.ids.inverse_scales(blocks.rows, ridge), of_dummies, of_constants, directions
+        )
 
 
 def _table_blocks(
@@ -93,7 +95,7 @@ def _table_blocks(
     return of_rows, of_dummies, hessian.diagonal.sum(axis=0), directions, earned
 
 
-class TableMetric(JointMetric):
+class RelationPreconditioner(JointMetric):
     """The inverse of the curvature in the rows of tables, for units and linear term; diagonal beside the tables."""
 
     def __init__(

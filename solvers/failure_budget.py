@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["FAILURE", "Chance"]
+__all__ = ["FAILURE", "FailureBudget"]
 
 # The largest probability that any proof from random starts is false, all those of a chain of runs together.
 FAILURE = 1e-9
 
 
-class Chance:
+class FailureBudget:
     """The budget of failure of a run, which every random proof spends from.
 
     Proof n may fail with a probability of FAILURE / (n (n + 1)); these add up to less than FAILURE, however many there
     are. The probabilities are over the starts of the proofs, which whoever chose the data, or saw the proofs before,
     must not know. So they come from the entropy of the operating system, unless the user gives a seed.
-
-    Parameters
-    ----------
-    spent : float, default 0
-        What the runs that this one continues have spent: ``failure`` of their last result.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 from mopn.core.norms import Norm
 from mopn.data.validation import finite_numbers
 from mopn.network.oracles import BasisAtoms, BasisOracle, OracleRun, basis_oracle
-from mopn.solvers.chance import Chance
+from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.directions import distinct
@@ -19,11 +19,11 @@ from mopn.solvers.sphere.plan import DENSE_LIMIT
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.door import doors
 
-__all__ = ["OwnOracle", "own_oracle"]
+__all__ = ["UserOracle", "user_oracle"]
 
 
 @dataclass(frozen=True, repr=False)
-class OwnOracle(BasisOracle):
+class UserOracle(BasisOracle):
     """An oracle whose units come from a function, and whose bound is that of the method "auto".
 
     The function is given Gamma (m, d, d), the matrices of the gradient, and returns a unit (d,) or several (q, d), of
@@ -33,16 +33,16 @@ class OwnOracle(BasisOracle):
 
     function: Callable[[np.ndarray], Any] = np.asarray
 
-    def begin(self, chance: Chance | None = None, seed: int = 0) -> OracleRun:
+    def begin(self, failure_budget: FailureBudget | None = None, seed: int = 0) -> OracleRun:
         """Return the oracle of one run."""
-        return _OwnRun(self, chance or Chance(), seed)
+        return _UserRun(self, failure_budget or FailureBudget(), seed)
 
 
 @doors
-class _OwnRun(OracleRun):
+class _UserRun(OracleRun):
     """The units of a function, and the bounds of a run."""
 
-    oracle: OwnOracle
+    oracle: UserOracle
 
     @limited_threads()
     def __call__(self, gammas: Any, effort: Effort = UNLIMITED) -> BasisAtoms:
@@ -61,10 +61,10 @@ class _OwnRun(OracleRun):
         H = H / np.abs(H).max(axis=1, keepdims=True)  # so that no square over- or underflows
         H = H / np.linalg.norm(H, axis=1, keepdims=True)
         H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
-        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, own=True)
+        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, from_user=True)
 
 
-def own_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> OwnOracle:
+def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> UserOracle:
     """Return the oracle of a function, for a norm."""
     parts = basis_oracle(norm)
-    return OwnOracle(parts.norm, parts.method, parts.limits, parts.seed, function=function)
+    return UserOracle(parts.norm, parts.method, parts.limits, parts.seed, function=function)

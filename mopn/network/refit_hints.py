@@ -1,0 +1,105 @@
+"""Hints of a network problem for refits: how many units, and samples of how many rows, a refit can use."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mopn.core.magnitudes import fits_single
+from mopn.core.norms import Norm
+from mopn.data.rows import Rows
+from mopn.data.sum_of_losses import SumOfLosses
+from mopn.network.point import Network
+from mopn.solvers.tools.door import doors
+
+__all__ = ["RefitHints"]
+
+# A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
+_LEAST_FILL, _LARGEST_FILL = 50, 200
+# Joint refits start on these fractions of the samples, each with as many rows for every parameter.
+_SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
+# A model is first fitted to a sample of so many rows for every parameter, and at least so many in all, where that is at
+# most this fraction of the rows.
+_ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
+# The largest number of entries of a sample of data in blocks.
+_SAMPLE_ENTRIES = 1 << 25
+# With more features the local minima of joint refits are within about a thousandth of each other.
+_FEW_FEATURES = 1000
+
+
+@doors
+class RefitHints:
+    """The part of a network problem that tells corrective steps which refits pay."""
+
+    rows: Rows
+    losses: SumOfLosses
+    norm: Norm
+    _scales: tuple[float, ...]
+
+    @property
+    def can_rotate_units(self) -> bool:
+        """Whether a joint refit can rotate a unit's weights: not under l1, and not with one or two outputs.
+
+        With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
+        """
+        return self.norm.exponent != math.inf and self.losses.n_outputs > 2
+
+    @property
+    def joint_refits_get_stuck(self) -> bool:
+        """Whether joint refits end at saddle points that only new units lead away from: under l1/linf.
+
+        Where ``q_c(h) = 0`` for a unit, the dual norm ``sum_c |q_c(h)|`` grows on both sides of it: one unit has to
+        become two there.
+        """
+        return self.norm.exponent == 1
+
+    @property
+    def minima_are_far_apart(self) -> bool:
+        """Whether few units may end in a poor local minimum: not those of many features, such as users and items."""
+        return self.rows.shape[1] <= _FEW_FEATURES
+
+    @property
+    def gains_by_single(self) -> bool:
+        """Whether single precision holds the data and makes joint refits faster: those by products of dense data."""
+        return self.rows.entries is None and fits_single(self.rows.largest, self._scales)
+
+    def limited(self, network: Network, most: int, *, jointly: bool) -> Network:
+        """Return the network with the largest weights alone, if it has more units than ``most``.
+
+        With ``jointly``, as refits of both layers count them: under l1 these give each unit one output.
+        """
+        by_output = jointly and self.norm.exponent == math.inf
+        sizes = np.abs(network.weights) if by_output else np.linalg.norm(network.weights, axis=1)[:, None]
+        if np.count_nonzero(sizes) <= most:
+            return network
+        kept = np.zeros(sizes.size, bool)
+        kept[np.argsort(-sizes, axis=None, kind="stable")[:most]] = True
+        return network.with_weights(np.where(kept.reshape(sizes.shape), network.weights, 0.0)).drop_zero_units()
+
+    @property
+    def _useful_units(self) -> int:
+        """How many units a network is filled up to at once: one for every eigenvector of the m matrices Gamma_c."""
+        rank = self.losses.n_outputs * min(self.rows.shape)
+        return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
+
+    def sample_fractions(self, network: Network) -> list[float]:
+        """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
+
+        With few rows for every parameter the refit ends near a worse local minimum of the whole problem. So it does
+        where few rows have most of the weight.
+        """
+        (n, d), size = self.rows.shape, self.rows.effective_size
+        least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)
+        fractions = [fraction for fraction in _SAMPLE_FRACTIONS if fraction * size >= least]
+        return [fraction for fraction in fractions if self._fits_memory(fraction * n)]
+
+    def _fraction_for_model(self, n_units: int) -> float | None:
+        """Return the fraction of the samples that tells the units of a model; None where that is most rows."""
+        (n, d), m = self.rows.shape, self.losses.n_outputs
+        fraction = max(_ROWS_OF_MODEL * n_units * (d + m), _LEAST_ROWS) / self.rows.effective_size
+        return fraction if fraction <= _LARGEST_SAMPLE and self._fits_memory(fraction * n) else None
+
+    def _fits_memory(self, n: float) -> bool:
+        """Whether a sample of n rows can be held; one of data in blocks takes memory of its own."""
+        return self.rows.design is not None or n * self.rows.shape[1] <= _SAMPLE_ENTRIES
