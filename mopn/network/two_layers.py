@@ -1,4 +1,4 @@
-"""PaddedUnits on the rows of the data: F(K(X, H) V + [1, X] W'), its gradients, and forms, as sums over blocks.
+"""Units on the rows of the data: F(K(X, H) V + [1, X] W'), its gradients, and forms, as sums over blocks.
 
 No array of n rows by k units is formed. Features are computed block by block or row by row and discarded: this saves
 memory, and time, as they stay in the cache. In ``single`` precision they are float32; losses and sums over the blocks
