@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from functools import update_wrapper
-from types import FunctionType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -38,7 +35,7 @@ from mopn.data.validation import (
     present_rows,
 )
 from mopn.data.values import as_targets, distinct_labels, label_codes
-from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
+from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
 from mopn.estimators.strength_choice import Choice
@@ -56,7 +53,6 @@ from mopn.solvers import Result, Solver, Status, Trace, minimize
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.interface import Measure
-from mopn.solvers.progress import Verbose, say
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import Rule, count
@@ -82,9 +78,8 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
-    # What the parameters take, and defaults other than those of the ``__init__`` that classes share.
+    # The values that parameters take.
     _rules: ClassVar[dict[str, Rule]] = COMMON
-    _defaults: ClassVar[dict[str, Any]] = {}
 
     model_: Predictor
     """The model for predictions, which ``save`` writes."""
@@ -102,20 +97,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Number of features d."""
     feature_names_in_: np.ndarray
     """Names (d,) of the features, if all are strings."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let Python's own errors about arguments name the class of the user, not the base that has ``__init__``."""
-        super().__init_subclass__(**options)
-        # The copies of bases that share it do not count: with several bases, one would hide that of the next base.
-        inits = [vars(base)["__init__"] for base in cls.__mro__ if "__init__" in vars(base)]
-        init = next(init for init in inits if not _is_copy(init))
-        if isinstance(init, FunctionType) and "__init__" not in vars(cls):
-            own: Any = FunctionType(init.__code__, init.__globals__, None, init.__defaults__, init.__closure__)
-            update_wrapper(own, init)
-            own.__kwdefaults__ = {**(init.__kwdefaults__ or {}), **cls._defaults} or None
-            own.__signature__ = inspect.signature(own, follow_wrapped=False)
-            own.__qualname__ = f"{cls.__qualname__}.__init__"
-            cls.__init__ = own  # type: ignore[method-assign]
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y.
@@ -277,11 +258,6 @@ class Scored:
         return float(estimator.score(X, y, to_host(sample_weight)))
 
 
-def _is_copy(function: Any) -> bool:
-    wrapped = getattr(function, "__wrapped__", None)
-    return isinstance(wrapped, FunctionType) and wrapped.__code__ is getattr(function, "__code__", None)
-
-
 class NetworkEstimator(ModelEstimator):
     """Base of the convex estimators; subclasses encode y and define the kernel."""
 
@@ -330,6 +306,7 @@ class NetworkEstimator(ModelEstimator):
     # The fitted attribute of Model.classes.
     _classes_name: ClassVar[str] = "classes_"
 
+    @door
     def __init__(
         self,
         *,
@@ -348,7 +325,7 @@ class NetworkEstimator(ModelEstimator):
         validation_fraction: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
         r"""Set the parameters.
 
@@ -358,7 +335,7 @@ class NetworkEstimator(ModelEstimator):
             "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
             median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
             in the unit of y.
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1", factorization machines: default "l1/l2"
+        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
             Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
             certificate is tight; "nonnegative-l1" is the same with weights >= 0, so that units only add. With the
             others the outputs share units, which few units for many outputs need.
@@ -366,7 +343,7 @@ class NetworkEstimator(ModelEstimator):
             Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
             strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
             samples.
-        max_units : int or None, default 200, factorization machines: default 50
+        max_units : int or None, default 200
             Largest number of units. A number asks for the best network of this size, None for a proof: units are added
             until the gap is at most ``tol``.
         refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
@@ -404,9 +381,8 @@ class NetworkEstimator(ModelEstimator):
             Start from the network of the previous fit.
         random_state : int, RandomState or None, default None
             Seed of the validation split.
-        verbose : int or "bar", default 0
-            Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of
-            tqdm.
+        verbose : int, default 0
+            Print every ``verbose``-th round as a row of a table; 0 prints nothing.
         """
         self.loss = loss
         self.norm = norm
@@ -444,10 +420,6 @@ class NetworkEstimator(ModelEstimator):
                 f"number {used.argmin()}, have no unit and so a constant value: under norm={self.norm!r} a unit is "
                 "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term"
             )
-
-    def _set_parameters(self, arguments: dict[str, Any]) -> None:
-        """Set the parameters to the arguments of an ``__init__`` with other defaults, whose signature names them."""
-        self.__dict__.update((name, value) for name, value in arguments.items() if value is not self)
 
     def fit(
         self,

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from mopn.estimators.callbacks import Task, samples_of
+from mopn.estimators.callbacks import Task, samples_of, say
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import solutions
 from mopn.solvers import ConditionalGradient, Result, Status, minimize
-from mopn.solvers.progress import say
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door

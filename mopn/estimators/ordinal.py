@@ -24,9 +24,9 @@ from mopn.models.ordinal import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
-from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
 
@@ -48,6 +48,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     _classes_name = "levels_"
     _policy = ORDINAL
 
+    @door
     def __init__(
         self,
         *,
@@ -66,7 +67,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         validation_fraction: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
         r"""Set the parameters.
 
@@ -120,11 +121,25 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
             Start from the network of the previous fit.
         random_state : int, RandomState or None, default None
             Seed of the validation split.
-        verbose : int or "bar", default 0
-            Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of
-            tqdm.
+        verbose : int, default 0
+            Print every ``verbose``-th round as a row of a table; 0 prints nothing.
         """
-        self._set_parameters(locals())
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.max_units = max_units
+        self.refit = refit
+        self.oracle = oracle
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.alpha = alpha
+        self.interactions = interactions
+        self.tol = tol
+        self.max_time = max_time
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

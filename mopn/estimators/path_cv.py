@@ -23,13 +23,12 @@ from mopn.core.regularizers import Ratio
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_array
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.callbacks import Task, begin_fit, samples_of, with_callbacks
+from mopn.estimators.callbacks import Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
 from mopn.estimators.search import Search
 from mopn.estimators.targets import merge_equal_samples
 from mopn.losses.namespaces import to_host
 from mopn.regularization_path import check_strengths
-from mopn.solvers.progress import say
 from mopn.solvers.tools.checks import Rule, count, shown
 from mopn.solvers.tools.deadline import Deadline
 

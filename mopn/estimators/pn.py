@@ -15,8 +15,8 @@ from mopn.estimators.single_output import (
 )
 from mopn.losses.losses import Loss
 from mopn.solvers import Solver
-from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.door import door
 
 __all__ = ["PolynomialNetwork", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
 
@@ -29,6 +29,7 @@ class PolynomialNetwork(SingleOutputEstimator):
 
     _rules = SingleOutputEstimator._rules | {"fit_lower": choice(["augment"]).or_none()}
 
+    @door
     def __init__(
         self,
         *,
@@ -43,7 +44,7 @@ class PolynomialNetwork(SingleOutputEstimator):
         warm_start: bool = False,
         max_iter: int | None = 1000,
         max_time: float | None = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         r"""Set the parameters.
@@ -78,9 +79,8 @@ class PolynomialNetwork(SingleOutputEstimator):
             Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
         max_time : float or None, default None
             Largest number of seconds for ``fit``; default no limit.
-        verbose : int or "bar", default 0
-            Print every ``verbose``-th iteration as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar
-            of tqdm.
+        verbose : int, default 0
+            Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
         random_state : int, RandomState or None, default None
             Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
         """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
@@ -18,7 +17,7 @@ from mopn.solvers.conditional_gradient import Precision, RefitName, make_correct
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.conditional_gradient.exchange import FEW_UNITS
 
-__all__ = ["CLASSIFIERS", "FACTORIZATION_MACHINES", "ORDINAL", "REGRESSORS", "FitPolicy"]
+__all__ = ["CLASSIFIERS", "ORDINAL", "REGRESSORS", "FitPolicy"]
 
 
 @dataclass(frozen=True)
@@ -98,5 +97,3 @@ CLASSIFIERS = FitPolicy(single_precision=True)
 REGRESSORS = FitPolicy()
 # The expected level gains from the last refit for longer than labels do.
 ORDINAL = FitPolicy(polish_tol=3e-4)
-# Of wide one-hot rows l1 takes many more units and far longer, and its bound is not tight there, either.
-FACTORIZATION_MACHINES: dict[str, Any] = {"norm": "l1/l2", "max_units": 50}

@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mopn.estimators.availability import available_if
 from mopn.estimators.callbacks import CallbackSupportMixin, Task
 from mopn.models.base import Predictor
 from mopn.models.fitted import Fitted
+from mopn.solvers.tools.door import door
 
 __all__ = ["Search"]
 
@@ -45,6 +46,7 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         return self
 
     @available_if(_best_has("predict"))
+    @door
     def predict(self, X: Any) -> Any:
         """Predict y by the best estimator.
 
@@ -56,6 +58,7 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         return self.best_estimator_.predict(X)
 
     @available_if(_best_has("predict_proba"))
+    @door
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the best estimator.
 
@@ -67,6 +70,7 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_best_has("decision_function"))
+    @door
     def decision_function(self, X: Any) -> Any:
         """Return the outputs of the best estimator.
 

@@ -14,13 +14,13 @@ import numpy as np
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import IN_MEMORY, Chunks, LocalChunks, stored_numbers
 from mopn.data.row_blocks import RawBlock, RowBlocks
+from mopn.estimators.callbacks import say
 from mopn.estimators.targets import Targets, in_canonical_order, merge_equal_samples
 from mopn.losses.losses import Loss
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths, solutions
 from mopn.solvers import Result, Status
-from mopn.solvers.progress import Verbose, say
 from mopn.solvers.tools.deadline import Deadline
 
 __all__ = ["Choice", "choose_strength", "splits"]
@@ -146,7 +146,7 @@ def _losses(
         yield loss(seen[-1][0])
 
 
-def _report(verbose: Verbose, number: int, loss: float, seen: list[_Seen]) -> None:
+def _report(verbose: int, number: int, loss: float, seen: list[_Seen]) -> None:
     """Print what is known of a strength, in a line."""
     units = f", {len(seen[0][-1][0].basis)} units" if seen[0] else ""
     say(verbose, f"  strength {number}: {_RATIOS[number - 1]!r}, loss {loss:.6g}{units}")

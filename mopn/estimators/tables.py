@@ -31,7 +31,6 @@ from mopn.models.multi_output import Model
 from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result
-from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import Rule, check_positive
 from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table, row_of
@@ -184,7 +183,7 @@ class TableClassifier(TableEstimator, Classifier):
         class_weight: Any = None,
         tol: float = 1e-2,
         max_time: float | None = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
         """Set the parameters.
 
@@ -217,11 +216,20 @@ class TableClassifier(TableEstimator, Classifier):
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
             those that are left after reading; then the best strength so far is fitted.
-        verbose : int or "bar", default 0
-            Print a line for every strength, and every ``verbose``-th round of the last fit; "bar" shows a progress bar
-            of tqdm.
+        verbose : int, default 0
+            Print a line for every strength, and every ``verbose``-th round of the last fit.
         """
-        self._set_parameters(locals())
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.curves = curves
+        self.smoothness = smoothness
+        self.levels = levels
+        self.max_units = max_units
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_time = max_time
+        self.verbose = verbose
 
 
 class TableRegressor(TableEstimator, Regressor):
@@ -258,7 +266,7 @@ class TableRegressor(TableEstimator, Regressor):
         max_units: int | None = 200,
         tol: float = 1e-2,
         max_time: float | None = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
         """Set the parameters.
 
@@ -283,8 +291,16 @@ class TableRegressor(TableEstimator, Regressor):
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
             those that are left after reading; then the best strength so far is fitted.
-        verbose : int or "bar", default 0
-            Print a line for every strength, and every ``verbose``-th round of the last fit; "bar" shows a progress bar
-            of tqdm.
+        verbose : int, default 0
+            Print a line for every strength, and every ``verbose``-th round of the last fit.
         """
-        self._set_parameters(locals())
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.curves = curves
+        self.smoothness = smoothness
+        self.levels = levels
+        self.max_units = max_units
+        self.tol = tol
+        self.max_time = max_time
+        self.verbose = verbose

@@ -49,16 +49,21 @@ def test_odd_parameters_fit_or_are_refused_by_name(kind, parameter):
 
 @pytest.mark.parametrize("name", mopn.estimators.__all__)
 def test_parameters_are_few_and_documented_where_editors_read_them(name):
-    """In the source of the class or of the ``__init__`` that it shares: nothing is put together when it is imported."""
+    """In the source of the class, or of the ``__init__`` that it shares or refers to."""
     kind = getattr(mopn.estimators, name)
     parameters = inspect.signature(kind).parameters
     assert len(parameters) <= 17
-    own = vars(next(base for base in kind.__mro__ if "__init__" in vars(base)))["__init__"].__doc__ or kind.__doc__
-    text = re.split(r"^ *(?:Attributes|See Also)\n", inspect.cleandoc(own), flags=re.MULTILINE)[0]
-    found = re.findall(r"^(\w+) : (.*)$", text, flags=re.MULTILINE)
-    assert [entry for entry, _ in found] == list(parameters)
-    for (entry, words), parameter in zip(found, parameters.values(), strict=True):
-        assert parameter.default is parameter.empty or shown_default(parameter.default) in words, entry
+    found = {}
+    for base in reversed(kind.__mro__):
+        own = vars(base).get("__init__")
+        if base.__module__.startswith("mopn.estimators") and own is not None:
+            text = inspect.cleandoc(own.__doc__ or base.__doc__)
+            text = re.split(r"^ *(?:Attributes|See Also)\n", text, flags=re.MULTILINE)[0]
+            entries = dict(re.findall(r"^(\w+) : (.*)$", text, flags=re.MULTILINE))
+            found = found | entries if ":class:" in text.splitlines()[0] else entries
+    assert list(found) == list(parameters)
+    for entry, parameter in parameters.items():
+        assert parameter.default is parameter.empty or shown_default(parameter.default) in found[entry], entry
     with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected keyword argument 'los'"):
         kind(los="logistic")
 
