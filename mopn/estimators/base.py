@@ -32,13 +32,11 @@ from mopn.data.validation import (
     check_sample_weight,
     check_weighted_classes,
     of_present,
-    present_rows,
 )
 from mopn.data.values import as_targets, distinct_labels, label_codes
-from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
-from mopn.estimators.strength_choice import Choice
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
@@ -59,17 +57,17 @@ from mopn.solvers.tools.checks import Rule, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door
 
-__all__ = ["ModelEstimator", "NetworkEstimator", "Scored", "network_model"]
+__all__ = ["ModelEstimator", "NetworkAttributes", "NetworkEstimator", "Scored", "network_model"]
 
 Callback = Callable[..., Any]
 _Predictor = TypeVar("_Predictor", bound=Predictor)
+# X, y and the weights, validated.
+Samples = tuple[Any, np.ndarray, np.ndarray | None]
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
-# Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
-_SHARE_OF_CHOICE = 1 / 3
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
@@ -140,23 +138,30 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
-        X, y, sample_weight = to_host(X), self._plain_targets(y, reset=reset), to_host(sample_weight)
-        X = readable(compressed(X), "X")
+        y, X = self._plain_targets(y, reset=reset), readable(compressed(to_host(X)), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         if isinstance(X, RelationBlocks):
             y = self._targets_of_relations(X, y, checks, reset)
         else:
             X, y = validated(self, X, y, reset=reset, **checks)
+        y, sample_weight, present = self._weighted(y, sample_weight, least, reset)
+        if len(present) < X.shape[0]:
+            X = X.tocsr()[present] if sparse.issparse(X) else X[present]
+        return X, y, sample_weight, present
+
+    def _weighted(
+        self, y: Any, sample_weight: Any, least: int, reset: bool
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Validate the weights; return the targets, weights and indices of the samples of positive weight."""
         y = y.toarray() if sparse.issparse(y) else y
-        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        sample_weight = check_sample_weight(to_host(sample_weight), len(y))
         check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
-        of_all = y
-        (X, indices), y, sample_weight, _ = present_rows((X, np.arange(X.shape[0])), y, sample_weight, None)
-        if len(indices) < least:
-            raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")
+        present = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
+        if len(present) < least:
+            raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(present)}")
         if not self._numeric_y and reset:
-            check_weighted_classes(of_all, indices)
-        return X, y, sample_weight, indices
+            check_weighted_classes(y, present)
+        return y[present], None if sample_weight is None else sample_weight[present], present
 
     def _targets_of_relations(self, X: RelationBlocks, y: Any, checks: dict[str, Any], reset: bool) -> Any:
         """Validate y for relation blocks, and their number of features."""
@@ -258,8 +263,8 @@ class Scored:
         return float(estimator.score(X, y, to_host(sample_weight)))
 
 
-class NetworkEstimator(ModelEstimator):
-    """Base of the convex estimators; subclasses encode y and define the kernel."""
+class NetworkAttributes(ModelEstimator):
+    """Base of the estimators whose model is a network, and its fitted attributes."""
 
     basis_: np.ndarray
     """Units H (k, dummies + d) for X as given, of length 1; the leading columns belong to the dummies."""
@@ -290,12 +295,29 @@ class NetworkEstimator(ModelEstimator):
     """Number of iterations of all refits, most of the work."""
     validation_scores_: np.ndarray | None
     """The score at every row of the trace, if samples were held out."""
+
+    # The fitted attribute of Model.classes.
+    _classes_name: ClassVar[str] = "classes_"
+
+    def _own_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Any:
+        """Return the user's own samples to validate on, or None."""
+        if X_val is None and y_val is None:
+            return None
+        for name, part in (("X_val", X_val), ("y_val", y_val)):
+            if part is None:
+                raise ValueError(f"{name} is missing: X_val and y_val go together; give both, or neither")
+        if isinstance(X_val, RowBlocks):
+            raise ValueError("X_val must be in memory, got RowBlocks; give an array, a sparse matrix or a frame")
+        return self._samples(X_val, y_val, sample_weight_val, reset=False, least=1)
+
+
+class NetworkEstimator(NetworkAttributes):
+    """Base of the convex estimators; subclasses encode y and define the kernel."""
+
     # Those of the fit.
     _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
-    # Why PathCV takes no estimator of this kind.
-    _without_paths: ClassVar[str | None] = None
     _rules = COMMON | {
         "strength": STRENGTH,
         "max_units": count().or_none(),
@@ -303,8 +325,6 @@ class NetworkEstimator(ModelEstimator):
         "validation_fraction": UNIT_INTERVAL,
     }
     _policy: ClassVar[FitPolicy]
-    # The fitted attribute of Model.classes.
-    _classes_name: ClassVar[str] = "classes_"
 
     @door
     def __init__(
@@ -500,21 +520,38 @@ class NetworkEstimator(ModelEstimator):
         continued = self.warm_start and hasattr(self, "model_")
         say(self.verbose, "reading the samples")
         samples = self._samples_on_device if is_on_accelerator(X) else self._samples
-        given = X
-        X, y, sample_weight, present = samples(X, y, sample_weight, reset=not continued)
+        X, y, sample_weight, _ = samples(X, y, sample_weight, reset=not continued)
         # Rounds end by the gap or the number of units, long before max_iter.
-        task = begin_fit(self, samples_of(self._shown(given, X, present), y, sample_weight), None)
-        if own[0] is None and own[1] is None:
-            training, held_out = self._split(X, self._encode(y, sample_weight))
-        else:
-            training, held_out = self._with_own((X, y, sample_weight), own)
-        X, targets = training[0], training[1].by_column(target_weight)
-
-        choice = self._choice(X, targets, deadline.share(_SHARE_OF_CHOICE))
-        problem, targets = self._with_strength(choice.strength)._problem_of_all(X, targets)
+        task = begin_fit(self, samples_of(X, y, sample_weight), None)
+        (X, targets), held_out = self._parts((X, y, sample_weight), self._own_samples(*own))
+        problem, targets = self._problem_of_all(X, targets.by_column(target_weight))
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
-        del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
+        del X  # the problem has its own arrays: those of merging and encoding are not needed
+        start = self._previous(problem, targets) if continued else None
+        result = self._solve(task, problem, targets, held_out, start, deadline.left)
+        self._raise_interruption(result)
+        task.end({})
+        return result
+
+    def _parts(self, samples: Samples, own: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
+        """Return samples to train on and, if there are any, to validate on: the user's ``own``, or a fraction."""
+        if own is not None:
+            return self._with_own(samples, own)
+        X, y, sample_weight = samples
+        return self._split(X, self._encode(y, sample_weight))
+
+    def _solve(
+        self,
+        task: Task,
+        problem: NetworkProblem,
+        targets: Targets,
+        held_out: tuple[Any, Targets] | None,
+        start: Any,
+        max_time: float,
+        shown: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> Result:
+        """Fit the network of a problem, and set the fitted attributes; callbacks see what ``shown`` makes of them."""
         validation = None if held_out is None else self._validation(problem, *held_out)
         solver = self._policy.solver(
             problem,
@@ -527,45 +564,23 @@ class NetworkEstimator(ModelEstimator):
 
         def reached(network: Result) -> dict[str, Any]:
             best = network if validation is None or validation.best is None else validation.best
-            return self._attributes(problem, targets, best)
+            return shown(self._attributes(problem, targets, best))
 
         with task.iterations(reached, validation) as callback:
             result = minimize(
                 problem,
                 solver,
-                start=self._first(problem, targets, choice, continued=continued),
+                start=start,
                 tol=self.tol,
                 max_iter=self._policy.max_rounds,
-                max_time=choice.time_left(deadline),
+                max_time=max_time,
                 callback=callback,
                 verbose=self.verbose,
             )
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
-        choice.overrule(result)
         self._set_fitted(problem, solver, targets, result, validation)
-        self._raise_interruption(result)
-        task.end({})
         return result
-
-    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-        """Return the strength, which subclasses may choose."""
-        return Choice(self.strength)
-
-    def _with_strength(self, strength: float | Ratio) -> Self:
-        """Return a copy with a strength."""
-        single = copy(self)
-        single.strength = strength
-        return single
-
-    def _first(self, problem: NetworkProblem, targets: Targets, choice: Choice, *, continued: bool) -> Any:
-        """Return the first network, or None: that of the fit before, or the best of a choice that was ended."""
-        if continued:
-            return self._previous(problem, targets)
-        if choice.ended is None or choice.model is None:
-            return None
-        model = choice.model
-        return self._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
         """Return the problem of the training samples, of which equal ones are merged, and their targets."""
@@ -590,10 +605,6 @@ class NetworkEstimator(ModelEstimator):
         y = self._plain_targets(y)
         sample_weight = check_sample_weight(to_host(sample_weight), len(y))
         return X, of_present(y, sample_weight), sample_weight, np.arange(len(y))
-
-    def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
-        """Return what callbacks see of the samples: what predictions take, of the samples present."""
-        return X
 
     # -- the steps of fit -------------------------------------------------------------------------------------------
 
@@ -622,18 +633,11 @@ class NetworkEstimator(ModelEstimator):
             )
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
-    def _with_own(
-        self, training: tuple[Any, np.ndarray, np.ndarray | None], held_out: tuple[Any, Any, Any]
-    ) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
+    def _with_own(self, training: Samples, own: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
         """Return the training samples and the user's own samples to validate on, their targets encoded together."""
         if self.validation_fraction:
             raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
-        for name, part in (("X_val", held_out[0]), ("y_val", held_out[1])):
-            if part is None:
-                raise ValueError(f"{name} is missing: X_val and y_val go together; give both, or neither")
-        if isinstance(held_out[0], RowBlocks):
-            raise ValueError("X_val must be in memory, got RowBlocks; give an array, a sparse matrix or a frame")
-        (X, y, weight), own = training, self._samples(*held_out, reset=False, least=1)
+        X, y, weight = training
         if own[1].shape[1:] != y.shape[1:]:
             raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {own[1].shape}")
         y_val = own[1]
@@ -663,10 +667,7 @@ class NetworkEstimator(ModelEstimator):
         return X, targets.values, targets.weights
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        return self._problem_of(*self._data(X, targets), targets)
-
-    def _problem_of(self, X: Any, y: Any, weights: Any, targets: Targets) -> NetworkProblem:
-        """Return the problem of some data; of the ``targets`` it has the loss, and the constants of the outputs."""
+        X, y, weights = self._data(X, targets)
         return NetworkProblem(
             X,
             y,

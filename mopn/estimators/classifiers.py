@@ -26,9 +26,9 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.door import door, doors
 
-__all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier"]
+__all__ = ["ClassifierMethods", "MultiOutputFMClassifier", "MultiOutputPNClassifier"]
 
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
@@ -57,14 +57,66 @@ def _has_probabilities(classifier: Any) -> bool:
     return True
 
 
-class Classifier(Scored, ClassifierMixin, NetworkEstimator):
-    """Base of the classifiers."""
+@doors
+class ClassifierMethods(Scored, ClassifierMixin):
+    """Predictions of the classifiers that have a network."""
 
     classes_: np.ndarray
     """Sorted labels, or the numbers of the columns of an indicator matrix y."""
 
-    class_weight: Any
+    loss: LossName | Loss
+    model_: Any
+    _checked: Any
     _numeric_y = False
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the outputs; predictions are the class of the largest one, or follow from their signs.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            A column per class or column of an indicator matrix; for two classes one number per sample, positive for
+            ``classes_[1]``.
+        """
+        X = self._checked(X)
+        outputs = self.model_.outputs(X)
+        if self.model_.target == "labels" and len(self.classes_) == 2:
+            return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
+        return outputs
+
+    @available_if(_has_probabilities)
+    @door
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities, for the losses "logistic" and "binary-logistic" and losses that declare a link.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, c) or (n, m)
+            The probability of each of the c classes, or of a 1 in each column of an indicator matrix. Probabilities of
+            one-against-rest losses are normalised to add up to 1.
+        """
+        X = self._checked(X)
+        return self.model_.predict_proba(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        loss = _known_loss(self.loss)
+        tags.classifier_tags.multi_label = loss is None or _takes_indicators(loss)
+        return tags
+
+
+class Classifier(ClassifierMethods, NetworkEstimator):
+    """Base of the classifiers."""
+
+    class_weight: Any
     _policy = CLASSIFIERS
 
     @door
@@ -166,49 +218,6 @@ class Classifier(Scored, ClassifierMixin, NetworkEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the outputs; predictions are the class of the largest one, or follow from their signs.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            A column per class or column of an indicator matrix; for two classes one number per sample, positive for
-            ``classes_[1]``.
-        """
-        X = self._checked(X)
-        outputs = self.model_.outputs(X)
-        if self.model_.target == "labels" and len(self.classes_) == 2:
-            return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
-        return outputs
-
-    @available_if(_has_probabilities)
-    @door
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities, for the losses "logistic" and "binary-logistic" and losses that declare a link.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, c) or (n, m)
-            The probability of each of the c classes, or of a 1 in each column of an indicator matrix. Probabilities of
-            one-against-rest losses are normalised to add up to 1.
-        """
-        X = self._checked(X)
-        return self.model_.predict_proba(X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        loss = _known_loss(self.loss)
-        tags.classifier_tags.multi_label = loss is None or _takes_indicators(loss)
-        return tags
 
     def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)

@@ -44,9 +44,6 @@ class FitPolicy:
         With validation: stop after this number of rounds without a better score.
     validated_units : int, default 5
         Units added per round where validation chooses their number between rounds, and refits move units.
-    path_iter : int, default 15
-        Iterations of a refit on the paths of :class:`PathCV`, which starts at the network of the strength or of the
-        size before.
     """
 
     polish_tol: float = math.inf
@@ -56,7 +53,6 @@ class FitPolicy:
     max_rounds: int = 1000
     patience: int = 10
     validated_units: int = 5
-    path_iter: int = 15
 
     def solver(
         self,
@@ -81,10 +77,16 @@ class FitPolicy:
         )
 
     def path_solver(
-        self, problem: NetworkProblem, n_strengths: int, *, refit: RefitName | Correction, max_units: int
+        self,
+        problem: NetworkProblem,
+        n_strengths: int,
+        *,
+        refit: RefitName | Correction,
+        max_units: int | None,
+        iterations: int,
     ) -> ConditionalGradient:
-        """Return the solver of the paths of :class:`PathCV`."""
-        solver = path_solver(n_strengths, max_units, refit, self.path_iter, self._precision(problem, max_units))
+        """Return the solver of a path that chooses a strength."""
+        solver = path_solver(n_strengths, max_units, refit, iterations, self._precision(problem, max_units))
         # All units enter at once if refits move them: the number of units is not to grow along the path.
         return replace(solver, atoms_per_round=None) if solver.correction.can_move_units else solver
 

@@ -20,19 +20,24 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.correction import Correction
 
-__all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
+__all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor", "RegressorMethods"]
 
 
-class Regressor(Scored, RegressorMixin, NetworkEstimator):
-    """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
+class RegressorMethods(Scored, RegressorMixin):
+    """Scores of the regressors that have a network."""
 
     _numeric_y = True
-    _policy = REGRESSORS
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+class Regressor(RegressorMethods, NetworkEstimator):
+    """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
+
+    _policy = REGRESSORS
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         values = y.astype(np.float64, copy=False)
