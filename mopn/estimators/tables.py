@@ -151,7 +151,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         result = network._solve(task, problem, targets, held_out, start, limit, self._of_table)
         choice.overrule(result)
         fitted = {name: value for name, value in vars(network).items() if name.endswith("_")}
-        vars(self).update(self._of_table(fitted), status_=result.status)
+        self.__dict__.update(self._of_table(fitted), status_=result.status)
         self._raise_interruption(result)
         task.end({})
         return result
