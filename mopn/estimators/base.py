@@ -347,7 +347,7 @@ class NetworkEstimator(NetworkAttributes):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        r"""Set the parameters.
+        """Set the parameters: those of :class:`MultiOutputPNClassifier`, without ``class_weight``.
 
         Parameters
         ----------
@@ -355,54 +355,8 @@ class NetworkEstimator(NetworkAttributes):
             "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
             median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
             in the unit of y.
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
-            Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
-            certificate is tight; "nonnegative-l1" is the same with weights >= 0, so that units only add. With the
-            others the outputs share units, which few units for many outputs need.
         strength : float or Ratio, default Ratio(0.002)
-            Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
-            strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
-            samples.
-        max_units : int or None, default 200
-            Largest number of units. A number asks for the best network of this size, None for a proof: units are added
-            until the gap is at most ``tol``.
-        refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
-            Correction after new units: refit units and output weights together (not convex, but smaller and better
-            networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
-            own tolerances.
-        oracle : str or oracle, default "auto"
-            How units are found and bounded: a method of :func:`mopn.oracles.basis_oracle`, or an oracle. ``"exact"``
-            proves more than ``"auto"``, and may take long with many features.
-        fit_intercept : bool, default True
-            Give the units a constant and linear terms, by dummy columns of ones in front of X: one for polynomial
-            networks, two for factorization machines. Polynomial networks are fitted to X minus its mean, so that the
-            penalty does not depend on the origin of the features. Sparse X stays sparse.
-        scale : {"features", "data", "large"} or None, default "features"
-            Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
-            and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
-            (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
-        alpha : float or None, default None
-            Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
-            b, which shrinks every coefficient separately. None for no such term.
-        interactions : sequence of sequences of int or str, or None, default None
-            Of factorization machines: groups of columns, by index or name; only products of columns of different groups
-            are in the model, such as users times items. A column of no group interacts with all others. None for all
-            pairs.
-        tol : float, default 0.005
-            Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
-            with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
-            limits stop a fit.
-        max_time : float or None, default None
-            Largest number of seconds for ``fit``; default no limit.
-        validation_fraction : float, default 0.0
-            Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
-            them, and the best network is kept: this chooses the number of units.
-        warm_start : bool, default False
-            Start from the network of the previous fit.
-        random_state : int, RandomState or None, default None
-            Seed of the validation split.
-        verbose : int, default 0
-            Print every ``verbose``-th round as a row of a table; 0 prints nothing.
+            Strength of the penalty.
         """
         self.loss = loss
         self.norm = norm

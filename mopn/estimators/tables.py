@@ -352,31 +352,12 @@ class TableRegressor(RegressorMethods, TableEstimator):
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters.
+        """Set the parameters: those of :class:`TableClassifier`, without ``class_weight``.
 
         Parameters
         ----------
         loss : str or Loss, default "squared"
             As for :class:`MultiOutputPNRegressor`.
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
-            Norm of the output weights, as for :class:`TableClassifier`.
-        strength : "auto", float or Ratio, default "auto"
-            Strength of the penalty, as for :class:`TableClassifier`.
-        curves : int, default 8
-            Largest number of functions of a column of numbers, beside itself.
-        smoothness : float, default 1.0
-            How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
-        levels : collection of str or int, default ()
-            Names or indices of columns of numbers, or texts of numbers, that are levels.
-        max_units : int or None, default 200
-            Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
-        tol : float, default 0.01
-            Relative tolerance of the objective.
-        max_time : float or None, default None
-            Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
-            those that are left after reading; then the best strength so far is fitted.
-        verbose : int, default 0
-            Print a line for every strength, and every ``verbose``-th round of the last fit.
         """
         self.loss = loss
         self.norm = norm
