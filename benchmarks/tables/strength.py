@@ -61,8 +61,8 @@ def _chosen_of_six(classes: bool) -> Any:
 
 def _crossed(classes: bool, shares: Sequence[float]) -> Any:
     table = _chosen(classes)
-    names = "norm", "max_units", "tol", "scale"
-    network = _NETWORKS[classes](**{name: getattr(table, name) for name in names})
+    options = {name: getattr(table, name) for name in ("norm", "max_units", "tol")}
+    network = _NETWORKS[classes](scale="data", **options)
     scoring = "neg_log_loss" if classes else "neg_mean_squared_error"
     search = PathCV(network, strengths=list(map(Ratio, shares)), max_units=table.max_units, cv=5, scoring=scoring)
     return make_pipeline(TableEncoder(), search)

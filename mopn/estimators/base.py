@@ -506,7 +506,10 @@ class NetworkEstimator(NetworkAttributes):
         shown: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> Result:
         """Fit the network of a problem, and set the fitted attributes; callbacks see what ``shown`` makes of them."""
-        validation = None if held_out is None else self._validation(problem, *held_out)
+        validation = validate = None
+        if held_out is not None:
+            validation = EarlyStopping(self._policy.patience)
+            validate = self._validated(validation, problem, *held_out)
         solver = self._policy.solver(
             problem,
             refit=self.refit,
@@ -520,7 +523,7 @@ class NetworkEstimator(NetworkAttributes):
             best = network if validation is None or validation.best is None else validation.best
             return shown(self._attributes(problem, targets, best))
 
-        with task.iterations(reached, validation) as callback:
+        with task.iterations(reached, validate) as callback:
             result = minimize(
                 problem,
                 solver,
@@ -713,11 +716,19 @@ class NetworkEstimator(NetworkAttributes):
         weights = np.vstack([weights[:-1], weights[-1:] + constant / basis[-1, 0] ** 2])
         return basis, weights, linear
 
-    def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:
-        def score(result: Result) -> float:
-            return self._score(targets, network_model(problem, targets, result).predict(X))
+    def _validated(
+        self, validation: EarlyStopping, problem: NetworkProblem, X: Any, targets: Targets
+    ) -> Callable[[Result], None]:
+        """Return the callback that scores every round's network on held-out samples, as in section 6.1 of the paper."""
 
-        return Validation(score, self._policy.patience)
+        @door
+        def validate(intermediate_result: Result) -> None:
+            prediction = network_model(problem, targets, intermediate_result).predict(X)
+            validation.add(intermediate_result, self._score(targets, prediction))
+            if validation.is_over:
+                raise StopIteration
+
+        return validate
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
         """Return the fitted attributes that depend on the network alone, not on the run."""
@@ -739,7 +750,7 @@ class NetworkEstimator(NetworkAttributes):
         solver: Solver[Any],
         targets: Targets,
         result: Result,
-        validation: Validation | None,
+        validation: EarlyStopping | None,
     ) -> None:
         """Set the fitted attributes."""
         network = result
@@ -764,24 +775,6 @@ class NetworkEstimator(NetworkAttributes):
 def _is_in_numpy(X: Any) -> bool:
     """Whether X is neither in blocks nor on a device."""
     return not isinstance(X, RowBlocks | Chunks) and not is_device_array(X)
-
-
-class Validation(EarlyStopping):
-    """A callback that scores the network of every round on held-out samples and keeps the best one.
-
-    The fit stops after ``patience`` rounds without a better score: this is the inner loop of the model validation in
-    section 6.1 of the paper.
-    """
-
-    def __init__(self, score: Callable[[Result], float], patience: int) -> None:
-        super().__init__(patience)
-        self.score = score
-
-    @door
-    def __call__(self, intermediate_result: Result) -> None:
-        self.add(intermediate_result, self.score(intermediate_result))
-        if self.is_over:
-            raise StopIteration
 
 
 def network_model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
