@@ -16,7 +16,6 @@ from mopn.network.problem import NetworkProblem
 from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import Rule, check_positive, check_seconds, count, shown
 from mopn.solvers.tools.deadline import Deadline
@@ -124,7 +123,7 @@ def path(
     tol: float = 1e-3,
     max_time: float | None = None,
     callback: Callable[..., Any] | None = None,
-    verbose: Verbose = 0,
+    verbose: int = 0,
     n_threads: int | None = None,
 ) -> Path:
     """Solve a problem for descending strengths, each from the solution before it.

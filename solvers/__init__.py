@@ -10,7 +10,6 @@ from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import Effort, Monitor, Problem, Solver
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
-from mopn.solvers.progress import Progress
 from mopn.solvers.result import Result, Status, Trace
 from mopn.solvers.sgd import SGD, AdaGrad
 
@@ -28,7 +27,6 @@ __all__ = [
     "OutputRefit",
     "PlainStep",
     "Problem",
-    "Progress",
     "Result",
     "Solver",
     "Status",

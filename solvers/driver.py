@@ -13,7 +13,6 @@ import numpy as np
 from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_needs
 from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.progress import Progress, ProgressBar, Verbose
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count, shown
@@ -25,10 +24,10 @@ __all__ = ["RunMonitor", "minimize"]
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
-# Least seconds between two calls of ``progress``.
+# Least seconds between two printed lines of a refit.
 _BETWEEN = 1.0
 # Ends of a refit that end the whole run.
-_END_THE_RUN = (Status.INTERRUPTED, Status.FAILED, Status.STOPPED, Status.CALLBACK_FAILED)
+_END_THE_RUN = (Status.INTERRUPTED, Status.FAILED)
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
 _RECOVERABLE = (OSError, KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Least width of a column of the printed table.
@@ -60,8 +59,7 @@ def minimize(
     max_iter: int | None = None,
     max_time: float | None = None,
     callback: Callback | None = None,
-    progress: Callable[[Progress], Any] | None = None,
-    verbose: Verbose = 0,
+    verbose: int = 0,
     rng: np.random.Generator | int | None = None,
     n_threads: int | None = None,
 ) -> Result:
@@ -90,13 +88,8 @@ def minimize(
         exception ends the run too, and is kept in ``result.error``. The gaps that it gets, and those of the trace, do
         not include the rounding error of the objective if the solver reports none, as for FISTA, InteriorPoint and
         LBFGS.
-    progress : callable, optional
-        Called as ``progress(Progress)`` about once a second, from inside refits too: for progress bars and stop
-        buttons. Unlike ``callback`` it gets only numbers, which cost nothing, and when it is called depends on the
-        clock. Exceptions are treated as those of ``callback``, at the end of a refit.
-    verbose : int or "bar", default 0
-        Print a table with every ``verbose``-th iteration, and a line for every second of a refit. ``"bar"``: a progress
-        bar by tqdm, if that is installed.
+    verbose : int, default 0
+        Print a table with every ``verbose``-th iteration, and a line for every second of a refit.
     rng : Generator or int, optional
         A seed for all random numbers of the run but the starts of random proofs: for searches for units, refits on
         samples of the rows, orders of samples, and a random default start in place of the problem's own ``rng``. Of
@@ -131,8 +124,6 @@ def minimize(
     max_iter = count(0).or_none()(max_iter, "max_iter")
     max_time = check_seconds.or_none()(max_time, "max_time")
     callback = check_callback(callback, "callback")
-    if progress is not None and not callable(progress):
-        raise ValueError(f"progress must be callable as progress(Progress) or None, got {shown(progress)}")
     solver = _checked_problem(problem).default_solver() if solver is None else solver
     check_oracles(problem, solver)
     seed = make_seed(rng)
@@ -148,16 +139,12 @@ def minimize(
             max_iter=max_iter,
             max_time=max_time,
             callback=callback,
-            progress=progress,
             verbose=verbose,
             failure_before=failure_before,
             seed=seed,
         )
-        try:
-            _run(problem, solver, point, monitor)
-            return monitor.result()
-        finally:
-            monitor.close()
+        _run(problem, solver, point, monitor)
+        return monitor.result()
 
 
 def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor) -> None:
@@ -219,16 +206,13 @@ class RunMonitor:
         max_iter: int | None,
         max_time: float | None,
         callback: Callback | None,
-        progress: Callable[[Progress], Any] | None,
-        verbose: Verbose,
+        verbose: int,
         failure_before: float,
         seed: int,
     ) -> None:
         self.problem, self.solver = problem, solver
         self.failure_budget, self.seed = FailureBudget(failure_before), seed
-        self.tol, self.callback, self.progress = tol, callback, progress
-        self.bar = ProgressBar(tol, max_iter, max_time) if verbose == "bar" else None
-        self.verbose = 0 if verbose == "bar" else int(verbose)
+        self.tol, self.callback, self.verbose = tol, callback, verbose
         self.max_iter = 1000 if max_iter is None else int(max_iter)
         self.max_time = math.inf if max_time is None else float(max_time)
         self.trace = Trace()
@@ -246,7 +230,7 @@ class RunMonitor:
         self._seconds_paused = 0.0
         self._first_size = 0.0
         self._began = time.perf_counter()
-        self._last_progress = 0.0
+        self._last_line = 0.0
 
     @property
     def elapsed(self) -> float:
@@ -299,9 +283,6 @@ class RunMonitor:
             columns = {"restricted_gap": measure.restricted_gap, **columns}
         self.trace.append(nit=self.nit, time=now, fun=fun, gap=measure.gap, **columns)
         self._report_iteration(point, measure, estimated_gap)
-        if now - self._last_progress >= _BETWEEN:
-            self._last_progress = now
-            self._report(self._show_progress, Progress(self.nit, self.refit_nit, fun, measure.gap, now))
         self._seconds_paused += self.elapsed - now
         self._stop_if_over()
 
@@ -383,8 +364,6 @@ class RunMonitor:
         as_point: Callable[[Result], Any] | None = None,
     ) -> Result:
         """Run a solver on a subproblem within the time left; Ctrl-C in it ends this run at the next iteration."""
-        watched = self.verbose or self.bar is not None or self.progress is not None
-        watch = self._within_refit if watched else None
         try:
             result = minimize(
                 problem,
@@ -393,7 +372,7 @@ class RunMonitor:
                 tol=tol,
                 max_iter=max_iter,
                 max_time=self.left,
-                progress=watch,
+                callback=self._tell_of_refit if self.verbose else None,
                 rng=self.seed,
             )
         except NotFiniteError:
@@ -405,29 +384,16 @@ class RunMonitor:
             self._best_refit = as_point, result
         return result
 
-    def _within_refit(self, refit: Progress) -> None:
-        """Report from inside a refit; the clock is stopped meanwhile."""
-        now = self._last_progress = self.elapsed
-        done = self.refit_nit + refit.refit_nit + max(refit.nit, 0)
-        try:
-            if self.verbose:
-                sys.stdout.write(f"  refit: {done} iterations in all, objective {refit.fun:.5g}, {now:.3g} s\n")
-                sys.stdout.flush()
-            with callers_state():
-                self._show_progress(Progress(self.nit, done, refit.fun, self.gap, now))
-        finally:
-            self._seconds_paused += self.elapsed - now
-
-    def _show_progress(self, now: Progress) -> None:
-        if self.bar is not None:
-            self.bar(now)
-        if self.progress is not None:
-            self.progress(now)
-
-    def close(self) -> None:
-        """End the bar."""
-        if self.bar is not None:
-            self.bar.close()
+    def _tell_of_refit(self, intermediate_result: Result) -> None:
+        """Print the objective of a refit about once a second; the clock is stopped meanwhile."""
+        now = self.elapsed
+        if now - self._last_line < _BETWEEN:
+            return
+        self._last_line = now
+        done = self.refit_nit + intermediate_result.refit_nit + intermediate_result.nit
+        sys.stdout.write(f"  refit: {done} iterations in all, objective {intermediate_result.fun:.5g}, {now:.3g} s\n")
+        sys.stdout.flush()
+        self._seconds_paused += self.elapsed - now
 
     def result(self) -> Result:
         """Return the best point, measured from scratch; if that fails, with the values recorded.
@@ -452,8 +418,6 @@ class RunMonitor:
             self.status = Status.STALLED
         result = self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
         result.time = seconds
-        if self.bar is not None:
-            self.bar(Progress(self.nit, self.refit_nit, result.fun, result.gap, seconds))
         if self.verbose:
             sys.stdout.write(f"{self.status.name}: {result.message}\n")
             proof = f", {result.proof}" if result.failure else ""

@@ -101,8 +101,8 @@ def test_solvers_need_the_core_dependencies_alone():
     for module in sources():
         if layer(module) == "solvers":
             outside = {name.split(".")[0] for name in imports(module) if not name.startswith("mopn.solvers")}
-            # Imported by a method where they are installed: a trace becomes a frame of pandas, a bar is tqdm's.
-            extras = {"mopn.solvers.result": {"pandas"}, "mopn.solvers.progress": {"tqdm"}}.get(module, set())
+            # Imported by a method where they are installed: a trace becomes a frame of pandas.
+            extras = {"mopn.solvers.result": {"pandas"}}.get(module, set())
             assert outside <= sys.stdlib_module_names | {"numpy", "scipy", "threadpoolctl"} | extras, module
 
 
@@ -169,7 +169,7 @@ def test_messages_name_packages_that_can_be_installed_wherever_mopn_comes_from()
         for packages in re.findall(r"pip install ([^;`]+)", node.value)
         for package in packages.split()
     }
-    assert {"scikit-learn", "dask", "tqdm"} <= named <= known
+    assert {"scikit-learn", "dask"} <= named <= known
 
 
 def test_the_extra_of_dask_has_what_its_package_and_its_page_import():

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, arranged, dask_blocks
 from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.row_blocks import row_by_row
-from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.base import NetworkAttributes
 from mopn.estimators.tables import TableEstimator
 from mopn.estimators.targets_in_chunks import has_labels
 from mopn.solvers.tools.checks import shown
@@ -23,7 +23,7 @@ from mopn.tables.reading import read_table
 
 __all__ = ["fit"]
 
-Estimator = TypeVar("Estimator", bound=NetworkEstimator)
+Estimator = TypeVar("Estimator", bound=NetworkAttributes)
 
 
 def fit(
@@ -104,7 +104,7 @@ def fit(
     array(['equal', 'different'], dtype='<U9')
     """
     began = time.monotonic()
-    if not isinstance(estimator, NetworkEstimator):
+    if not isinstance(estimator, NetworkAttributes):
         raise TypeError(
             "estimator must be one of the networks, ordinal regressors or tables of mopn.estimators, "
             f"got {shown(estimator)}"
@@ -130,7 +130,7 @@ def fit(
         fitted.max_time = limit
 
 
-def _training_data(estimator: NetworkEstimator, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:
+def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:
     """Return X, y and the weights for the estimator: in memory, if they are small, or blocks of all on the workers."""
     curves = estimator.curves if isinstance(estimator, TableEstimator) else 0
     stored = blocks.count()
@@ -142,13 +142,13 @@ def _training_data(estimator: NetworkEstimator, X: Any, blocks: DaskBlocks) -> t
         return X, y, weights
     # What a DataFrame has in place of a partition: all columns and no rows.
     empty = X._meta if hasattr(X, "columns") else np.empty((0, *X.shape[1:]))
-    continued = estimator.warm_start and hasattr(estimator, "model_")
+    continued = getattr(estimator, "warm_start", False) and hasattr(estimator, "model_")
     validate_data(estimator, empty, reset=not continued, skip_check_array=True)
     convert: Any = read_table if isinstance(estimator, TableEstimator) else row_by_row
     return arranged(blocks, stored, convert), None, None
 
 
-def _check_classes(estimator: NetworkEstimator, y: Any, classes: Any) -> None:
+def _check_classes(estimator: NetworkAttributes, y: Any, classes: Any) -> None:
     """Raise an error for y of a shape, or classes, that the estimator does not have."""
     if not has_labels(estimator):
         if classes is not None:

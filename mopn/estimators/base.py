@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from functools import update_wrapper
-from types import FunctionType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -35,13 +32,11 @@ from mopn.data.validation import (
     check_sample_weight,
     check_weighted_classes,
     of_present,
-    present_rows,
 )
 from mopn.data.values import as_targets, distinct_labels, label_codes, to_host
-from mopn.estimators.callbacks import CallbackSupportMixin, begin_fit, samples_of, with_callbacks
+from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
-from mopn.estimators.strength_choice import Choice
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
@@ -56,24 +51,23 @@ from mopn.solvers import Result, Solver, Status, Trace, minimize
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
-from mopn.solvers.progress import Verbose, say
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import Rule, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door
 
-__all__ = ["ModelEstimator", "NetworkEstimator", "Scored", "network_model"]
+__all__ = ["ModelEstimator", "NetworkAttributes", "NetworkEstimator", "Scored", "network_model"]
 
 Callback = Callable[..., Any]
 _Predictor = TypeVar("_Predictor", bound=Predictor)
+# X, y and the weights, validated.
+Samples = tuple[Any, np.ndarray, np.ndarray | None]
 
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
-# Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
-_SHARE_OF_CHOICE = 1 / 3
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
@@ -82,9 +76,8 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
-    # What the parameters take, and defaults other than those of the ``__init__`` that classes share.
+    # The values that parameters take.
     _rules: ClassVar[dict[str, Rule]] = COMMON
-    _defaults: ClassVar[dict[str, Any]] = {}
 
     model_: Predictor
     """The model for predictions, which ``save`` writes."""
@@ -102,20 +95,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Number of features d."""
     feature_names_in_: np.ndarray
     """Names (d,) of the features, if all are strings."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let Python's own errors about arguments name the class of the user, not the base that has ``__init__``."""
-        super().__init_subclass__(**options)
-        # The copies of bases that share it do not count: with several bases, one would hide that of the next base.
-        inits = [vars(base)["__init__"] for base in cls.__mro__ if "__init__" in vars(base)]
-        init = next(init for init in inits if not _is_copy(init))
-        if isinstance(init, FunctionType) and "__init__" not in vars(cls):
-            own: Any = FunctionType(init.__code__, init.__globals__, None, init.__defaults__, init.__closure__)
-            update_wrapper(own, init)
-            own.__kwdefaults__ = {**(init.__kwdefaults__ or {}), **cls._defaults} or None
-            own.__signature__ = inspect.signature(own, follow_wrapped=False)
-            own.__qualname__ = f"{cls.__qualname__}.__init__"
-            cls.__init__ = own  # type: ignore[method-assign]
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y.
@@ -159,23 +138,30 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
-        y = self._plain_targets(y, reset=reset)
-        X = readable(compressed(X), "X")
+        y, X = self._plain_targets(y, reset=reset), readable(compressed(to_host(X)), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         if isinstance(X, RelationBlocks):
             y = self._targets_of_relations(X, y, checks, reset)
         else:
             X, y = validated(self, X, y, reset=reset, **checks)
+        y, sample_weight, present = self._weighted(y, sample_weight, least, reset)
+        if len(present) < X.shape[0]:
+            X = X.tocsr()[present] if sparse.issparse(X) else X[present]
+        return X, y, sample_weight, present
+
+    def _weighted(
+        self, y: Any, sample_weight: Any, least: int, reset: bool
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Validate the weights; return the targets, weights and indices of the samples of positive weight."""
         y = y.toarray() if sparse.issparse(y) else y
-        sample_weight = check_sample_weight(sample_weight, X.shape[0])
+        sample_weight = check_sample_weight(to_host(sample_weight), len(y))
         check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
-        of_all = y
-        (X, indices), y, sample_weight, _ = present_rows((X, np.arange(X.shape[0])), y, sample_weight, None)
-        if len(indices) < least:
-            raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(indices)}")
+        present = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
+        if len(present) < least:
+            raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(present)}")
         if not self._numeric_y and reset:
-            check_weighted_classes(of_all, indices)
-        return X, y, sample_weight, indices
+            check_weighted_classes(y, present)
+        return y[present], None if sample_weight is None else sample_weight[present], present
 
     def _targets_of_relations(self, X: RelationBlocks, y: Any, checks: dict[str, Any], reset: bool) -> Any:
         """Validate y for relation blocks, and their number of features."""
@@ -277,13 +263,8 @@ class Scored:
         return float(estimator.score(X, y, to_host(sample_weight)))
 
 
-def _is_copy(function: Any) -> bool:
-    wrapped = getattr(function, "__wrapped__", None)
-    return isinstance(wrapped, FunctionType) and wrapped.__code__ is getattr(function, "__code__", None)
-
-
-class NetworkEstimator(ModelEstimator):
-    """Base of the convex estimators; subclasses encode y and define the kernel."""
+class NetworkAttributes(ModelEstimator):
+    """Base of the estimators whose model is a network, and its fitted attributes."""
 
     basis_: np.ndarray
     """Units H (k, dummies + d) for X as given, of length 1; the leading columns belong to the dummies."""
@@ -316,12 +297,29 @@ class NetworkEstimator(ModelEstimator):
     """Number of iterations of all refits, most of the work."""
     validation_scores_: np.ndarray | None
     """The score at every row of the trace, if samples were held out."""
+
+    # The fitted attribute of Model.classes.
+    _classes_name: ClassVar[str] = "classes_"
+
+    def _own_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Any:
+        """Return the user's own samples to validate on, or None."""
+        if X_val is None and y_val is None:
+            return None
+        for name, part in (("X_val", X_val), ("y_val", y_val)):
+            if part is None:
+                raise ValueError(f"{name} is missing: X_val and y_val go together; give both, or neither")
+        if isinstance(X_val, RowBlocks):
+            raise ValueError("X_val must be in memory, got RowBlocks; give an array, a sparse matrix or a frame")
+        return self._samples(X_val, y_val, sample_weight_val, reset=False, least=1)
+
+
+class NetworkEstimator(NetworkAttributes):
+    """Base of the convex estimators; subclasses encode y and define the kernel."""
+
     # Those of the fit.
     _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
-    # Why PathCV takes no estimator of this kind.
-    _without_paths: ClassVar[str | None] = None
     _rules = COMMON | {
         "strength": STRENGTH,
         "max_units": count().or_none(),
@@ -329,9 +327,8 @@ class NetworkEstimator(ModelEstimator):
         "validation_fraction": UNIT_INTERVAL,
     }
     _policy: ClassVar[FitPolicy]
-    # The fitted attribute of Model.classes.
-    _classes_name: ClassVar[str] = "classes_"
 
+    @door
     def __init__(
         self,
         *,
@@ -350,9 +347,9 @@ class NetworkEstimator(ModelEstimator):
         validation_fraction: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
-        r"""Set the parameters.
+        """Set the parameters: those of :class:`MultiOutputPNClassifier`, without ``class_weight``.
 
         Parameters
         ----------
@@ -360,55 +357,8 @@ class NetworkEstimator(ModelEstimator):
             "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
             median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
             in the unit of y.
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1", factorization machines: default "l1/l2"
-            Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
-            certificate is tight; "nonnegative-l1" is the same with weights >= 0, so that units only add. With the
-            others the outputs share units, which few units for many outputs need.
         strength : float or Ratio, default Ratio(0.002)
-            Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
-            strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
-            samples.
-        max_units : int or None, default 200, factorization machines: default 50
-            Largest number of units. A number asks for the best network of this size, None for a proof: units are added
-            until the gap is at most ``tol``.
-        refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
-            Correction after new units: refit units and output weights together (not convex, but smaller and better
-            networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
-            own tolerances.
-        oracle : str or oracle, default "auto"
-            How units are found and bounded: a method of :func:`mopn.oracles.basis_oracle`, or an oracle. ``"exact"``
-            proves more than ``"auto"``, and may take long with many features.
-        fit_intercept : bool, default True
-            Give the units a constant and linear terms, by dummy columns of ones in front of X: one for polynomial
-            networks, two for factorization machines. Polynomial networks are fitted to X minus its mean, so that the
-            penalty does not depend on the origin of the features. Sparse X stays sparse.
-        scale : {"features", "data", "large"} or None, default "features"
-            Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
-            and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
-            (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
-        alpha : float or None, default None
-            Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
-            b, which shrinks every coefficient separately. None for no such term.
-        interactions : sequence of sequences of int or str, or None, default None
-            Of factorization machines: groups of columns, by index or name; only products of columns of different groups
-            are in the model, such as users times items. A column of no group interacts with all others. None for all
-            pairs.
-        tol : float, default 0.005
-            Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
-            with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
-            limits stop a fit.
-        max_time : float or None, default None
-            Largest number of seconds for ``fit``; default no limit.
-        validation_fraction : float, default 0.0
-            Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
-            them, and the best network is kept: this chooses the number of units.
-        warm_start : bool, default False
-            Start from the network of the previous fit.
-        random_state : int, RandomState or None, default None
-            Seed of the validation split.
-        verbose : int or "bar", default 0
-            Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of
-            tqdm.
+            Strength of the penalty.
         """
         self.loss = loss
         self.norm = norm
@@ -446,10 +396,6 @@ class NetworkEstimator(ModelEstimator):
                 f"number {used.argmin()}, have no unit and so a constant value: under norm={self.norm!r} a unit is "
                 "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term"
             )
-
-    def _set_parameters(self, arguments: dict[str, Any]) -> None:
-        """Set the parameters to the arguments of an ``__init__`` with other defaults, whose signature names them."""
-        self.__dict__.update((name, value) for name, value in arguments.items() if value is not self)
 
     def fit(
         self,
@@ -528,23 +474,43 @@ class NetworkEstimator(ModelEstimator):
         deadline = Deadline(self.max_time)
         continued = self.warm_start and hasattr(self, "model_")
         say(self.verbose, "reading the samples")
-        given = to_host(X)
-        X, y, sample_weight, present = self._samples(given, y, sample_weight, reset=not continued)
+        X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
         # Rounds end by the gap or the number of units, long before max_iter.
-        task = begin_fit(self, samples_of(self._shown(given, X, present), y, sample_weight), None)
-        if own[0] is None and own[1] is None:
-            training, held_out = self._split(X, self._encode(y, sample_weight))
-        else:
-            training, held_out = self._with_own((X, y, sample_weight), own)
-        X, targets = training[0], training[1].by_column(target_weight)
-
-        choice = self._choice(X, targets, deadline.share(_SHARE_OF_CHOICE))
-        problem, targets = self._with_strength(choice.strength)._problem_of_all(X, targets)
+        task = begin_fit(self, samples_of(X, y, sample_weight), None)
+        (X, targets), held_out = self._parts((X, y, sample_weight), self._own_samples(*own))
+        problem, targets = self._problem_of_all(X, targets.by_column(target_weight))
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
+        del X  # the problem has its own arrays: those of merging and encoding are not needed
         problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
-        del X, training  # the problem has its own arrays: those of validation, merging and encoding are not needed
-        validation = None if held_out is None else self._validation(problem, *held_out)
+        start = self._previous(problem, targets) if continued else None
+        result = self._solve(task, problem, targets, held_out, start, deadline.left)
+        self._raise_interruption(result)
+        task.end({})
+        return result
+
+    def _parts(self, samples: Samples, own: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
+        """Return samples to train on and, if there are any, to validate on: the user's ``own``, or a fraction."""
+        if own is not None:
+            return self._with_own(samples, own)
+        X, y, sample_weight = samples
+        return self._split(X, self._encode(y, sample_weight))
+
+    def _solve(
+        self,
+        task: Task,
+        problem: NetworkProblem,
+        targets: Targets,
+        held_out: tuple[Any, Targets] | None,
+        start: Any,
+        max_time: float,
+        shown: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> Result:
+        """Fit the network of a problem, and set the fitted attributes; callbacks see what ``shown`` makes of them."""
+        validation = validate = None
+        if held_out is not None:
+            validation = EarlyStopping(self._policy.patience)
+            validate = self._validated(validation, problem, *held_out)
         solver = self._policy.solver(
             problem,
             refit=self.refit,
@@ -556,45 +522,23 @@ class NetworkEstimator(ModelEstimator):
 
         def reached(network: Result) -> dict[str, Any]:
             best = network if validation is None or validation.best is None else validation.best
-            return self._attributes(problem, targets, best)
+            return shown(self._attributes(problem, targets, best))
 
-        with task.iterations(reached, validation) as callback:
+        with task.iterations(reached, validate) as callback:
             result = minimize(
                 problem,
                 solver,
-                start=self._first(problem, targets, choice, continued=continued),
+                start=start,
                 tol=self.tol,
                 max_iter=self._policy.max_rounds,
-                max_time=choice.time_left(deadline),
+                max_time=max_time,
                 callback=callback,
                 verbose=self.verbose,
             )
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
-        choice.overrule(result)
         self._set_fitted(problem, solver, targets, result, validation)
-        self._raise_interruption(result)
-        task.end({})
         return result
-
-    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-        """Return the strength, which subclasses may choose."""
-        return Choice(self.strength)
-
-    def _with_strength(self, strength: float | Ratio) -> Self:
-        """Return a copy with a strength."""
-        single = copy(self)
-        single.strength = strength
-        return single
-
-    def _first(self, problem: NetworkProblem, targets: Targets, choice: Choice, *, continued: bool) -> Any:
-        """Return the first network, or None: that of the fit before, or the best of a choice that was ended."""
-        if continued:
-            return self._previous(problem, targets)
-        if choice.ended is None or choice.model is None:
-            return None
-        model = choice.model
-        return self._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
         """Return the problem of the training samples, of which equal ones are merged, and their targets."""
@@ -612,9 +556,6 @@ class NetworkEstimator(ModelEstimator):
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:
         """Return the score of a prediction, as ``score`` does."""
 
-    def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
-        """Return what callbacks see of the samples: what predictions take, of the samples present."""
-        return X
 
     # -- the steps of fit -------------------------------------------------------------------------------------------
 
@@ -643,18 +584,11 @@ class NetworkEstimator(ModelEstimator):
             )
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
-    def _with_own(
-        self, training: tuple[Any, np.ndarray, np.ndarray | None], held_out: tuple[Any, Any, Any]
-    ) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
+    def _with_own(self, training: Samples, own: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
         """Return the training samples and the user's own samples to validate on, their targets encoded together."""
         if self.validation_fraction:
             raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
-        for name, part in (("X_val", held_out[0]), ("y_val", held_out[1])):
-            if part is None:
-                raise ValueError(f"{name} is missing: X_val and y_val go together; give both, or neither")
-        if isinstance(held_out[0], RowBlocks):
-            raise ValueError("X_val must be in memory, got RowBlocks; give an array, a sparse matrix or a frame")
-        (X, y, weight), own = training, self._samples(*held_out, reset=False, least=1)
+        X, y, weight = training
         if own[1].shape[1:] != y.shape[1:]:
             raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {own[1].shape}")
         y_val = own[1]
@@ -684,10 +618,7 @@ class NetworkEstimator(ModelEstimator):
         return X, targets.values, targets.weights
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        return self._problem_of(*self._data(X, targets), targets)
-
-    def _problem_of(self, X: Any, y: Any, weights: Any, targets: Targets) -> NetworkProblem:
-        """Return the problem of some data; of the ``targets`` it has the loss, and the constants of the outputs."""
+        X, y, weights = self._data(X, targets)
         return NetworkProblem(
             X,
             y,
@@ -779,11 +710,19 @@ class NetworkEstimator(ModelEstimator):
         weights = np.vstack([weights[:-1], weights[-1:] + constant / basis[-1, 0] ** 2])
         return basis, weights, linear
 
-    def _validation(self, problem: NetworkProblem, X: Any, targets: Targets) -> Validation:
-        def score(result: Result) -> float:
-            return self._score(targets, network_model(problem, targets, result).predict(X))
+    def _validated(
+        self, validation: EarlyStopping, problem: NetworkProblem, X: Any, targets: Targets
+    ) -> Callable[[Result], None]:
+        """Return the callback that scores every round's network on held-out samples, as in section 6.1 of the paper."""
 
-        return Validation(score, self._policy.patience)
+        @door
+        def validate(intermediate_result: Result) -> None:
+            prediction = network_model(problem, targets, intermediate_result).predict(X)
+            validation.add(intermediate_result, self._score(targets, prediction))
+            if validation.is_over:
+                raise StopIteration
+
+        return validate
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
         """Return the fitted attributes that depend on the network alone, not on the run."""
@@ -805,7 +744,7 @@ class NetworkEstimator(ModelEstimator):
         solver: Solver[Any],
         targets: Targets,
         result: Result,
-        validation: Validation | None,
+        validation: EarlyStopping | None,
     ) -> None:
         """Set the fitted attributes."""
         network = result
@@ -831,24 +770,6 @@ class NetworkEstimator(ModelEstimator):
 def _is_in_numpy(X: Any) -> bool:
     """Whether X is not in blocks."""
     return not isinstance(X, RowBlocks | Chunks)
-
-
-class Validation(EarlyStopping):
-    """A callback that scores the network of every round on held-out samples and keeps the best one.
-
-    The fit stops after ``patience`` rounds without a better score: this is the inner loop of the model validation in
-    section 6.1 of the paper.
-    """
-
-    def __init__(self, score: Callable[[Result], float], patience: int) -> None:
-        super().__init__(patience)
-        self.score = score
-
-    @door
-    def __call__(self, intermediate_result: Result) -> None:
-        self.add(intermediate_result, self.score(intermediate_result))
-        if self.is_over:
-            raise StopIteration
 
 
 def network_model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:

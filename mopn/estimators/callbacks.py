@@ -1,10 +1,11 @@
-"""Fits as tasks of scikit-learn's callbacks: their iterations, and the folds and candidates of cross-validation.
+"""How fits are watched: printed lines, and scikit-learn's callbacks, for which fits, folds and iterations are tasks.
 
 scikit-learn has such callbacks since 1.9. With an earlier one, estimators cannot be given any.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Self, TypeVar, cast
@@ -26,11 +27,18 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Task", "begin_fit", "samples_of", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Task", "begin_fit", "samples_of", "say", "with_callbacks"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # Fitted attributes with which a copy of the estimator predicts, computed only where a callback asks for that copy.
 Attributes = dict[str, Any] | Callable[[], dict[str, Any]]
+
+
+def say(verbose: int, text: str) -> None:
+    """Print the present step of a call."""
+    if verbose:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
 
 
 def with_callbacks(method: Method) -> Method:

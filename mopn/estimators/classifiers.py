@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
@@ -16,19 +17,18 @@ from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
-from mopn.estimators.availability import available_if
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.policy import CLASSIFIERS, FACTORIZATION_MACHINES
+from mopn.estimators.policy import CLASSIFIERS
 from mopn.estimators.targets import Targets, encoded_codes, indicator_values
 from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door, doors
 
-__all__ = ["MultiOutputFMClassifier", "MultiOutputPNClassifier", "check_probabilities"]
+__all__ = ["ClassifierMethods", "MultiOutputFMClassifier", "MultiOutputPNClassifier"]
 
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
@@ -45,8 +45,8 @@ def _known_loss(loss: Any) -> Loss | None:
     return LOSSES.get(loss) if isinstance(loss, str) else loss if isinstance(loss, Loss) else None
 
 
-def check_probabilities(classifier: Classifier) -> None:
-    """Raise the ``AttributeError`` of a classifier that has no ``predict_proba``."""
+def _has_probabilities(classifier: Any) -> bool:
+    """Return True; without ``predict_proba``, raise an ``AttributeError`` that says why."""
     loss = _known_loss(classifier.loss)
     if loss is None or loss.link not in _OF_PROBABILITIES:
         models = " or ".join(repr(name) for name in LOSSES if LOSSES[name].link in _OF_PROBABILITIES)
@@ -54,18 +54,72 @@ def check_probabilities(classifier: Classifier) -> None:
             f"loss={classifier.loss!r} is not a probability model; for predict_proba use loss={models}, or a Loss that "
             "declares a link"
         )
+    return True
 
 
-class Classifier(Scored, ClassifierMixin, NetworkEstimator):
-    """Base of the classifiers."""
+@doors
+class ClassifierMethods(Scored, ClassifierMixin):
+    """Predictions of the classifiers that have a network."""
 
     classes_: np.ndarray
     """Sorted labels, or the numbers of the columns of an indicator matrix y."""
 
-    class_weight: Any
+    loss: LossName | Loss
+    model_: Any
+    _checked: Any
     _numeric_y = False
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the outputs; predictions are the class of the largest one, or follow from their signs.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            A column per class or column of an indicator matrix; for two classes one number per sample, positive for
+            ``classes_[1]``.
+        """
+        X = self._checked(X)
+        outputs = self.model_.outputs(X)
+        if self.model_.target == "labels" and len(self.classes_) == 2:
+            return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
+        return outputs
+
+    @available_if(_has_probabilities)
+    @door
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities, for the losses "logistic" and "binary-logistic" and losses that declare a link.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, c) or (n, m)
+            The probability of each of the c classes, or of a 1 in each column of an indicator matrix. Probabilities of
+            one-against-rest losses are normalised to add up to 1.
+        """
+        X = self._checked(X)
+        return self.model_.predict_proba(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        loss = _known_loss(self.loss)
+        tags.classifier_tags.multi_label = loss is None or _takes_indicators(loss)
+        return tags
+
+
+class Classifier(ClassifierMethods, NetworkEstimator):
+    """Base of the classifiers."""
+
+    class_weight: Any
     _policy = CLASSIFIERS
 
+    @door
     def __init__(
         self,
         *,
@@ -85,7 +139,7 @@ class Classifier(Scored, ClassifierMixin, NetworkEstimator):
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
         r"""Set the parameters.
 
@@ -95,7 +149,7 @@ class Classifier(Scored, ClassifierMixin, NetworkEstimator):
             Multi-class: "logistic", "smoothed-hinge", "squared-hinge". One against the rest: "binary-logistic",
             "binary-squared-hinge", "squared". For an indicator matrix y, "logistic" and "squared-hinge" mean their
             binary forms.
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1", factorization machines: default "l1/l2"
+        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
             Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
             certificate is tight; "nonnegative-l1" is the same with weights >= 0, so that units only add. With the
             others the outputs share units, which few units for many outputs need.
@@ -103,7 +157,7 @@ class Classifier(Scored, ClassifierMixin, NetworkEstimator):
             Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
             strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
             samples.
-        max_units : int or None, default 200, factorization machines: default 50
+        max_units : int or None, default 200
             Largest number of units. A number asks for the best network of this size, None for a proof: units are added
             until the gap is at most ``tol``.
         refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
@@ -144,53 +198,26 @@ class Classifier(Scored, ClassifierMixin, NetworkEstimator):
             Start from the network of the previous fit.
         random_state : int, RandomState or None, default None
             Seed of the validation split.
-        verbose : int or "bar", default 0
-            Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of
-            tqdm.
+        verbose : int, default 0
+            Print every ``verbose``-th round as a row of a table; 0 prints nothing.
         """
-        self._set_parameters(locals())
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the outputs; predictions are the class of the largest one, or follow from their signs.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            A column per class or column of an indicator matrix; for two classes one number per sample, positive for
-            ``classes_[1]``.
-        """
-        X = self._checked(X)
-        outputs = self.model_.outputs(X)
-        if self.model_.target == "labels" and len(self.classes_) == 2:
-            return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs[:, 0]
-        return outputs
-
-    @available_if(check_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities, for the losses "logistic" and "binary-logistic" and losses that declare a link.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, c) or (n, m)
-            The probability of each of the c classes, or of a 1 in each column of an indicator matrix. Probabilities of
-            one-against-rest losses are normalised to add up to 1.
-        """
-        X = self._checked(X)
-        return self.model_.predict_proba(X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        loss = _known_loss(self.loss)
-        tags.classifier_tags.multi_label = loss is None or _takes_indicators(loss)
-        return tags
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.max_units = max_units
+        self.refit = refit
+        self.oracle = oracle
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.alpha = alpha
+        self.interactions = interactions
+        self.tol = tol
+        self.max_time = max_time
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
@@ -296,5 +323,56 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
            [1, 1]])
     """
 
-    _defaults = FACTORIZATION_MACHINES
     _kernel = "anova"
+
+    def __init__(
+        self,
+        *,
+        loss: LossName | Loss = "logistic",
+        norm: NormName = "l1/l2",
+        strength: float | Ratio = Ratio(0.001),
+        max_units: int | None = 50,
+        refit: RefitName | CorrectiveStep = "full",
+        oracle: OracleName | BasisOracle = "auto",
+        fit_intercept: bool = True,
+        scale: ScaleName | None = "features",
+        alpha: float | None = None,
+        interactions: Any = None,
+        tol: float = 5e-3,
+        max_time: float | None = None,
+        validation_fraction: float = 0.0,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        """Set the parameters: those of :class:`MultiOutputPNClassifier`, two of which have other defaults.
+
+        Of wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
+
+        Parameters
+        ----------
+        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
+            Norm of the output weights.
+        max_units : int or None, default 50
+            Largest number of units.
+        """
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            max_units=max_units,
+            refit=refit,
+            oracle=oracle,
+            fit_intercept=fit_intercept,
+            scale=scale,
+            alpha=alpha,
+            interactions=interactions,
+            tol=tol,
+            max_time=max_time,
+            validation_fraction=validation_fraction,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )

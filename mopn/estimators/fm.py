@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from mopn.data.input_size import is_start_size
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import distinct_labels
-from mopn.estimators.availability import available_if
 from mopn.estimators.fold_in import FoldIn, NewFeature
 from mopn.estimators.single_output import (
     BinaryClassifier,
@@ -23,9 +23,9 @@ from mopn.estimators.single_output import (
 from mopn.losses.losses import Loss
 from mopn.solvers import SGD, Result, Solver
 from mopn.solvers.driver import check_oracles
-from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import check_flag, choice, count, shown
+from mopn.solvers.tools.door import door
 
 if TYPE_CHECKING:
     from mopn.factorization.direct import PenaltyName
@@ -35,10 +35,11 @@ __all__ = ["FactorizationMachine", "FactorizationMachineClassifier", "Factorizat
 _LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
 
 
-def _check_stochastic(estimator: Any) -> None:
+def _is_stochastic(estimator: Any) -> bool:
     solver = estimator.solver
     if not (isinstance(solver, SGD) or (isinstance(solver, str) and solver in ("adagrad", "sgd"))):
         raise AttributeError(f"partial_fit needs solver='adagrad' or 'sgd', got {shown(solver)}")
+    return True
 
 
 class FactorizationMachine(FoldIn, SingleOutputEstimator):
@@ -60,6 +61,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         "init_lambdas": choice(_LAMBDAS),
     }
 
+    @door
     def __init__(
         self,
         *,
@@ -78,7 +80,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         warm_start: bool = False,
         max_iter: int | None = 1000,
         max_time: float | None = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         r"""Set the parameters.
@@ -123,9 +125,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
             Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
         max_time : float or None, default None
             Largest number of seconds for ``fit``; default no limit.
-        verbose : int or "bar", default 0
-            Print every ``verbose``-th iteration as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar
-            of tqdm.
+        verbose : int, default 0
+            Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
         random_state : int, RandomState or None, default None
             Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
         """
@@ -244,7 +245,8 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     ((2, 10, 4), True)
     """
 
-    @available_if(_check_stochastic)
+    @available_if(_is_stochastic)
+    @door
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
@@ -293,7 +295,8 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     1.0
     """
 
-    @available_if(_check_stochastic)
+    @available_if(_is_stochastic)
+    @door
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 

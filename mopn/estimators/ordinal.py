@@ -24,9 +24,9 @@ from mopn.models.ordinal import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.door import door
 
 __all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
 
@@ -48,6 +48,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     _classes_name = "levels_"
     _policy = ORDINAL
 
+    @door
     def __init__(
         self,
         *,
@@ -66,65 +67,50 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         validation_fraction: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
-        r"""Set the parameters.
+        r"""Set the parameters: those of :class:`MultiOutputPNClassifier`, with defaults for ratings.
 
         Parameters
         ----------
         loss : str or Loss, default "binary-logistic"
             "binary-logistic", or a :class:`mopn.Loss` per output with the link "logistic".
         norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
-            Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
-            tightest certificates; "nonnegative-l1" is the same with weights >= 0, so that units only add. With the
-            others the outputs share units.
+            Norm of the output weights. With "l1/l2" and "l1/linf" the levels share units.
         strength : float or Ratio, default 3.5
-            Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
-            strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
-            samples.
+            Strength of the penalty.
         max_units : int or None, default 10
-            Largest number of units. A number asks for the best network of this size, None for a proof: units are added
-            until the gap is at most ``tol``.
-        refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
-            Correction after new units: refit units and output weights together (not convex, but smaller and better
-            networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
-            own tolerances.
-        oracle : str or oracle, default "auto"
-            How units are found and bounded: a method of :func:`mopn.oracles.basis_oracle`, or an oracle. ``"exact"``
-            proves more than ``"auto"``, and may take long with many features.
+            Largest number of units; None for a proof.
         fit_intercept : bool, default False
             Give the units linear terms, by dummy columns of ones in front of X. The constants of ``alpha`` are there
             anyway.
         scale : {"large", "features", "data"} or None, default "large"
             "large" leaves the smallest features that make up a mean squared length of 2, such as users and items, and
             divides the larger ones, such as an age group, so that their mean squares are the largest of these; without
-            it a column that many rows share fits their noise. The others divide every feature by its deviation, or X by
-            one number, so that the mean squared length of a sample is 4. The fitted model is for X as given.
+            it a column that many rows share fits their noise.
         alpha : float or None, default 0.7
             Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
-            b, which shrinks every coefficient separately. None for no such term.
-        interactions : sequence of sequences of int or str, or None, default None
-            Of factorization machines: groups of columns, by index or name; only products of columns of different groups
-            are in the model, such as users times items. A column of no group interacts with all others. None for all
-            pairs.
+            b. None for no such term.
         tol : float, default 0.005
-            Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
-            with ``max_units``, when ten iterations of the last refit together decrease it by less (and by less than
-            3e-4, as the expected level gains from that). With 0 only the limits stop a fit.
-        max_time : float or None, default None
-            Largest number of seconds for ``fit``; default no limit.
-        validation_fraction : float, default 0.0
-            Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
-            them, and the best network is kept: this chooses the number of units.
-        warm_start : bool, default False
-            Start from the network of the previous fit.
-        random_state : int, RandomState or None, default None
-            Seed of the validation split.
-        verbose : int or "bar", default 0
-            Print every ``verbose``-th round as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar of
-            tqdm.
+            Relative tolerance of the objective. With ``max_units`` the last refit ends at 3e-4 if ``tol`` is larger, as
+            the expected level gains from that.
         """
-        self._set_parameters(locals())
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.max_units = max_units
+        self.refit = refit
+        self.oracle = oracle
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.alpha = alpha
+        self.interactions = interactions
+        self.tol = tol
+        self.max_time = max_time
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
 from operator import itemgetter
 from typing import Any, Self
@@ -12,10 +13,12 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.stats import rankdata
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,14 +27,16 @@ from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_array
 from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.callbacks import Task, begin_fit, samples_of, with_callbacks
+from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
-from mopn.estimators.search import Search
-from mopn.estimators.targets import merge_equal_samples
+from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.models.base import Predictor
+from mopn.models.fitted import Fitted
 from mopn.regularization_path import check_strengths
-from mopn.solvers.progress import say
+from mopn.solvers import Result, Status, minimize
 from mopn.solvers.tools.checks import Rule, count, shown
 from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.door import door
 
 __all__ = ["PathCV"]
 
@@ -49,9 +54,16 @@ _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).
 
 # Of the time, the search takes at most this part, and the last fit the rest; of that of the search, the paths.
 _SHARE_OF_SEARCH, _SHARE_OF_PATHS = 1 / 3, 2 / 3
+# Of each refit, which starts at the network of the strength or of the size before.
+_ITERATIONS = 15
 
 
-class PathCV(Search):
+def _best_has(name: str) -> Callable[[PathCV], Any]:
+    """Return the check whether the estimator has a method; its own error says why not."""
+    return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
+
+
+class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     """Choose the strength and the number of units of a network by cross-validation.
 
     Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best
@@ -169,10 +181,8 @@ class PathCV(Search):
             raise TypeError(
                 "estimator must be a multi-output or ordinal estimator of mopn.estimators, got "
                 f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
-                "pipeline PathCV is the last step"
+                "pipeline PathCV is the last step: make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier()))"
             )
-        if self.estimator._without_paths is not None:
-            raise TypeError(f"{type(self.estimator).__name__} {self.estimator._without_paths}")
         if isinstance(X, RowBlocks):
             raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
         deadline = Deadline(self.estimator.max_time)
@@ -191,7 +201,9 @@ class PathCV(Search):
         single.interactions = single._by_index()
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
         targets = single._encode(y, sample_weight).by_column(target_weight)
-        strengths = check_strengths(single._problem(*merge_equal_samples(X, targets)), self._strengths())
+        problem = single._problem(*merge_equal_samples(X, targets))
+        strengths, weight = check_strengths(problem, self._strengths()), problem.losses.total_weight
+        del problem
         # All samples, of which those without weight are left out.
         n = len(y) if given[2] is None else len(as_array(to_host(given[2]), "sample_weight"))
         parts = list(self._splitter(y, present, n).split(X, y, **process_routing(self, "fit", **params).splitter.split))
@@ -199,14 +211,18 @@ class PathCV(Search):
             raise ValueError("cv has no folds; give at least one pair of training and test samples")
         if not all(len(part) for pair in parts for part in pair):
             raise ValueError("cv has a fold with no sample of positive weight to train on, or none to hold out")
-        folds = [Fold.of(single, self.scorer_, X, targets, *part) for part in parts]
+        score = partial(_score, scorer=self.scorer_)
+        folds = [
+            Fold(single, X, targets, weight, *_trained_on_all_classes(targets, *part), score, _ITERATIONS)
+            for part in parts
+        ]
         self.n_splits_ = len(folds)
         # A path and smaller sizes for each fold, and the last fit.
         task = begin_fit(self, samples_of(X, y, sample_weight), 2 * len(folds) + 1)
         try:
             self._search(folds, strengths, sizes, deadline.share(_SHARE_OF_SEARCH), task)
         except KeyboardInterrupt:
-            self._keep_best(folds)
+            self._keep_best(folds, strengths)
             raise
         best = clone(self.estimator).set_params(**self.best_params_)
         with _limited(best, deadline):
@@ -226,12 +242,31 @@ class PathCV(Search):
             return KFold(n_folds, shuffle=True, random_state=0)
         return self.cv if hasattr(self.cv, "split") else check_cv([_among(fold, present, n) for fold in self.cv])
 
-    def _keep_best(self, folds: Sequence[Fold]) -> None:
+    def _keep_best(self, folds: Sequence[Fold], strengths: np.ndarray) -> None:
         """Keep the network of the best score so far, of the samples of its fold; other processes take theirs along."""
-        seen = [(*of_network, fold) for fold in folds for of_network in fold.seen]
+        seen = [
+            (score, float(strength), network, fold)
+            for fold in folds
+            for score, strength, network in zip(fold.scores, strengths, fold.networks, strict=False)
+        ]
         if seen:
             _, strength, network, fold = max(seen, key=itemgetter(0))
             self.best_estimator_ = fold.estimator(network).set_params(strength=strength)
+
+    def _refitted(self, best: Any, task: Task, *samples: Any, **options: Any) -> Self:
+        """Fit the estimator that was found, which ends the task of the search."""
+        refit = task.subtask("refit")
+        with refit.handed_on(best):
+            refit.begin()
+            try:
+                best.fit(*samples, **options)
+            finally:
+                # After Ctrl-C the estimator is fitted to the best point so far.
+                if hasattr(best, "model_"):
+                    self.best_estimator_ = best
+        refit.end({})
+        task.end({})
+        return self
 
     def _search(
         self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], deadline: Deadline, task: Task
@@ -242,19 +277,21 @@ class PathCV(Search):
         turns = math.ceil(len(folds) / effective_n_jobs(self.n_jobs))
         say(self.estimator.verbose, f"{len(folds)} folds of {len(strengths)} strengths")
         # Other processes get copies of the tasks, so these are all there before the first one starts.
-        tasks = [task.subtask("fold", len(strengths), fold.samples) for fold in folds]
+        tasks = [task.subtask("fold", len(strengths), _samples(fold)) for fold in folds]
         seconds = deadline.share(_SHARE_OF_PATHS).left / turns
-        paths = parallel(delayed(fold.path)(strengths, part, seconds) for fold, part in zip(folds, tasks, strict=True))
-        weights = np.array([fold.held_out[1].total_weight for fold in folds])
+        paths = parallel(
+            delayed(_path)(fold, strengths, part, seconds) for fold, part in zip(folds, tasks, strict=True)
+        )
+        weights = np.array([fold.targets.rows(fold.test).total_weight for fold in folds])
         scores = np.array([scores for scores, _ in paths])
         best = int(np.argmax(np.average(scores, axis=0, weights=weights)))
 
         say(self.estimator.verbose, f"{len(folds)} folds of {len(sizes)} numbers of units")
         seconds = deadline.left / turns
-        tasks = [task.subtask("sizes", 0, fold.samples) for fold in folds]
+        tasks = [task.subtask("sizes", 0, _samples(fold)) for fold in folds]
         pruned = np.array(
             parallel(
-                delayed(fold.prune)(fits[best], strengths[best], sizes, part, seconds)
+                delayed(_prune)(fold, fits[best], strengths[best], sizes, part, seconds)
                 for fold, (_, fits), part in zip(folds, paths, tasks, strict=True)
             )
         )
@@ -265,6 +302,69 @@ class PathCV(Search):
         self.best_index_ = best if smallest == 0 else len(strengths) + smallest - 1
         self.best_params_ = rows[self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+
+    @available_if(_best_has("predict"))
+    @door
+    def predict(self, X: Any) -> Any:
+        """Predict y by the best estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_best_has("predict_proba"))
+    @door
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_best_has("decision_function"))
+    @door
+    def decision_function(self, X: Any) -> Any:
+        """Return the outputs of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    def _fitted_model(self) -> Predictor:
+        check_is_fitted(self)
+        return self.best_estimator_.model_
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels of the best estimator, if it is a classifier."""
+        return self.best_estimator_.classes_
+
+    @property
+    def model_(self) -> Predictor:
+        """The model of the best estimator."""
+        return self.best_estimator_.model_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, if all are strings."""
+        return self.best_estimator_.feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.estimator)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the best estimator, by ``scoring``.
@@ -289,6 +389,81 @@ class PathCV(Search):
         """
         to_split = MethodMapping().add(caller="fit", callee="split")
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
+
+
+@door
+def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
+    """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
+    task.begin()
+    deadline = Deadline(seconds)
+    walk = fold.walk(strengths, deadline)
+    for strength in strengths:
+        candidate = task.subtask("candidate").begin()
+        network, score = next(walk)
+        if network.error is not None:
+            raise network.error
+        stop = candidate.end(lambda network=network: {"best_estimator_": fold.estimator(network)})
+        say(fold.single.verbose, f"  strength {strength:.6g}: score {score:.6g}, {len(network.basis)} units")
+        if stop or deadline.is_over:
+            break
+    task.end()
+    return fold.scores + [-math.inf] * (len(strengths) - len(fold.scores)), fold.networks
+
+
+@door
+def _prune(
+    fold: Fold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
+) -> list[float]:
+    """Return the scores of the network of a strength cut down to sizes; -inf for those without time."""
+    task.begin()
+    deadline, scores = Deadline(seconds), []
+    for size, smaller in zip(sizes, _pruned(fold, network, strength, sizes, deadline), strict=False):
+        scores.append(fold.score(fold, smaller))
+        say(fold.single.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
+    task.end()
+    return scores + [-math.inf] * (len(sizes) - len(scores))
+
+
+def _pruned(fold: Fold, network: Result, strength: float, sizes: Sequence[int], deadline: Deadline) -> Iterator[Result]:
+    """Yield the network cut down to the units of largest weights, each time from the one before, while time is."""
+    problem = fold.problem.with_strength(fold.part * strength)
+    for size in sizes:
+        if len(network.basis) > size:
+            if deadline.is_over:
+                return
+            kept = np.argsort(-np.linalg.norm(network.weights, axis=1), kind="stable")[:size]
+            start = network.basis[kept], network.weights[kept], network.linear
+            limits = {"tol": fold.single.tol, "max_iter": 1, "max_time": deadline.left}
+            network = minimize(problem, fold.solver(1, size), start=start, **limits)
+            if network.status == Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if network.error is not None:
+                raise network.error
+        yield network
+
+
+def _score(fold: Fold, network: Result, scorer: Callable[..., float]) -> float:
+    """Return the score of a network on the held-out samples, with the weights of the objective."""
+    targets = fold.targets.rows(fold.test)
+    weights = {} if targets.weights is None else {"sample_weight": targets.weights}
+    score = float(scorer(fold.estimator(network), fold.X[fold.test], targets.y, **weights))
+    if math.isnan(score):
+        raise ValueError("scoring is NaN on the held-out part of a fold; give another score, or larger folds (cv)")
+    return score
+
+
+def _samples(fold: Fold) -> dict[str, Any]:
+    """Return the training samples, for callbacks."""
+    targets = fold.targets.rows(fold.train)
+    return samples_of(fold.X[fold.train], targets.y, targets.sample_weight)
+
+
+def _trained_on_all_classes(targets: Targets, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a fold that trains on all classes."""
+    missing = np.setdiff1d(targets.y, targets.y[train]) if targets.form == "labels" else np.zeros(0)
+    if len(missing):
+        raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
+    return train, test
 
 
 @contextmanager

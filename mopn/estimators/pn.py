@@ -15,8 +15,8 @@ from mopn.estimators.single_output import (
 )
 from mopn.losses.losses import Loss
 from mopn.solvers import Solver
-from mopn.solvers.progress import Verbose
 from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.door import door
 
 __all__ = ["PolynomialNetwork", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
 
@@ -29,6 +29,7 @@ class PolynomialNetwork(SingleOutputEstimator):
 
     _rules = SingleOutputEstimator._rules | {"fit_lower": choice(["augment"]).or_none()}
 
+    @door
     def __init__(
         self,
         *,
@@ -43,46 +44,23 @@ class PolynomialNetwork(SingleOutputEstimator):
         warm_start: bool = False,
         max_iter: int | None = 1000,
         max_time: float | None = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        r"""Set the parameters.
+        r"""Set the parameters: those of :class:`FactorizationMachineRegressor` that polynomials have.
 
         Parameters
         ----------
         degree : int, default 2
             The degree m of the polynomial.
-        loss : str, Loss or None, default None
-            Regressors: "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers;
-            "quantile" (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts,
-            with another solver than "cd". Classifiers: "squared-hinge", by default, "logistic" or "squared", of labels
-            -1 and 1; the first two mean their binary forms, whose full names are taken, too, as are underscores for
-            hyphens. Or a :class:`mopn.Loss` per output. Names take their parameters in the unit of y.
         n_components : int, default 10
             Number r of products.
         beta : float, default 1.0
-            Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`. The losses are added up over the samples, not
-            averaged.
-        tol : float, default 0.001
-            Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0
-            only the limits stop a fit.
+            Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
         fit_lower : {"augment", None}, default "augment"
             Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
-        fit_intercept : bool, default True
-            Fit a constant, without a penalty.
         solver : {"cd", "lbfgs"} or Solver, default "cd"
             Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
-        warm_start : bool, default False
-            Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
-        max_iter : int, default 1000
-            Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
-        max_time : float or None, default None
-            Largest number of seconds for ``fit``; default no limit.
-        verbose : int or "bar", default 0
-            Print every ``verbose``-th iteration as a row of a table; 0 prints nothing. ``"bar"`` shows a progress bar
-            of tqdm.
-        random_state : int, RandomState or None, default None
-            Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
         """
         self.degree = degree
         self.loss = loss

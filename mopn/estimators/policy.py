@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
@@ -18,7 +17,7 @@ from mopn.solvers.conditional_gradient import Precision, RefitName, make_correct
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.conditional_gradient.exchange import FEW_UNITS
 
-__all__ = ["CLASSIFIERS", "FACTORIZATION_MACHINES", "ORDINAL", "REGRESSORS", "FitPolicy"]
+__all__ = ["CLASSIFIERS", "ORDINAL", "REGRESSORS", "FitPolicy"]
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,6 @@ class FitPolicy:
         With validation: stop after this number of rounds without a better score.
     validated_units : int, default 5
         Units added per round where validation chooses their number between rounds, and refits move units.
-    path_iter : int, default 15
-        Iterations of a refit on the paths of :class:`PathCV`, which starts at the network of the strength or of the
-        size before.
     """
 
     polish_tol: float = math.inf
@@ -57,7 +53,6 @@ class FitPolicy:
     max_rounds: int = 1000
     patience: int = 10
     validated_units: int = 5
-    path_iter: int = 15
 
     def solver(
         self,
@@ -82,10 +77,16 @@ class FitPolicy:
         )
 
     def path_solver(
-        self, problem: NetworkProblem, n_strengths: int, *, refit: RefitName | CorrectiveStep, max_units: int
+        self,
+        problem: NetworkProblem,
+        n_strengths: int,
+        *,
+        refit: RefitName | CorrectiveStep,
+        max_units: int | None,
+        iterations: int,
     ) -> ConditionalGradient:
-        """Return the solver of the paths of :class:`PathCV`."""
-        solver = path_solver(n_strengths, max_units, refit, self.path_iter, self._precision(problem, max_units))
+        """Return the solver of a path that chooses a strength."""
+        solver = path_solver(n_strengths, max_units, refit, iterations, self._precision(problem, max_units))
         # All units enter at once if refits move them: the number of units is not to grow along the path.
         return replace(solver, atoms_per_round=None) if solver.corrective_step.can_move_units else solver
 
@@ -98,5 +99,3 @@ CLASSIFIERS = FitPolicy(single_precision=True)
 REGRESSORS = FitPolicy()
 # The expected level gains from the last refit for longer than labels do.
 ORDINAL = FitPolicy(polish_tol=3e-4)
-# Of wide one-hot rows l1 takes many more units and far longer, and its bound is not tight there, either.
-FACTORIZATION_MACHINES: dict[str, Any] = {"norm": "l1/l2", "max_units": 50}

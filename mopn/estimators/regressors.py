@@ -8,24 +8,36 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
+from mopn.core.norms import NormName
+from mopn.core.regularizers import Ratio
+from mopn.data.feature_scaling import ScaleName
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.policy import FACTORIZATION_MACHINES, REGRESSORS
+from mopn.estimators.policy import REGRESSORS
 from mopn.estimators.targets import Targets, regression_loss
+from mopn.losses.losses import Loss, LossName
+from mopn.network.oracles import BasisOracle, OracleName
+from mopn.solvers.conditional_gradient import RefitName
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 
-__all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor"]
+__all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor", "RegressorMethods"]
 
 
-class Regressor(Scored, RegressorMixin, NetworkEstimator):
-    """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
+class RegressorMethods(Scored, RegressorMixin):
+    """Scores of the regressors that have a network."""
 
     _numeric_y = True
-    _policy = REGRESSORS
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+class Regressor(RegressorMethods, NetworkEstimator):
+    """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
+
+    _policy = REGRESSORS
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         values = y.astype(np.float64, copy=False)
@@ -83,5 +95,54 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
     ((100,), True)
     """
 
-    _defaults = FACTORIZATION_MACHINES
     _kernel = "anova"
+
+    def __init__(
+        self,
+        *,
+        loss: LossName | Loss = "squared",
+        norm: NormName = "l1/l2",
+        strength: float | Ratio = Ratio(0.002),
+        max_units: int | None = 50,
+        refit: RefitName | CorrectiveStep = "full",
+        oracle: OracleName | BasisOracle = "auto",
+        fit_intercept: bool = True,
+        scale: ScaleName | None = "features",
+        alpha: float | None = None,
+        interactions: Any = None,
+        tol: float = 5e-3,
+        max_time: float | None = None,
+        validation_fraction: float = 0.0,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        """Set the parameters: those of :class:`MultiOutputPNRegressor`, two of which have other defaults.
+
+        Of wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
+
+        Parameters
+        ----------
+        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
+            Norm of the output weights.
+        max_units : int or None, default 50
+            Largest number of units.
+        """
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            max_units=max_units,
+            refit=refit,
+            oracle=oracle,
+            fit_intercept=fit_intercept,
+            scale=scale,
+            alpha=alpha,
+            interactions=interactions,
+            tol=tol,
+            max_time=max_time,
+            validation_fraction=validation_fraction,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )

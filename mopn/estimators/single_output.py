@@ -9,22 +9,21 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mopn.data.validation import as_numbers, check_flag, distinct_labels
-from mopn.estimators.availability import available_if
 from mopn.estimators.base import ModelEstimator, Scored
-from mopn.estimators.callbacks import begin_fit, samples_of, with_callbacks
+from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON
 from mopn.estimators.targets import regression_loss
 from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
-from mopn.solvers.progress import Verbose, say
 from mopn.solvers.tools.checks import Rule, choice, count, shown
 from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.door import door, doors
 
 __all__ = ["BinaryClassifier", "SingleLossName", "SingleOutputEstimator", "SingleOutputRegressor", "SolverName"]
 
@@ -56,7 +55,7 @@ class SingleOutputEstimator(ModelEstimator):
     max_iter: int | None
     max_time: float | None
     warm_start: bool
-    verbose: Verbose
+    verbose: int
     random_state: Any
     # AdaGrad's sums of squared gradients, between passes over parts of the samples.
     _sums: np.ndarray | None = None
@@ -213,7 +212,7 @@ class SingleOutputRegressor(Scored, RegressorMixin):
         return regression_loss(loss or self._losses[0], y, sample_weight)
 
 
-def _check_logistic(classifier: Any) -> None:
+def _is_logistic(classifier: Any) -> bool:
     loss = classifier.loss
     if not (
         loss.link == "logistic"
@@ -221,6 +220,7 @@ def _check_logistic(classifier: Any) -> None:
         else str(loss).replace("_", "-") in ("logistic", "binary-logistic")
     ):
         raise AttributeError(f"loss={shown(loss)} is not a probability model; for predict_proba use 'logistic'")
+    return True
 
 
 @doors
@@ -249,7 +249,8 @@ class BinaryClassifier(Scored, ClassifierMixin):
         X = self._checked(X)
         return self.model_.outputs(X)[:, 0]
 
-    @available_if(_check_logistic)
+    @available_if(_is_logistic)
+    @door
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities (n, 2) of the classes, for the loss "logistic" only.
 

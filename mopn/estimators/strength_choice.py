@@ -1,11 +1,10 @@
-"""The choice of the strength by the loss on held-out samples, along a warm path."""
+"""The choice of the strength of a table's network: the path of least loss on held-out samples."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,13 +13,13 @@ import numpy as np
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import IN_MEMORY, Chunks, LocalChunks, stored_numbers
 from mopn.data.row_blocks import RawBlock, RowBlocks
-from mopn.estimators.targets import Targets, in_canonical_order, merge_equal_samples
-from mopn.losses.losses import Loss
+from mopn.estimators.callbacks import say
+from mopn.estimators.folds import Fold
+from mopn.estimators.targets import Targets, in_canonical_order
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
-from mopn.regularization_path import check_strengths, solutions
+from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status
-from mopn.solvers.progress import Verbose, say
 from mopn.solvers.tools.deadline import Deadline
 
 __all__ = ["Choice", "choose_strength", "splits"]
@@ -31,9 +30,11 @@ _RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001)))
 _PARTS, _FEW = 3, 1000
 # Held-out rows that are copied at once.
 _ROWS = 4096
-# Of each refit, which starts at the network of the strength before: scores differ long before the end, but with half of
-# them networks of many classes stop so early that smaller strengths seem to fit no noise.
+# Of each refit: scores differ long before the end, but with half of them networks of many classes stop so early that
+# smaller strengths seem to fit no noise.
 _ITERATIONS = 12
+# The end of a fit by one of these says more than the end of the choice before it.
+_INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
 
 
 class Choice(NamedTuple):
@@ -43,7 +44,7 @@ class Choice(NamedTuple):
     ----------
     strength : float or Ratio
     ended : Status or None
-        What ended the choice before its end: ``MAX_TIME`` or ``INTERRUPTED``.
+        The early end of the choice: ``MAX_TIME`` or ``INTERRUPTED``.
     model : Model or None
         The model of this strength of most of the samples, if there is one.
     """
@@ -62,16 +63,16 @@ class Choice(NamedTuple):
             result.status, result.message, result.success = self.ended, self.ended.message, False
 
 
-def choose_strength(estimator: Any, X: Any, targets: Targets, deadline: Deadline) -> Choice:
+def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -> Choice:
     """Return the strength of least loss on held-out samples, for all samples.
 
-    The paths of all parts go on together, from the largest strength on, until the loss is larger than before: beyond,
-    networks fit ever more of what the samples have by chance, and take longer. Out of time, or after Ctrl-C, it is the
-    best strength so far; the largest, whose fit is the shortest, if there was no time at all.
+    The paths of all folds go on together, from the largest strength on, until the loss is larger than before: beyond,
+    networks start to overfit, and take longer. Out of time, or after Ctrl-C, it is the best strength so far; the
+    largest, whose fit is the shortest, if there was no time at all.
 
     Parameters
     ----------
-    estimator : NetworkEstimator
+    single : NetworkEstimator
         Whose problems are solved.
     X : array or sparse matrix of shape (n, d), RowBlocks or Chunks
     targets : Targets
@@ -85,71 +86,29 @@ def choose_strength(estimator: Any, X: Any, targets: Targets, deadline: Deadline
     KeyboardInterrupt
         After Ctrl-C, if there is no model yet.
     """
-    say(estimator.verbose, f"choice of the strength among {len(_RATIOS)}, by the loss on held-out samples")
-    strengths, weight, n = _of_all(estimator._problem_of_all(X, targets)[0])
+    say(single.verbose, f"choice of the strength among {len(_RATIOS)}, by the loss on held-out samples")
+    strengths, weight, n = _of_all(single._problem_of_all(X, targets)[0])
     losses: list[float] = []
-    seen: list[_Seen] = []
+    folds: list[Fold] = []
     ended = None
     try:
-        for of_parts in zip(*_paths(estimator, X, targets, strengths, weight, n, deadline, seen), strict=False):
-            losses.append(sum(of_parts))
-            _report(estimator.verbose, len(losses), losses[-1], seen)
+        folds = _folds(single, X, targets, weight, n, deadline)
+        for of_folds in zip(*(fold.walk(strengths, deadline) for fold in folds), strict=False):
+            losses.append(sum(loss for _, loss in of_folds))
+            units = len(of_folds[0][0].basis)
+            ratio = _RATIOS[len(losses) - 1]
+            say(single.verbose, f"  strength {len(losses)}: {ratio!r}, loss {losses[-1]:.6g}, {units} units")
             if losses[-1] > min(losses):
                 break
     except KeyboardInterrupt:
-        if not (seen and seen[0]):
+        if not (folds and folds[0].networks):
             raise
         ended = Status.INTERRUPTED
-    if ended is None and (not seen or any(status == Status.MAX_TIME for part in seen for _, status in part)):
+    if ended is None and (not folds or any(run.status == Status.MAX_TIME for fold in folds for run in fold.networks)):
         ended = Status.MAX_TIME
     best = int(np.argmin(losses)) if losses else 0
-    return Choice(float(strengths[best]), ended, seen[0][best][0] if seen and seen[0] else None)
-
-
-def _paths(
-    estimator: Any,
-    X: Any,
-    targets: Targets,
-    strengths: np.ndarray,
-    weight: float,
-    n: int,
-    deadline: Deadline,
-    seen: list[_Seen],
-) -> list[Iterator[float]]:
-    """Return the losses along the path of each part, as far as there is time for their problems."""
-    policy = replace(estimator._policy, path_iter=_ITERATIONS)
-    parts = _parts_of_blocks if isinstance(X, RowBlocks | Chunks) else _parts
-    paths: list[Iterator[float]] = []
-    if deadline.is_over:
-        return paths
-    for problem, loss in parts(estimator, X, targets, n):
-        solver = policy.path_solver(problem, len(strengths), refit=estimator.refit, max_units=estimator.max_units)
-        share = problem.losses.total_weight / weight
-        networks = solutions(problem, share * strengths, solver, deadline, tol=estimator.tol, max_iter=1)
-        seen.append([])
-        paths.append(_losses(networks, loss, seen[-1]))
-        if deadline.is_over:
-            break
-    if not paths:
-        raise ValueError("strength='auto' holds out samples, but y has only one of every class; give a number")
-    return paths
-
-
-def _losses(
-    networks: Iterator[tuple[NetworkProblem, Result]], loss: Callable[[Model], float], seen: _Seen
-) -> Iterator[float]:
-    """Yield the losses of the networks of a path, which are computed as they are asked for."""
-    for problem, network in networks:
-        seen.append((Model.from_result(problem, network), network.status))
-        if network.status == Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        yield loss(seen[-1][0])
-
-
-def _report(verbose: Verbose, number: int, loss: float, seen: list[_Seen]) -> None:
-    """Print what is known of a strength, in a line."""
-    units = f", {len(seen[0][-1][0].basis)} units" if seen[0] else ""
-    say(verbose, f"  strength {number}: {_RATIOS[number - 1]!r}, loss {loss:.6g}{units}")
+    found = folds[0].networks if folds else []
+    return Choice(float(strengths[best]), ended, Model.from_result(folds[0].problem, found[best]) if found else None)
 
 
 def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
@@ -157,36 +116,35 @@ def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
     return check_strengths(problem, _RATIOS), problem.losses.total_weight, problem.losses.n
 
 
-# What ended a fit says more than what ended the choice before it.
-_INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
-# The models of a path, and the statuses of their runs.
-_Seen = list[tuple[Model, Status]]
-# A problem of training samples, and the loss of a model on held-out ones.
-_Part = tuple[NetworkProblem, Callable[[Model], float]]
-
-
-def _parts(estimator: Any, X: Any, targets: Targets, n: int) -> Iterator[_Part]:
+def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadline: Deadline) -> list[Fold]:
+    """Return the folds, as far as there is time for their problems."""
+    folds: list[Fold] = []
+    if deadline.is_over:
+        return folds
+    if isinstance(X, RowBlocks | Chunks):
+        X, targets = _sample(single, X, targets)
+        n = len(targets.y)
     X, targets, units = in_canonical_order(X, targets)
     for train, test in islice(splits(targets, _PARTS, units), _PARTS if n <= _FEW else 1):
-        problem = estimator._problem(*merge_equal_samples(X[train], targets.rows(train)))
-        yield problem, partial(_loss_of_rows, X, targets, test, problem.losses.loss)
+        folds.append(Fold(single, X, targets, weight, train, test, _held_out_loss, _ITERATIONS))
+        _ = folds[-1].problem  # which takes time
+        if deadline.is_over:
+            break
+    if not folds:
+        raise ValueError("strength='auto' holds out samples, but y has only one of every class; give a number")
+    return folds
 
 
-def _loss_of_rows(X: Any, targets: Targets, rows: np.ndarray, loss: Loss, model: Model) -> float:
-    """Return the loss of some rows, of which few are copied at a time."""
-    total = 0.0
-    for first in range(0, len(rows), _ROWS):
-        some = rows[first : first + _ROWS]
-        part = targets.rows(some)
-        total += _loss_of_block(RawBlock(0, X[some], part.values, part.weights), model, loss)
+def _held_out_loss(fold: Fold, network: Result) -> float:
+    """Return the loss of a network on held-out rows, of which few are copied at a time."""
+    model, loss, total = Model.from_result(fold.problem, network), fold.problem.losses.loss, 0.0
+    for first in range(0, len(fold.test), _ROWS):
+        rows = fold.test[first : first + _ROWS]
+        part, outputs = fold.targets.rows(rows), model.outputs(fold.X[rows])
+        y = part.values if loss.targets == "labels" else np.reshape(part.values, outputs.shape)
+        values = loss.value(y, outputs)
+        total += float(values.sum() if part.weights is None else part.weights @ values)
     return total
-
-
-def _loss_of_block(block: RawBlock, model: Model, loss: Loss) -> float:
-    outputs = model.outputs(block.X)
-    y = block.y if loss.targets == "labels" else np.reshape(block.y, outputs.shape)
-    values = loss.value(y, outputs)
-    return float(values.sum() if block.sample_weight is None else block.sample_weight @ values)
 
 
 def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -212,9 +170,9 @@ def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[
             yield np.flatnonzero(~test), np.flatnonzero(test)
 
 
-def _parts_of_blocks(estimator: Any, X: RowBlocks | Chunks, targets: Targets, n: int) -> Iterator[_Part]:
-    """Yield the parts of a random sample of the rows, of as many as there is memory for; mostly all of them."""
-    X, y, weights = estimator._data(X, targets)
+def _sample(single: Any, X: RowBlocks | Chunks, targets: Targets) -> tuple[Any, Targets]:
+    """Return a random sample of the rows, of as many as there is memory for; mostly all of them."""
+    X, y, weights = single._data(X, targets)
     chunks = LocalChunks(X.with_targets(y, weights)) if isinstance(X, RowBlocks) else X
     stored = chunks.reduce(_stored_numbers, operator.add)
     X, values, weights = chunks.sample(min(1.0, IN_MEMORY / max(stored, 1)), 0)
@@ -222,8 +180,7 @@ def _parts_of_blocks(estimator: Any, X: RowBlocks | Chunks, targets: Targets, n:
     if targets.form in ("labels", "ordinal"):
         y = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
     weights = None if (weights == 1.0).all() else weights
-    sample = replace(targets, y=y, values=values, sample_weight=weights, class_factor=None)
-    yield from _parts(estimator, X, sample, len(y))
+    return X, replace(targets, y=y, values=values, sample_weight=weights, class_factor=None)
 
 
 def _stored_numbers(block: RawBlock) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,28 +16,28 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
-from mopn.data.input_size import check_input
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.validation import check_sample_weight, check_weighted_classes, of_present
-from mopn.data.values import to_host
-from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.classifiers import Classifier
-from mopn.estimators.regressors import Regressor
+from mopn.data.validation import of_present
+from mopn.estimators.base import NetworkAttributes, NetworkEstimator
+from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.classifiers import ClassifierMethods, MultiOutputPNClassifier
+from mopn.estimators.parameters import COMMON
+from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
 from mopn.estimators.strength_choice import Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
 from mopn.estimators.targets import Targets
 from mopn.estimators.targets_in_chunks import samples_of_chunks
 from mopn.losses.losses import Loss, LossName
-from mopn.models.multi_output import Model
 from mopn.models.table import TableModel
-from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result
-from mopn.solvers.progress import Verbose
-from mopn.solvers.tools.checks import Rule, check_positive
+from mopn.solvers.tools.checks import Rule, check_positive, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table, row_of
 
-__all__ = ["TableClassifier", "TableRegressor"]
+__all__ = ["TableClassifier", "TableEstimator", "TableRegressor"]
+
+# Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
+_SHARE_OF_CHOICE = 1 / 3
 
 
 def _strength(value: Any) -> Any:
@@ -45,24 +46,127 @@ def _strength(value: Any) -> Any:
     return check_positive.convert(value)
 
 
-class TableEstimator(TableReader, NetworkEstimator):
-    """Base of the estimators of tables, which learn an encoding before the network."""
+class TableEstimator(TableReader, NetworkAttributes):
+    """Base of the estimators of tables: an encoding of the columns, and a network of their features."""
 
     model_: TableModel
     basis_: np.ndarray
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
-    _kernel = "homogeneous"
-    _without_paths = (
-        "chooses its strength itself; for folds take make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier())), "
-        "or GridSearchCV over its strength"
-    )
-    _rules = NetworkEstimator._rules | {
+    strength: float | Ratio | Literal["auto"]
+    max_time: float | None
+    verbose: int
+    _rules = COMMON | {
         "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
+        "max_units": count().or_none(),
     }
-    # What a fit to a table does not leave open.
-    refit, oracle, fit_intercept, scale, alpha = "full", "auto", True, "data", None
-    interactions, validation_fraction, warm_start, random_state = None, 0.0, False, None
+
+    @abstractmethod
+    def _network(self) -> NetworkEstimator:
+        """Return the estimator of features."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        target_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
+        """Learn the encoding of the columns, choose the strength if it is "auto", and fit the network.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like or sparse matrix of shape (n, c), dict, or RowBlocks of these
+            Training data.
+        y : array-like of shape (n,) or (n, m), optional
+            None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
+        sample_weight : array-like of shape (n,), optional
+            A weight of 2 equals a repeated row, and a weight of 0 a missing one. Not so for the held-out rows of
+            ``strength="auto"`` where rows occur ten times or more on average, as those of a few categories do: pass
+            such rows repeated, not weighted.
+        target_weight : array-like of shape (m,), optional
+            For y of several columns: factors > 0 of their losses. ``score`` does not know them.
+        X_val, y_val, sample_weight_val : array-like, optional
+            Samples to validate on: ``score`` is evaluated after every round, and the best network is kept. X_val is in
+            memory; the weights may be left out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter are invalid, or if no sample can be held out to choose the strength.
+        OSError
+            If blocks cannot be read or have changed, before the network has units. Later this ends the fit with the
+            best network so far.
+        KeyboardInterrupt
+            After Ctrl-C. The estimator is then fitted to the best network so far, if there is one; likewise if a
+            callback raises.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a number overflowed, or the network was not found in a thousand rounds.
+        UserWarning
+            Of columns that are probably not meant as they came, as :meth:`TableEncoder.fit`.
+        """
+        self._check_parameters()
+        network = self._network()
+        network._warn(self._fit(network, X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
+        return self
+
+    @with_callbacks
+    def _fit(
+        self,
+        network: NetworkEstimator,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        target_weight: Any,
+        own: tuple[Any, Any, Any],
+    ) -> Result:
+        """Fit the network of the features; ``own`` are the user's samples to validate on."""
+        deadline = Deadline(self.max_time)
+        say(self.verbose, "reading the samples")
+        given = X
+        X, y, sample_weight, present = self._samples(X, y, sample_weight)
+        task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
+        (X, targets), held_out = network._parts((X, y, sample_weight), self._own_samples(*own))
+        targets = targets.by_column(target_weight)
+        choice = self._choice(network, X, targets, deadline.share(_SHARE_OF_CHOICE))
+        network.strength = choice.strength
+        problem, targets = network._problem_of_all(X, targets)
+        del X  # the problem has its own arrays
+        model, start = choice.model, None
+        if choice.ended is not None and model is not None:
+            start = network._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
+        limit = choice.time_left(deadline)
+        result = network._solve(task, problem, targets, held_out, start, limit, self._of_table)
+        choice.overrule(result)
+        fitted = {name: value for name, value in vars(network).items() if name.endswith("_")}
+        self.__dict__.update(self._of_table(fitted), status_=result.status)
+        self._raise_interruption(result)
+        task.end({})
+        return result
+
+    def _choice(self, network: NetworkEstimator, X: Any, targets: Targets, deadline: Deadline) -> Choice:
+        """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
+        if not isinstance(self.strength, str):
+            return Choice(self.strength)
+        network.strength = Ratio(0.5)  # of a problem that no path solves
+        return choose_strength(network, X, targets, deadline)
+
+    def _of_table(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Return the fitted attributes of the network with the model of the table."""
+        model = replace(fitted["model_"], feature_names=self.encoding_.feature_names)
+        return fitted | {"model_": TableModel(model, self.encoding_)}
 
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
@@ -74,26 +178,13 @@ class TableEstimator(TableReader, NetworkEstimator):
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
         table = self._read(X, reset=reset)
-        y = self._plain_targets(y, reset=reset)
-        _, y = check_X_y(
-            np.zeros((table.n, 1)),
-            y,
-            multi_output=True,
-            y_numeric=self._numeric_y,
-            ensure_min_samples=least,
-            estimator=self,
+        places, y = np.zeros((table.n, 1)), self._plain_targets(y, reset=reset)
+        checks: dict[str, Any] = {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
+        y, sample_weight, present = self._weighted(
+            check_X_y(places, y, estimator=self, **checks)[1], sample_weight, least, reset
         )
-        y = y.toarray() if sparse.issparse(y) else y
-        sample_weight = check_sample_weight(to_host(sample_weight), table.n)
-        check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
-        present = np.arange(table.n) if sample_weight is None else np.flatnonzero(sample_weight)
-        if len(present) < least:
-            raise ValueError(f"at least {least} samples of positive weight are needed to fit, got {len(present)}")
-        if not self._numeric_y and reset:
-            check_weighted_classes(y, present)
         if len(present) < table.n:
             table = table.rows(present)
-        y, sample_weight = y[present], None if sample_weight is None else sample_weight[present]
         if reset:
             self._learn(table, sample_weight)
         return self.encoding_.encode(table), y, sample_weight, present
@@ -108,17 +199,6 @@ class TableEstimator(TableReader, NetworkEstimator):
         y = of_present(self._plain_targets(y), sample_weight)
         return features, y, sample_weight, np.arange(len(y))
 
-    def _set_features(self, X: Any, number: int) -> None:
-        """Leave the names and the number of the columns of the table, which are set with its encoding."""
-
-    def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
-        if isinstance(given, RowBlocks | Chunks):
-            return given
-        if isinstance(given, Mapping) and not sparse.issparse(given):  # as a matrix of the format DOK is
-            return {name: _safe_indexing(column, present) for name, column in given.items()}
-        (given,) = indexable(given)
-        return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
-
     def _checked(self, X: Any) -> Any:
         """Return a table for a prediction; the model checks dictionaries, lists, and arrays like that of the fit."""
         if not hasattr(self, "model_"):
@@ -129,20 +209,18 @@ class TableEstimator(TableReader, NetworkEstimator):
         X = row_of(X, encoding.columns, named=encoding.named)
         return X if is_named(X) else self._read(X, reset=False)
 
-    def _named(self, model: Model) -> Model:  # type: ignore[override]
-        return replace(model, feature_names=self.encoding_.feature_names)
 
-    def _choice(self, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-        if not isinstance(self.strength, str):
-            return super()._choice(X, targets, deadline)
-        return choose_strength(self._with_strength(Ratio(0.5)), X, targets, deadline)
-
-    def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
-        found = super()._attributes(problem, targets, network)
-        return found | {"model_": TableModel(found["model_"], self.encoding_)}
+def _rows(table: Any, present: Any) -> Any:
+    """Return some rows of a table as it was given, for callbacks; blocks as they are."""
+    if isinstance(table, RowBlocks | Chunks):
+        return table
+    if isinstance(table, Mapping) and not sparse.issparse(table):  # as a matrix of the format DOK is
+        return {name: _safe_indexing(column, present) for name, column in table.items()}
+    (table,) = indexable(table)
+    return table if len(present) == _num_samples(table) else _safe_indexing(table, present)
 
 
-class TableClassifier(TableEstimator, Classifier):
+class TableClassifier(ClassifierMethods, TableEstimator):
     r"""Classifier of tables: numbers, categories, dates and missing values, as they are.
 
     The outputs are sums of squares of additive models: a weight of each class times :math:`(g_1(x_1) + \dots +
@@ -178,7 +256,7 @@ class TableClassifier(TableEstimator, Classifier):
         class_weight: Any = None,
         tol: float = 1e-2,
         max_time: float | None = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
         """Set the parameters.
 
@@ -211,14 +289,34 @@ class TableClassifier(TableEstimator, Classifier):
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
             those that are left after reading; then the best strength so far is fitted.
-        verbose : int or "bar", default 0
-            Print a line for every strength, and every ``verbose``-th round of the last fit; "bar" shows a progress bar
-            of tqdm.
+        verbose : int, default 0
+            Print a line for every strength, and every ``verbose``-th round of the last fit.
         """
-        self._set_parameters(locals())
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.curves = curves
+        self.smoothness = smoothness
+        self.levels = levels
+        self.max_units = max_units
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_time = max_time
+        self.verbose = verbose
+
+    def _network(self) -> NetworkEstimator:
+        return MultiOutputPNClassifier(
+            loss=self.loss,
+            norm=self.norm,
+            max_units=self.max_units,
+            scale="data",
+            tol=self.tol,
+            class_weight=self.class_weight,
+            verbose=self.verbose,
+        )
 
 
-class TableRegressor(TableEstimator, Regressor):
+class TableRegressor(RegressorMethods, TableEstimator):
     r"""Regressor of tables: numbers, categories, dates and missing values, as they are; one or several targets.
 
     Predictions are ``mean(y)`` plus sums of squares of additive models :math:`(g_1(x_1) + \dots + g_c(x_c))^2`,
@@ -252,33 +350,27 @@ class TableRegressor(TableEstimator, Regressor):
         max_units: int | None = 200,
         tol: float = 1e-2,
         max_time: float | None = None,
-        verbose: Verbose = 0,
+        verbose: int = 0,
     ) -> None:
-        """Set the parameters.
+        """Set the parameters: those of :class:`TableClassifier`, without ``class_weight``.
 
         Parameters
         ----------
         loss : str or Loss, default "squared"
             As for :class:`MultiOutputPNRegressor`.
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
-            Norm of the output weights, as for :class:`TableClassifier`.
-        strength : "auto", float or Ratio, default "auto"
-            Strength of the penalty, as for :class:`TableClassifier`.
-        curves : int, default 8
-            Largest number of functions of a column of numbers, beside itself.
-        smoothness : float, default 1.0
-            How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
-        levels : collection of str or int, default ()
-            Names or indices of columns of numbers, or texts of numbers, that are levels.
-        max_units : int or None, default 200
-            Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
-        tol : float, default 0.01
-            Relative tolerance of the objective.
-        max_time : float or None, default None
-            Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
-            those that are left after reading; then the best strength so far is fitted.
-        verbose : int or "bar", default 0
-            Print a line for every strength, and every ``verbose``-th round of the last fit; "bar" shows a progress bar
-            of tqdm.
         """
-        self._set_parameters(locals())
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.curves = curves
+        self.smoothness = smoothness
+        self.levels = levels
+        self.max_units = max_units
+        self.tol = tol
+        self.max_time = max_time
+        self.verbose = verbose
+
+    def _network(self) -> NetworkEstimator:
+        return MultiOutputPNRegressor(
+            loss=self.loss, norm=self.norm, max_units=self.max_units, scale="data", tol=self.tol, verbose=self.verbose
+        )

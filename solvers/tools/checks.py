@@ -139,9 +139,7 @@ def _binds(signature: inspect.Signature, *values: Any, **named: Any) -> bool:
     return True
 
 
-def _verbose(value: Any) -> int | str:
-    if isinstance(value, str):
-        return choice(["bar"]).convert(value)
+def _verbose(value: Any) -> int:
     return int(value) if isinstance(value, bool | np.bool_) else count(0).convert(value)
 
 
@@ -151,7 +149,7 @@ check_fraction = number("a number in (0, 1)", lambda x: 0.0 < x < 1.0)
 check_seconds = number("a number of seconds >= 0", lambda x: x >= 0.0, finite=False)
 check_flag = Rule("True or False", _flag)
 check_callback = Rule("callable as callback(intermediate_result=...) or callback(x)", _callback).or_none()
-check_verbose = Rule("an integer >= 0, True, False or 'bar'", _verbose)
+check_verbose = Rule("an integer >= 0, True or False", _verbose)
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:

@@ -92,9 +92,9 @@ def test_a_path_is_limited_with_its_scores(clock):
 
 @pytest.mark.parametrize("limit", [70.0, 90.0, 120.0, 200.0])
 def test_out_of_time_the_best_strength_so_far_is_fitted(clock, monkeypatch, limit):
-    losses, path = [], strength_choice._losses
+    losses, loss = [], strength_choice._held_out_loss
     monkeypatch.setattr(strength_choice, "_FEW", 0)
-    monkeypatch.setattr(strength_choice, "_losses", lambda *part: recorded(path(*part), losses))
+    monkeypatch.setattr(strength_choice, "_held_out_loss", lambda *fold: losses.append(loss(*fold)) or losses[-1])
     table, y = limited("TableClassifier", limit, tol=0.1)
     table.fit(X, y)
     largest = limited("TableClassifier", 0.0, strength=mopn.Ratio(0.5))[0].fit(X, y).strength_ / 0.5
@@ -103,12 +103,6 @@ def test_out_of_time_the_best_strength_so_far_is_fitted(clock, monkeypatch, limi
     assert len(losses) < len(strength_choice._RATIOS)
     assert table.status_ == Status.MAX_TIME
     assert "max_time" in table.status_.message
-
-
-def recorded(values, into):
-    for value in values:
-        into.append(value)
-        yield value
 
 
 @pytest.mark.parametrize("name", ["TableClassifier", "TableRegressor", "PathCV"])

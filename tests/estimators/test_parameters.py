@@ -49,18 +49,27 @@ def test_odd_parameters_fit_or_are_refused_by_name(kind, parameter):
 
 @pytest.mark.parametrize("name", mopn.estimators.__all__)
 def test_parameters_are_few_and_documented_where_editors_read_them(name):
-    """In the source of the class or of the ``__init__`` that it shares: nothing is put together when it is imported."""
+    """In the source of the class, or of the ``__init__`` that it shares or refers to."""
     kind = getattr(mopn.estimators, name)
     parameters = inspect.signature(kind).parameters
     assert len(parameters) <= 17
-    own = vars(next(base for base in kind.__mro__ if "__init__" in vars(base)))["__init__"].__doc__ or kind.__doc__
-    text = re.split(r"^ *(?:Attributes|See Also)\n", inspect.cleandoc(own), flags=re.MULTILINE)[0]
-    found = re.findall(r"^(\w+) : (.*)$", text, flags=re.MULTILINE)
-    assert [entry for entry, _ in found] == list(parameters)
-    for (entry, words), parameter in zip(found, parameters.values(), strict=True):
-        assert parameter.default is parameter.empty or shown_default(parameter.default) in words, entry
+    found = documented(kind)
+    assert set(parameters) <= set(found)
+    for entry, parameter in parameters.items():
+        assert parameter.default is parameter.empty or shown_default(parameter.default) in found[entry], entry
     with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected keyword argument 'los'"):
         kind(los="logistic")
+
+
+def documented(kind):
+    """The parameters in the docstring of a class or its ``__init__``, and of the class that this one refers to."""
+    base = next(base for base in kind.__mro__ if "__init__" in vars(base))
+    text = inspect.cleandoc(vars(base)["__init__"].__doc__ or base.__doc__)
+    text = re.split(r"^ *(?:Attributes|See Also)\n", text, flags=re.MULTILINE)[0]
+    entries = dict(re.findall(r"^(\w+) : (.*)$", text, flags=re.MULTILINE))
+    assert set(entries) <= set(inspect.signature(kind).parameters)
+    other = re.search(r":class:`(\w+)`", text.splitlines()[0])
+    return documented(getattr(mopn.estimators, other[1])) | entries if other else entries
 
 
 def shown_default(value):

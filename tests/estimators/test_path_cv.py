@@ -150,11 +150,8 @@ def test_every_estimator_of_networks(name, y):
 
 
 def test_no_estimator_of_networks_is_left_out():
-    """They are searched here, or say why not."""
     kinds = {name: getattr(estimators, name) for name in estimators.__all__}
-    networks = {name: kind for name, kind in kinds.items() if issubclass(kind, base.NetworkEstimator)}
-    assert TARGETS.keys() == {name for name, kind in networks.items() if kind._without_paths is None}
-    assert networks.keys() - TARGETS.keys() == {"TableClassifier", "TableRegressor"}
+    assert TARGETS.keys() == {name for name, kind in kinds.items() if issubclass(kind, base.NetworkEstimator)}
 
 
 @pytest.mark.parametrize("name", ["MultiOutputPNRegressor", "MultiOutputFMClassifier"])
@@ -341,9 +338,8 @@ def test_the_size_is_that_of_the_estimator_by_default():
         PathCV(MultiOutputPNClassifier(max_units=None)).fit(X, Y)
 
 
-@pytest.mark.parametrize("strength", ["auto", 0.1])
-def test_tables_choose_their_own_strength(strength):
-    with pytest.raises(TypeError, match=r"TableClassifier chooses its strength itself; .* PathCV"):
-        PathCV(TableClassifier(strength=strength)).fit(X, Y)
+def test_tables_choose_their_own_strength():
+    with pytest.raises(TypeError, match=r"estimator must be a multi-output .* TableClassifier.*TableEncoder.*PathCV"):
+        PathCV(TableClassifier()).fit(X, Y)
     found = make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier(), strengths=[0.3, 0.1])).fit(X, Y)
     assert found.predict(X).shape == Y.shape

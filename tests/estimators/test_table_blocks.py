@@ -18,6 +18,7 @@ from mopn.estimators import (
     TableRegressor,
     strength_choice,
 )
+from mopn.estimators.folds import Fold
 from mopn.tables.reading import read_table
 
 RNG = np.random.default_rng(0)
@@ -119,15 +120,14 @@ def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, mo
     """The losses on held-out rows are those in memory; else on a part of the rows."""
     estimator = table(curves=1, max_units=2, tol=0.1, **options)
     weights = np.where(np.arange(N) % 7, WEIGHTS, 0.0)
-    blocks, losses, rows = mopn.RowBlocks(cut(FRAME), y, weights), [], []
-    path, parts = strength_choice._losses, strength_choice._parts
-    monkeypatch.setattr(strength_choice, "_losses", lambda *part: losses.append(list(path(*part))) or iter(losses[-1]))
-    monkeypatch.setattr(strength_choice, "_parts", lambda *part: rows.append(part[1].shape[0]) or parts(*part))
+    blocks, folds, walk = mopn.RowBlocks(cut(FRAME), y, weights), [], Fold.walk
+    monkeypatch.setattr(Fold, "walk", lambda fold, *path: folds.append(fold) or walk(fold, *path))
     found, expected = (clone(estimator).fit(*data) for data in ([blocks], [FRAME, y, weights]))
-    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    assert folds[0].scores == pytest.approx(folds[1].scores, rel=1e-6)
     assert found.strength_ == pytest.approx(expected.strength_, rel=1e-6)
     monkeypatch.setattr(strength_choice, "IN_MEMORY", N * expected.encoding_.n_features // 2)
     estimator.fit(blocks)
+    rows = [fold.X.shape[0] for fold in folds]
     assert rows[:2] == [np.count_nonzero(weights)] * 2
     assert 0.2 * N < rows[2] < 0.7 * N
 

@@ -20,8 +20,8 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
-    strength_choice,
 )
+from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength
 from mopn.solvers.tools.deadline import Deadline
 
@@ -75,8 +75,8 @@ def test_the_default_proves_its_gap_and_learns_smooth_effects():
 def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     """Few samples are all held out once: by hand, with the same parts."""
     table = (TableClassifier if y is LABELS else TableRegressor)(curves=2)
-    single = table.__class__(curves=2, strength=Ratio(0.5))
-    Z, y, weights, _ = single._samples(FRAME, y, None)
+    single = table._network().set_params(strength=Ratio(0.5))
+    Z, y, weights, _ = table._samples(FRAME, y, None)
     targets = single._encode(y, weights)
     chosen = choose_strength(single, Z, targets, Deadline(None)).strength
     table.fit(FRAME, y)
@@ -128,12 +128,15 @@ def test_paths_end_where_the_loss_rises(monkeypatch):
     """Three parts, whose losses are added up; what comes after the first rise is not computed."""
     computed, parts = [], iter([[3.0, 2.0, 2.0, 9.0, 0.0], [3.0, 3.0, 4.0, 1.0, 0.0], [3.0, 1.0, 0.0, 0.0, 0.0]])
 
-    def losses(*_):
+    def losses(fold, strengths, deadline):
+        (network, _), *_ = walk(fold, strengths[:1], deadline)
         for loss in next(parts):
             computed.append(loss)
-            yield loss
+            fold.networks.append(network)
+            yield network, loss
 
-    monkeypatch.setattr(strength_choice, "_losses", losses)
+    walk = Fold.walk
+    monkeypatch.setattr(Fold, "walk", losses)
     table = TableClassifier(curves=0).fit(FRAME, LABELS)
     largest = 2.0 * TableClassifier(curves=0, strength=Ratio(0.5)).fit(FRAME, LABELS).strength_
     assert table.strength_ == pytest.approx(0.03 * largest)

@@ -526,49 +526,24 @@ def test_the_iterations_of_refits_are_counted():
     assert mopn.minimize(layer(), FISTA(), tol=0, max_iter=5).refit_nit == 0
 
 
-# -- progress ----------------------------------------------------------------------------------------------------------
+# -- lines of refits ---------------------------------------------------------------------------------------------------
 
 
-def test_progress_is_told_from_inside_refits_and_changes_nothing(monkeypatch, capsys):
-    monkeypatch.setattr(driver, "_BETWEEN", 0.0)
-    solver, seen = ConditionalGradient(refit="full"), []
-    result = mopn.minimize(network(), solver, tol=0, max_iter=3, progress=seen.append, verbose=1)
+def test_lines_of_refits_change_nothing(monkeypatch, capsys):
+    """About once a second, each counts the iterations of all refits so far."""
+    solver, lines = ConditionalGradient(refit="full"), {}
+    for wait in (0.0, np.inf):
+        monkeypatch.setattr(driver, "_BETWEEN", wait)
+        result = mopn.minimize(network(), solver, tol=0, max_iter=3, verbose=1)
+        lines[wait] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  refit: ")]
     silent = mopn.minimize(network(), solver, tol=0, max_iter=3)
     assert np.array_equal(result.x, silent.x)
     assert result.refit_nit == silent.refit_nit
-    inside = [each for each in seen if each.fun not in result.trace["fun"]]
-    assert len(inside) > 3
-    assert [each.refit_nit for each in seen] == sorted(each.refit_nit for each in seen)
-    assert [each.time for each in seen] == sorted(each.time for each in seen)
-    assert {each.nit for each in seen} == {0, 1, 2, 3}
-    assert seen[-1].refit_nit == result.refit_nit
-    assert capsys.readouterr().out.count("  refit: ") >= len(inside)
-
-
-def test_progress_waits_between_two_calls(monkeypatch, capsys):
-    monkeypatch.setattr(driver, "_BETWEEN", np.inf)
-    mopn.minimize(network(), ConditionalGradient(refit="full"), tol=0, max_iter=2, progress=pytest.fail, verbose=1)
-    assert "refit:" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("error", "status"), [(StopIteration, Status.STOPPED), (Later, Status.CALLBACK_FAILED)])
-def test_progress_inside_a_refit_may_stop_the_run(monkeypatch, error, status):
-    monkeypatch.setattr(driver, "_BETWEEN", 0.0)
-
-    def progress(now):
-        if now.refit_nit > 5:
-            raise error
-
-    result = mopn.minimize(network(), ConditionalGradient(refit="full"), tol=0, progress=progress)
-    check(result)
-    assert result.status == status
-    assert (result.error is None) == (status == Status.STOPPED)
-    assert result.nit < 20
-
-
-def test_progress_is_called_or_refused():
-    with pytest.raises(ValueError, match="progress must be callable"):
-        mopn.minimize(layer(), FISTA(), progress="bar")
+    assert not lines[np.inf]
+    counts = [int(line.split()[1]) for line in lines[0.0]]
+    assert counts == sorted(counts)
+    assert len(counts) > 3
+    assert counts[-1] <= result.refit_nit
 
 
 # -- times and proofs --------------------------------------------------------------------------------------------------
