@@ -120,7 +120,7 @@ class TableEstimator(TableReader, NetworkEstimator):
     def _shown(self, given: Any, X: Any, present: np.ndarray) -> Any:
         if isinstance(given, RowBlocks | Chunks):
             return given
-        if isinstance(given, Mapping) and not sparse.issparse(given):  # as a matrix of the format DOK is
+        if isinstance(given, Mapping):
             return {name: _safe_indexing(column, present) for name, column in given.items()}
         (given,) = indexable(given)
         return given if len(present) == _num_samples(given) else _safe_indexing(given, present)
@@ -160,7 +160,7 @@ class TableClassifier(TableEstimator, Classifier):
     --------
     TableRegressor : The same for numbers.
     TableEncoder : The features alone, for pipelines.
-    MultiOutputPNClassifier : Features as they are, dense or sparse.
+    MultiOutputPNClassifier : Features as they are, and sparse matrices.
 
     Examples
     --------
