@@ -158,7 +158,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if isinstance(X, Chunks):
             return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
+            return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
         X, y, sample_weight = to_host(X), self._plain_targets(y, reset=reset), to_host(sample_weight)
         X = readable(compressed(X), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}

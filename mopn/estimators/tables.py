@@ -72,7 +72,7 @@ class TableEstimator(TableReader, NetworkEstimator):
             self._learn_in_blocks(X)
             return samples_of_chunks(self, X.replaced(partial(features_of, encoding=self.encoding_), X.classes))
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
+            return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
         table = self._read(X, reset=reset)
         y = self._plain_targets(y, reset=reset)
         _, y = check_X_y(
