@@ -118,7 +118,7 @@ def read_table(X: Any, name: str = "X") -> Table:
 
 
 def row_of(X: Any, columns: Sequence[str], *, named: bool) -> Any:
-    """Return a single row, in a list, a Series or a frame of pandas, as a table that is soon read; all else as it is."""
+    """Return a row in a list, a Series or a frame of pandas as a table that is soon read, all else as it is."""
     if named and hasattr(X, "iloc") and hasattr(X, "columns") and len(X) == 1:
         return _plain_row(X, columns)
     if is_series(X) and hasattr(X, "to_dict"):

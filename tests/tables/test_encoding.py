@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from mopn.tables.fields import FIELDS, from_fields, to_fields
 from mopn.tables.learning import learn_encoding
-from mopn.tables.reading import read_table
+from mopn.tables.reading import read_table, row_of
 
 RNG = np.random.default_rng(0)
 DAYS = [datetime.date(2020, 1, 1) + datetime.timedelta(days=int(d)) for d in RNG.integers(0, 900, 60)]
@@ -131,18 +131,25 @@ def test_levels_that_sound_like_gaps_have_names_of_their_own():
     assert encoding.feature_names.tolist() == ["k = a rare level", "k = missing", "k = z", "k is missing"]
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pyarrow.Table.from_pandas])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pd.DataFrame,
+        pyarrow.Table.from_pandas,
+        lambda frame: {name: frame[name] for name in frame},
+        lambda frame: {name: frame[name].array for name in frame},
+        lambda frame: {name: pyarrow.array(frame[name]) for name in frame},
+    ],
+    ids=["pandas", "arrow", "series", "categoricals", "arrays of arrow"],
+)
 def test_categories_are_levels_whatever_they_are(make):
     """Numbers of 64 bits, which floats do not tell apart, and dates too."""
     columns = {
         "number": [2**60 + 1, 2**60 + 2, None] * 3,
         "real": [1.5, 2.0, 4.0] * 3,
-        "truth": [True, False, True] * 3,
         "day": [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02"), pd.Timestamp("2020-03-01")] * 3,
     }
     frame = pd.DataFrame({name: pd.Categorical(column) for name, column in columns.items()})
-    if make is not pd.DataFrame:
-        frame = frame.drop(columns="truth")  # Arrow has no categories of these
     table = read_table(make(frame))
     codes = {name: frame[name].cat.codes.to_numpy() for name in frame}
     for name, column in zip(table.names, table.columns, strict=True):
@@ -193,7 +200,10 @@ def test_fields_bring_an_encoding_back(columns):
 def test_a_row_of_plain_values_is_read_soon_and_like_any_other(row):
     encoding = learned({name: COLUMNS[name] for name in ("city", "real")})
     assert encoding._plain_row(row) is not None
-    assert np.array_equal(encoding.encode(row), encoding.encode(pd.DataFrame([row])))
+    frame = pd.DataFrame([row])
+    assert isinstance(row_of(frame, encoding.columns, named=True), dict)
+    for one in (row, frame):
+        assert np.array_equal(encoding.encode(one), encoding.encode(pd.concat([frame, frame]))[:1])
 
 
 def test_columns_are_taken_by_name():
