@@ -121,7 +121,7 @@ LEVELS = np.column_stack([LABELS == "high", FRAME["known"]]).astype(int)
 )
 def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, monkeypatch, table, y, options):
     """The losses on held-out rows are those in memory; else on a part of the rows."""
-    estimator = table(curves=0, max_units=1, tol=0.5, **options)
+    estimator = table(curves=0, max_units=2, tol=0.1, **options)
     weights = np.where(np.arange(N) % 7, WEIGHTS, 0.0)
     blocks, losses, rows = mopn.RowBlocks(cut(FRAME), y, weights), [], []
     path, parts = strength_choice._losses, strength_choice._parts
