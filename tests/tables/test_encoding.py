@@ -224,46 +224,6 @@ def test_declared_levels_and_widths():
 
 
 @pytest.mark.parametrize(
-    ("X", "kind", "message"),
-    [
-        ({"a": [[1, 2], [3, 4]]}, ValueError, "column 'a' of X must have one value a row, got shape"),
-        ({"a": [{1}, {2}]}, TypeError, r"column 'a' of X holds \{1\}, an object of type set"),
-        ({"a": [None, None]}, ValueError, "no column of X varies"),
-        ({"a": ["x", "x\0"]}, ValueError, "column 'a' of X holds the text .*remove the NUL characters at the end"),
-        ({"a": [1.0, np.inf]}, ValueError, "column 'a' of X contains infinity"),
-        ({"a": [1, 2], "b": [1]}, ValueError, "the columns of X have different lengths"),
-        ({"a": ["x", "x"]}, ValueError, "no column of X varies"),
-        ({"a": [f"n{i % 1500}" for i in range(3000)]}, ValueError, "column 'a' of X has 1500 levels.*not hashed"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "several columns of the name 'a'"),
-        (
-            pd.DataFrame({("a", "x"): [1, 2]}),
-            ValueError,
-            r"X has names of several levels, such as \('a', 'x'\); give each",
-        ),
-        (np.zeros((2, 2, 2)), ValueError, "must be a table of shape"),
-        ([[1j], [2]], TypeError, "Complex data not supported"),
-    ],
-)
-def test_what_is_no_table_is_refused(X, kind, message):
-    with pytest.raises(kind, match=message):
-        learned(X)
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ({"x": ["one"], "city": ["Bern"]}, "column 'x' of X holds 'one', but numbers in the training data"),
-        (np.zeros((0, 2)), "Found array with 0 sample"),
-        (np.zeros((1, 3)), "X has 3 features, but the training data had 2 columns"),
-    ],
-)
-def test_other_tables_than_the_training_data_are_refused(X, message):
-    encoding = learned({"x": [1.0, 2.0, 3.0], "city": ["Bern", "Rome", "Rome"]})
-    with pytest.raises(ValueError, match=message):
-        encoding.encode(X)
-
-
-@pytest.mark.parametrize(
     "column",
     [
         RNG.uniform(-1.0, 1.0, 60) * 1.5e308,
