@@ -82,7 +82,7 @@ NUMBERS = {
     "whole": RNG.integers(0, 5, N).tolist(),
     "h": [7, 9] * (N // 2),
     "one": [3] * N,
-    "sparse": [0, 0, -1, 0, 2.5, 0, 0, 2.5] * (N // 8),
+    "zeros": [0, 0, -1, 0, 2.5, 0, 0, 2.5] * (N // 8),
 }
 LEVELS = {
     "day": np.datetime64("2020-01-01") + RNG.integers(0, 900, N),
@@ -99,7 +99,7 @@ NUMBER_ROWS = {
     "whole": [2.0, -1.0, 9.0, 1.5, None, 3.0],
     "h": [7.0, 6.0, 10.0, 8.5, None, 9.0],
     "one": [3.0, 2.0, 4.0, 3.0, None, 3.0],
-    "sparse": [0.0, 2.5, -1.0, 1.0, None, -9.0],
+    "zeros": [0.0, 2.5, -1.0, 1.0, None, -9.0],
 }
 TABLE_ROWS = NUMBER_ROWS | {
     "day": [18300.25, 1.0, 1e5, 18600.0, None, 19000.0],
@@ -114,10 +114,8 @@ TABLE_ROWS = NUMBER_ROWS | {
 def table(columns, **options):
     """Return a model of a table with random units; levels of the last rows are rare if they occur only there."""
     weights = np.append(np.ones(N - 5), np.full(5, 1e-4))
-    frame = pd.DataFrame(columns).astype({"sparse": pd.SparseDtype(float, 0.0)})
-    encoding = learn_encoding(
-        read_table(frame), weights, curves=3, smoothness=1.0, levels=[c for c in ["code"] if c in columns]
-    )
+    levels = [c for c in ["code"] if c in columns]
+    encoding = learn_encoding(read_table(pd.DataFrame(columns)), weights, curves=3, smoothness=1.0, levels=levels)
     return TableModel(network(d=encoding.n_features, augment=True, **options), encoding)
 
 

@@ -152,7 +152,7 @@ def onnx_outputs(model: Any, X: Any, dtype: str) -> np.ndarray:
     graph = model.to_onnx(dtype=dtype).SerializeToString()
     session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
-    inputs, columns = session.get_inputs(), model.encoding.arranged(X).dense().columns
+    inputs, columns = session.get_inputs(), model.encoding.arranged(X).columns
     if not model.encoding.levels:
         given = {"X": np.column_stack(columns).astype(kinds[inputs[0].type])}
     else:
@@ -166,7 +166,7 @@ def onnx_outputs(model: Any, X: Any, dtype: str) -> np.ndarray:
 def c_outputs(model: Any, X: Any, dtype: str, folder: Path) -> np.ndarray:
     """Return the outputs (n, m) of the header of a model of tables, after its self-test."""
     encoding = model.encoding
-    columns = list(encoding.arranged(X).dense().columns)
+    columns = list(encoding.arranged(X).columns)
     for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
         texts = [*level.levels, *level.rare]
         numbers: dict[str | None, int] = {text: i for i, text in enumerate(texts)} | {None: len(texts)}

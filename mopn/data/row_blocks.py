@@ -90,19 +90,23 @@ class RowBlocks:
         self.convert: Callable[[Any, str], Any] | None = None
         # The number of all rows, once all blocks were read.
         self._n_rows: int | None = None
+        # As it was given: ordered categories have their order here.
+        self.given_y = y
         self.y = None if y is None else as_array(y, "y")
         self.sample_weight = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
 
-    def with_targets(self, y: Any, sample_weight: Any) -> RowBlocks:
-        """Return the same blocks with targets and weights of all rows, where they are given."""
-        if y is None and sample_weight is None:
+    def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any] | None = None) -> RowBlocks:
+        """Return the same blocks with targets, as ``plain`` makes them of y, and weights of all rows, where given."""
+        if y is None and sample_weight is None and plain is None:
             return self
         for name, new, old in (("y", y, self.y), ("sample_weight", sample_weight, self.sample_weight)):
             if new is not None and old is not None:
                 raise ValueError(f"{name} was given with the blocks already; give it once")
         changes: dict[str, Any] = {}
+        y = self.given_y if y is None else y
+        y = y if plain is None else plain(y)
         if y is not None:
-            changes["y"] = as_array(y, "y")
+            changes["y"] = changes["given_y"] = as_array(y, "y")
         if sample_weight is not None:
             changes["sample_weight"] = as_numbers(sample_weight, "sample_weight")
         return self._with(**changes)
@@ -130,7 +134,7 @@ class RowBlocks:
                 weights = np.concatenate([as_numbers(block.sample_weight, "sample_weight") for block in blocks])
         if not len(y):
             raise ValueError("X is empty: its blocks have no rows")
-        return self._with(y=None, sample_weight=None, only_X=True), y, weights
+        return self._with(y=None, given_y=None, sample_weight=None, only_X=True), y, weights
 
     def __len__(self) -> int:
         return len(self.blocks)

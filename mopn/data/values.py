@@ -73,7 +73,8 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
         return np.array([_number(cell) for cell in values.ravel().tolist()], np.float64).reshape(values.shape)
     except (TypeError, ValueError, OverflowError) as error:
         advice = (
-            "targets of regressions are numbers; for classes take a classifier, for ordered ones an ordinal regressor"
+            "targets of regressions are numbers; classes are for classifiers, and ordered categories for ordinal "
+            "regressors, which take their positions, such as y.cat.codes, in blocks that bring y"
             if name == "y"
             else "encode strings and categories as numbers first"
         )

@@ -137,7 +137,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if isinstance(X, Chunks):
             return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
+            return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
         y, X = self._plain_targets(y, reset=reset), readable(compressed(to_host(X)), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         if isinstance(X, RelationBlocks):
@@ -754,7 +754,10 @@ class NetworkEstimator(NetworkAttributes):
             # A lower bound of the minimum that was proven in any round is valid in all of them.
             measure = solver.measure(problem, problem.start(network))._replace(lower=result.lower)
         # The gap is that of the model, whose units are rounded once more where the center of the features is far away.
-        rounding = problem.model_rounding(network)
+        try:
+            rounding = problem.model_rounding(network)
+        except OSError:  # rows of files or of a cluster that is lost: the model is kept, and nothing is proven of it
+            rounding = math.inf
         gap = float(measure.gap) + rounding
         self.__dict__.update(self._attributes(problem, targets, network))
         self.objective_, self.gap_ = float(measure.fun), gap

@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -53,7 +52,8 @@ class TableReader(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
     def _read(self, X: Any, *, reset: bool) -> Table:
@@ -106,7 +106,7 @@ class TableReader(BaseEstimator):
 
 
 def _summary(block: RawBlock, levels: Collection[str | int]) -> TableSummary:
-    return summarise(block.X, check_weights(block.sample_weight, block.X.n), levels).pruned()
+    return summarise(block.X, check_weights(block.sample_weight, block.X.n), levels).sampled()
 
 
 def features_of(block: RawBlock, encoding: TableEncoding) -> RawBlock:
@@ -118,9 +118,7 @@ def is_named(X: Any) -> bool:
     """Whether X is made of dictionaries or records, whose columns are known by name alone."""
     if getattr(getattr(X, "dtype", None), "names", None):
         return True
-    if isinstance(X, Mapping):
-        return not sparse.issparse(X)  # one of SciPy's matrices is a dictionary of its entries
-    return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
+    return isinstance(X, Mapping) or (isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping))
 
 
 @doors
@@ -133,9 +131,6 @@ class TableEncoder(TransformerMixin, TableReader):
     booleans or categories becomes an indicator of each level, rare ones together; a level that is unknown has their
     means. Dates are numbers, days since 1970, and so are texts if all are plain numbers or signs of missing ones, such
     as "?" and "".
-
-    A column of numbers that comes sparse, in a matrix of SciPy or a column of pandas that is filled with 0, stays so:
-    its functions are shifted so that they are 0 at 0, and a missing number counts as 0, beside its indicator.
 
     Parameters
     ----------
@@ -176,7 +171,7 @@ class TableEncoder(TransformerMixin, TableReader):
 
         Parameters
         ----------
-        X : DataFrame, array-like or sparse matrix of shape (n, c), dict, or RowBlocks of these
+        X : DataFrame or array-like of shape (n, c), dict, or RowBlocks of these
         y : ignored
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated row.
@@ -189,13 +184,13 @@ class TableEncoder(TransformerMixin, TableReader):
         Raises
         ------
         ValueError, TypeError
-            If X is no table, a column has no value or too many levels, or no column varies.
+            If X is sparse or no table, a column has too many levels, or no column varies.
 
         Warns
         -----
         UserWarning
             Once, of all columns that are probably not meant as they came: texts that are numbers, which are read as
-            such, or dates; names and numbers of rows.
+            such, or dates; names and numbers of rows; no value at all.
         """
         if isinstance(X, RowBlocks):
             self._learn_of_row_blocks(X.read_by(read_table).with_targets(None, sample_weight))
@@ -209,13 +204,13 @@ class TableEncoder(TransformerMixin, TableReader):
 
         Parameters
         ----------
-        X : DataFrame, array-like or sparse matrix of shape (n, c), or dict
+        X : DataFrame or array-like of shape (n, c), or dict
             Columns of dictionaries are taken by name.
 
         Returns
         -------
         ndarray or CSR matrix of shape (n, d)
-            Sparse if there are many levels, or if a column of X is sparse.
+            Sparse if there are many levels.
 
         Warns
         -----

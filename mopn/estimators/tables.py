@@ -176,7 +176,7 @@ class TableEstimator(TableReader, NetworkAttributes):
             self._learn_in_blocks(X)
             return samples_of_chunks(self, X.replaced(partial(features_of, encoding=self.encoding_), X.classes))
         if isinstance(X, RowBlocks):
-            return self._samples_of_blocks(X.with_targets(self._plain_targets(y), sample_weight), reset)
+            return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
         table = self._read(X, reset=reset)
         places, y = np.zeros((table.n, 1)), self._plain_targets(y, reset=reset)
         checks: dict[str, Any] = {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
@@ -232,7 +232,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     --------
     TableRegressor : The same for numbers.
     TableEncoder : The features alone, for pipelines.
-    MultiOutputPNClassifier : Features as they are, dense or sparse.
+    MultiOutputPNClassifier : Features as they are, and sparse matrices.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class TableModel(Predictor):
         return make_design(self.encoding.encode(X, name))
 
     def _cells(self, X: Any) -> np.ndarray:
-        columns = self.encoding.arranged(X).dense().columns
+        columns = self.encoding.arranged(X).columns
         return np.column_stack(columns if self.encoding.level_columns == () else [c.astype(object) for c in columns])
 
     def _background(self, background: Any, design: Design) -> Background:

@@ -4,10 +4,6 @@ A number x gives its standardised self and sqrt(2) cos(pi k u) / k^s for k = 1, 
 among the training data: the eigenfunctions of smoothing on [0, 1] with their decay, so that a penalty on weights asks
 for smooth functions. All are interpolated linearly between knots, and constant beyond the outer ones. A unit of a
 polynomial network is then the square of an additive model (g_1(x_1) + ... + g_c(x_c))^2.
-
-The functions of a sparse column are shifted so that they are 0 at 0, and only those of its stored numbers are computed.
-They are a column of functions like any other: with the constant that every unit has, networks of shifted features are
-the same, and estimators that centre features penalise them alike. So it does not matter how a column is stored.
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ from scipy import sparse
 from mopn.data.cache import rows_at_once
 from mopn.data.values import TRUTHS
 from mopn.solvers.tools.cached import cached_property
-from mopn.tables.sparse_column import SparseColumn
 
 __all__ = ["LevelColumn", "NumberColumns"]
 
@@ -115,34 +110,11 @@ class NumberColumns:
             values.reshape(len(values), -1).take(used, axis=1, out=out[rows, : len(used)], mode="clip")
         return out
 
-    @cached_property
-    def are_zero_at_zero(self) -> np.ndarray:
-        """Whether zero is a knot of a column, (c,), at which all of its functions are 0, as of sparse columns."""
-        return ((self.knots == 0.0) & ~self.functions.any(axis=2)).any(axis=1)
-
-    def encode_sparse(self, columns: Sequence[np.ndarray | SparseColumn]) -> sparse.csc_matrix:
-        """Return the features of columns (n,) of numbers; of those that are sparse, only stored numbers are read."""
-        functions: list[tuple[np.ndarray, np.ndarray]] = []
-        gaps: list[tuple[np.ndarray, np.ndarray]] = []
-        for j, column in enumerate(columns):
-            x = column if isinstance(column, SparseColumn) and self.are_zero_at_zero[j] else SparseColumn.full(column)
-            missing = np.isnan(x.values)
-            values = self._values(x.values, j)
-            values[missing] = 0.0
-            functions += [(x.rows, values[:, k]) for k in range(self.widths[j])]
-            if self.gaps[j]:
-                gaps.append((x.rows[missing], np.ones(missing.sum())))
-        features = functions + gaps
-        rows = np.concatenate([np.zeros(0, np.intp), *(rows for rows, _ in features)])
-        entries = np.concatenate([np.zeros(0), *(entries for _, entries in features)])
-        starts = np.cumsum([0, *(len(rows) for rows, _ in features)])
-        return sparse.csc_matrix((entries, rows, starts), shape=(len(columns[0]), len(features)))
-
-    def _values(self, X: np.ndarray, columns: slice | int = slice(None)) -> np.ndarray:
-        """Return the functions (n, c, w) of numbers, or those (n, w) of the numbers (n,) of one column."""
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        """Return the functions (n, c, w) of numbers (n, c)."""
         slopes, changes = self.segments
-        segments = (X[..., None] >= self._starts[columns]).sum(axis=-1)
-        segments += self._first_knots[columns]
+        segments = (X[..., None] >= self._starts).sum(axis=-1)
+        segments += self._first_knots
         with np.errstate(over="ignore"):
             part = (X - self.knots.take(segments)) * slopes.take(segments)
         values = changes.take(segments, axis=0)

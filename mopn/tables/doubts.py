@@ -1,4 +1,4 @@
-"""Columns that are probably not meant as they came: texts that are no categories, and names of rows."""
+"""Doubts about columns: texts that are no categories, names of rows, no value at all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMED = 5
 
 
 def warn_of_doubts(summary: TableSummary) -> None:
-    """Warn once of all columns of the training data that are probably not meant as they came.
+    """Warn once of all columns of the training data that are probably not meant as they came, or have no value.
 
     Parameters
     ----------
@@ -35,22 +35,25 @@ def warn_of_doubts(summary: TableSummary) -> None:
     """
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, column in zip(summary.names, summary.columns, strict=True):
-        if isinstance(column, NumberSummary):
+        if column.is_empty:
+            doubt = "no value", "", "it has no effect, as a constant"
+        elif isinstance(column, NumberSummary):
             doubt = _of_numbers(column, name, summary)
         else:
             doubt = _of_levels(column, summary.n)
         if doubt is not None:
             what, example, advice = doubt
             found.setdefault((what, advice), []).append((name, example))
-    if found:
+    if found and not all(column.is_empty for column in summary.columns):
         warn_caller("X has " + "; ".join(f"{what} in {_named(of)}: {advice}" for (what, advice), of in found.items()))
 
 
 def _named(columns: list[tuple[str, str]]) -> str:
-    """Return the names of columns, and an example of the first."""
+    """Return the names of columns, with an example of the first."""
     names = ", ".join(repr(name) for name, _ in columns[:_NAMED])
     more = f" and {len(columns) - _NAMED} more" * (len(columns) > _NAMED)
-    return f"column{'s' * (len(columns) > 1)} {names}{more} ({columns[0][1]})"
+    example = f" ({columns[0][1]})" * bool(columns[0][1])
+    return f"column{'s' * (len(columns) > 1)} {names}{more}{example}"
 
 
 def _of_numbers(column: NumberSummary, name: str, summary: TableSummary) -> tuple[str, str, str] | None:

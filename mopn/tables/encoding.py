@@ -15,7 +15,6 @@ from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.reading import Table, read_table, row_of
-from mopn.tables.sparse_column import SparseColumn
 from mopn.tables.texts import numbers_of
 
 __all__ = ["TableEncoding"]
@@ -98,15 +97,16 @@ class TableEncoding:
             levels=tuple(level for to, level in zip(self.level_columns, self.levels, strict=True) if to == j),
         )
 
-    def arranged(self, X: Any, name: str = "X", *, least: int = 1) -> Table:
-        """Return a table of ``least`` rows with the columns of the training data, as numbers and as levels."""
+    def arranged(self, X: Any, name: str = "X", *, training: bool = False) -> Table:
+        """Return a table with the columns of the training data, as numbers and as levels; see :meth:`encode`."""
         table = read_table(row_of(X, self.columns, named=self.named), name)
-        if table.n < least:
+        if not (table.n or training):
             raise ValueError(f"Found array with 0 sample(s): {name} has no rows; give at least one")
         order = self._order(table, name)
         columns, kinds = [table.columns[j] for j in order], [table.kinds[j] for j in order]
         for j, kind in zip(self.number_columns, self.number_kinds, strict=True):
-            columns[j] = _as_in_training(columns[j], kinds[j], kind, f"column {self.columns[j]!r} of {name}")
+            of = f"column {self.columns[j]!r} of {name}"
+            columns[j] = _as_in_training(columns[j], kinds[j], kind, of, training=training)
             kinds[j] = kind
         for j in self.level_columns:
             if columns[j].dtype.kind == "f":  # numbers were levels: a declared column of codes, or nothing but gaps
@@ -116,25 +116,26 @@ class TableEncoding:
     def as_given(self, table: Table) -> dict[str, np.ndarray]:
         """Return the columns of an arranged table in the types in which tables have them, such as dates."""
         columns = zip(table.columns, table.kinds, strict=True)
-        return dict(zip(table.names, (as_given(np.asarray(x), kind) for x, kind in columns), strict=True))
+        return dict(zip(table.names, (as_given(x, kind) for x, kind in columns), strict=True))
 
     def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
         """Return the features of a table.
 
         Parameters
         ----------
-        X : DataFrame, array-like or sparse matrix of shape (n, c), or dict
+        X : DataFrame or array-like of shape (n, c), or dict
             As for :func:`mopn.tables.reading.read_table`, or a list or a Series, which is one row. Columns of a frame
             or a dictionary are taken by name, if the training data had names.
         name : str, default "X"
             For messages.
         training : bool, default False
-            Whether X is a block of the training data: it may have no rows, and those of weight 0 unknown levels.
+            Whether X is a block of the training data: it may have no rows, and in rows of weight 0 unknown levels, and
+            words among numbers, which count as missing.
 
         Returns
         -------
         ndarray or CSR matrix of shape (n, d)
-            Sparse if there are many levels, or if a column of X is sparse.
+            Sparse if there are many levels.
 
         Raises
         ------
@@ -148,16 +149,14 @@ class TableEncoding:
             For levels that the training data did not have; their features are the means.
         """
         if not sparse.issparse(X):
+            X = row_of(X, self.columns, named=self.named)
             plain = self._plain_row(X) if isinstance(X, Mapping) else self._plain_array(X)
             if plain is not None:
                 return self.features(*plain)
-        table = self.arranged(X, name, least=0 if training else 1)
+        table = self.arranged(X, name, training=training)
         levels = [level.codes(table.columns[j]) for j, level in zip(self.level_columns, self.levels, strict=True)]
         if not training:
             self._warn_of_unknown(table, levels, name)
-        numbers = [table.columns[j] for j in self.number_columns]
-        if any(isinstance(x, SparseColumn) for x in numbers):
-            return self._with_levels(self.numbers.encode_sparse(numbers), levels)
         blocks = [slice(first, first + _ROWS) for first in range(0, max(table.n, 1), _ROWS)]
         parts = (self.features(self._numbers_of(table, rows), [codes[rows] for codes in levels]) for rows in blocks)
         if self._is_sparse:
@@ -175,12 +174,8 @@ class TableEncoding:
         if not self._is_sparse:
             indicators = [level.table.take(c, axis=0, mode="wrap") for level, c in zip(self.levels, codes, strict=True)]
             return np.concatenate([features, *indicators], axis=1)
-        return self._with_levels(sparse.csr_matrix(features), codes)
-
-    def _with_levels(self, features: Any, codes: Sequence[np.ndarray]) -> Any:
-        """Return sparse features of numbers with indicators of levels behind them."""
         stored = [level.sparse_table[c] for level, c in zip(self.levels, codes, strict=True)]
-        return sparse.hstack([features, *stored], "csr")
+        return sparse.hstack([sparse.csr_matrix(features), *stored], "csr")
 
     def _plain_row(self, X: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]] | None:
         """Return the numbers and codes of a row of Python's numbers, known texts and None; None for anything else."""
@@ -295,7 +290,7 @@ def _plain_numbers(values: list[Any]) -> np.ndarray | None:
     return None if np.isinf(row).any() else row
 
 
-def _as_in_training(values: Any, found: str, kind: str, of: str) -> Any:
+def _as_in_training(values: np.ndarray, found: str, kind: str, of: str, *, training: bool) -> np.ndarray:
     """Return a column of numbers of a kind; another kind is refused."""
     if NOTHING in (found, kind):
         return np.full(len(values), np.nan)
@@ -306,20 +301,22 @@ def _as_in_training(values: Any, found: str, kind: str, of: str) -> Any:
             numbers = read(values)
             if numbers is not None:
                 return numbers
+        if training:
+            read_alone = (numbers_of([text]) for text in values)
+            return np.array([np.nan if number is None else number[0] for number in read_alone])
     if values.dtype.kind != "f":
         text = next(value for value in values if numbers_of([value]) is None)
         raise ValueError(f"{of} holds {text!r}, but {kind} in the training data; a missing value is NaN or None")
     raise ValueError(f"{of} holds {found}, such as {shown(_first(values, found))}, but {kind} in the training data")
 
 
-def _first(values: Any, kind: str) -> Any:
+def _first(values: np.ndarray, kind: str) -> Any:
     """Return the first value of a column that is there."""
-    values = np.asarray(values)
     value = as_given(values[~np.isnan(values)][:1], kind)[0]
     return value if kind == NUMBERS else str(value)
 
 
-def level_texts(values: np.ndarray | SparseColumn) -> np.ndarray:
+def level_texts(values: np.ndarray) -> np.ndarray:
     """Return numbers as levels."""
-    numbers = np.asarray(values).tolist()
-    return np.array([None if x != x else str(int(x)) if x == int(x) else str(x) for x in numbers], object)
+    cells = (None if x != x else str(int(x)) if x == int(x) else str(x) for x in values.tolist())
+    return np.array(list(cells), object)

@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from mopn.data.values import NOTHING, NUMBERS, TEXTS
-from mopn.solvers.tools.caller import warn_caller
-from mopn.solvers.tools.checks import shown
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.doubts import warn_of_doubts
 from mopn.tables.encoding import TableEncoding
+from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
-from mopn.tables.summaries import NOT_HASHED, Column, LevelSummary, NumberSummary, TableSummary, summarise
+from mopn.tables.summaries import NOT_HASHED, Column, LevelSummary, TableSummary, summarise
 
 __all__ = ["encoding_of", "learn_encoding"]
 
@@ -70,14 +69,11 @@ def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> Tab
     Warns
     -----
     UserWarning
-        Once, of all columns that are probably not meant as they came, and of columns without a value.
+        Once, of all columns that are probably not meant as they came, or have no value.
     """
     summary = _read(summary)
     warn_of_doubts(summary)
     of = dict(enumerate(summary.columns))
-    empty = [summary.names[j] for j, column in of.items() if column.is_empty]
-    if 0 < len(empty) < len(of):
-        warn_caller(f"X has columns without any value, {shown(empty)}; they have no effect, as constants")
     curves = min(curves, max(_MOST_FEATURES // len(of) - 1, 0)) if of else curves
     levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary) and not column.is_empty}
     numbers = {j: column for j, column in of.items() if j not in levels}
@@ -117,28 +113,29 @@ def _functions(column: Column, curves: int, smoothness: float) -> tuple[np.ndarr
     """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
     if isinstance(column, LevelSummary) or column.is_empty:
         return np.zeros(1), np.zeros((1, 0))
-    knots, functions = _standardised(column, curves, smoothness)
-    # Numbers of single precision will do, which take half of the bytes in files.
-    functions = functions.astype(np.float32).astype(np.float64)
-    zero = np.flatnonzero(knots == 0.0)
-    return knots, functions - functions[zero] if column.sparse and len(zero) else functions
-
-
-def _standardised(column: NumberSummary, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same, before the functions of a sparse column are shifted; zero is among its knots."""
-    quantiles, moments = column.quantiles.rounded(), column.moments
-    values = quantiles.values
-    centered = moments.centered(values)
+    quantiles = column.quantiles.rounded()
+    values, ranks = quantiles.values, quantiles.mid_ranks
+    centered, deviation = _centered(column.quantiles, values)
     if len(values) < 3:
-        return values, centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
-    ranks = quantiles.mid_ranks
-    if len(values) > _KNOTS:
-        at = np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1)
-        at = np.union1d(at, np.flatnonzero(values == 0.0)) if column.sparse else np.unique(at)
-        values, centered, ranks = values[at], centered[at], ranks[at]
-    k = np.arange(1.0, min(curves, len(values) - 1) + 1)
-    cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness
-    return values, np.column_stack([(centered / moments.deviation).clip(-_FAR, _FAR), cosines])
+        functions = centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
+    else:
+        if len(values) > _KNOTS:
+            at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1))
+            values, centered, ranks = values[at], centered[at], ranks[at]
+        k = np.arange(1.0, min(curves, len(values) - 1) + 1)
+        cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness
+        functions = np.column_stack([(centered / deviation).clip(-_FAR, _FAR), cosines])
+    # Numbers of single precision will do, which take half of the bytes in files.
+    return values, functions.astype(np.float32).astype(np.float64)
+
+
+def _centered(quantiles: Quantiles, values: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return values minus the mean of a distribution, and its deviation, divided by a power of 2 against overflow."""
+    exponent = int(np.frexp(np.abs(quantiles.values).max())[1])
+    scaled, total = np.ldexp(quantiles.values, -exponent), float(quantiles.weights.sum())
+    mean = float(quantiles.weights @ scaled) / total
+    squares = float(quantiles.weights @ (scaled - mean) ** 2)
+    return np.ldexp(values, -exponent) - mean, float(np.sqrt(squares / total))
 
 
 def _levels(column: LevelSummary, n: int, name: str) -> LevelColumn:

@@ -1,8 +1,7 @@
 """Tables of every kind as columns of numbers and of levels: frames, arrays, records, dictionaries, single rows.
 
 A number that is missing becomes NaN, a level that is missing None; levels are texts (:mod:`mopn.data.values`). Frames
-are read by narwhals, which knows those of pandas, polars and Arrow; arrays and dictionaries need NumPy alone. Columns
-that come sparse, in a matrix of SciPy or a frame of pandas, stay so.
+are read by narwhals, which knows those of pandas, polars and Arrow; arrays and dictionaries need NumPy alone.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mopn.data.sparse_structure import compressed
 from mopn.data.values import (
     CATEGORIES,
     DATES,
@@ -23,16 +21,17 @@ from mopn.data.values import (
     as_cells,
     as_column,
     as_texts,
+    category_order,
     is_series,
     read_column,
 )
 from mopn.solvers.tools.checks import shown
-from mopn.tables.sparse_column import SparseColumn
 
 __all__ = ["Table", "read_table", "row_of"]
 
 # A column, and what it holds.
-_Read = tuple[Any, str]
+_Read = tuple[np.ndarray, str]
+_SPARSE = "MultiOutputPNClassifier, MultiOutputFMClassifier and their regressors take sparse matrices"
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Table:
     ----------
     names : tuple of str
         Those of a frame or a dictionary; of an array "x0", "x1", ....
-    columns : tuple of ndarray of shape (n,) or SparseColumn
+    columns : tuple of ndarray of shape (n,)
         Numbers, float64 with NaN where they are missing; or levels, texts with None where they are missing.
     kinds : tuple of str
         What each column holds: one of the words of :mod:`mopn.data.values`, such as "dates without a time zone".
@@ -54,7 +53,7 @@ class Table:
     """
 
     names: tuple[str, ...]
-    columns: tuple[Any, ...]
+    columns: tuple[np.ndarray, ...]
     kinds: tuple[str, ...]
     n: int
     named: bool
@@ -67,16 +66,11 @@ class Table:
     @property
     def stored_arrays(self) -> tuple[np.ndarray, ...]:
         """The arrays whose entries tell one table from another."""
-        parts = ((x.rows, x.values) if isinstance(x, SparseColumn) else (x,) for x in self.columns)
-        return tuple(array for part in parts for array in part)
+        return self.columns
 
     def rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
         return replace(self, columns=tuple(column[rows] for column in self.columns), n=len(rows))
-
-    def dense(self) -> Table:
-        """Return the same table, whose columns are arrays."""
-        return replace(self, columns=tuple(map(np.asarray, self.columns)))
 
 
 def read_table(X: Any, name: str = "X") -> Table:
@@ -84,7 +78,7 @@ def read_table(X: Any, name: str = "X") -> Table:
 
     Parameters
     ----------
-    X : DataFrame, array-like or sparse matrix of shape (n, c), record array, or dict
+    X : DataFrame or array-like of shape (n, c), record array, or dict
         A dictionary has a sequence or a single value for every column; a sequence of dictionaries has a row in each.
     name : str, default "X"
         For messages.
@@ -92,15 +86,15 @@ def read_table(X: Any, name: str = "X") -> Table:
     Raises
     ------
     TypeError, ValueError
-        If it is no table: of another number of axes, with two columns of one name, cells that hold several values, or
-        columns of several lengths.
+        If it is no table: sparse, of another number of axes, with two columns of one name, cells that hold several
+        values, or columns of several lengths.
     ImportError
         For a frame, if narwhals is not installed.
     """
     if isinstance(X, Table):
         return X
     if sparse.issparse(X):
-        return _of_sparse(X, name)
+        raise TypeError(f"{name} is a sparse matrix, and tables are dense: give {name}.toarray(); {_SPARSE}")
     if isinstance(X, Mapping):
         return _of_dict(X, name)
     fields = getattr(getattr(X, "dtype", None), "names", None)
@@ -124,7 +118,9 @@ def read_table(X: Any, name: str = "X") -> Table:
 
 
 def row_of(X: Any, columns: Sequence[str], *, named: bool) -> Any:
-    """Return a table of the row that a list or a Series of a value for each column is, and anything else as it is."""
+    """Return a row in a list, a Series or a frame of pandas as a table that is soon read, all else as it is."""
+    if named and hasattr(X, "iloc") and hasattr(X, "columns") and len(X) == 1:
+        return _plain_row(X, columns)
     if is_series(X) and hasattr(X, "to_dict"):
         row = X.to_dict()
         if {str(key) for key in row} == set(columns):
@@ -135,24 +131,39 @@ def row_of(X: Any, columns: Sequence[str], *, named: bool) -> Any:
     return X
 
 
+def _plain_row(X: Any, columns: Sequence[str]) -> Any:
+    """Return a frame of one row as a dictionary, if it has these columns, and no cells but numbers and texts."""
+    names, dtypes = X.columns.tolist(), X.dtypes.tolist()
+    if len(names) != len(columns) or set(names) != set(columns) or any(hasattr(t, "fill_value") for t in dtypes):
+        return X
+    cells = X.to_numpy(object)[0].tolist()
+    plain = all(isinstance(cell, float | str) or type(cell) is int or cell is None for cell in cells)
+    return dict(zip(names, cells, strict=True)) if plain else X
+
+
 def _is_row(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
 def _of_dict(X: Mapping[Any, Any], name: str) -> Table:
-    values = [np.atleast_1d(as_cells(column)) for column in X.values()]
-    return _table(
-        list(X), [read_column(v, f"column {key!r} of {name}") for key, v in zip(X, values, strict=True)], name
-    )
+    return _table(list(X), [_of_values(column, f"column {key!r} of {name}") for key, column in X.items()], name)
+
+
+def _of_values(values: Any, of: str) -> _Read:
+    """Return a column that is a sequence of any type, or a single value."""
+    if hasattr(values, "dtype") or hasattr(values, "type"):
+        _refuse_sparse(values, of)
+        if category_order(values) is not None:
+            return as_column(as_texts(as_cells(values), of), CATEGORIES, of)
+    return read_column(np.atleast_1d(as_cells(values)), of)
+
+
+def _refuse_sparse(values: Any, of: str) -> None:
+    if hasattr(getattr(values, "dtype", None), "fill_value"):
+        raise TypeError(f"{of} is sparse, and tables are dense: take its sparse.to_dense(); {_SPARSE}")
 
 
 def _of_frame(X: Any, name: str) -> Table:
-    try:
-        import narwhals.stable.v2 as nw
-    except ImportError:
-        raise ImportError(
-            f"{name} is a frame, which needs narwhals: pip install narwhals; a dict of its columns needs nothing"
-        ) from None
     if type(X).__name__ == "RecordBatch":
         import pyarrow as pa  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -161,19 +172,39 @@ def _of_frame(X: Any, name: str) -> Table:
     if any(isinstance(key, tuple) for key in names):
         raise ValueError(f"{name} has names of several levels, such as {shown(names[0])}; give each column one name")
     _check_names(names, name)
-    texts = all(isinstance(key, str) for key in names)
-    frame = nw.from_native(X if texts else X.rename(columns=str), eager_only=True)
-    columns = [_of_series(frame[key], f"column {key!r} of {name}") for key in frame.columns]
-    return _table(names, columns, name, len(frame))
+    read, series = (_of_pandas, X.items()) if hasattr(X, "iloc") else (_of_series, zip(names, _series(X), strict=True))
+    columns = [read(column, f"column {key!r} of {name}") for key, column in series]
+    return _table(names, columns, name, len(X))
+
+
+def _narwhals() -> Any:
+    try:
+        import narwhals.stable.v2 as nw
+    except ImportError:
+        raise ImportError(
+            "X is a frame, which needs narwhals: pip install narwhals; a dict of its columns needs nothing"
+        ) from None
+    return nw
+
+
+def _series(X: Any) -> Any:
+    return _narwhals().from_native(X, eager_only=True).iter_columns()
+
+
+def _of_pandas(series: Any, of: str) -> _Read:
+    """Return a column of a frame of pandas; types that NumPy has too are read without narwhals, which takes longer."""
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        return read_column(series.to_numpy(), of)
+    if dtype.name in ("str", "category") or hasattr(dtype, "fill_value"):
+        return _of_values(series, of)
+    return _of_series(_narwhals().from_native(series, series_only=True), of)
 
 
 def _of_series(series: Any, of: str) -> _Read:
-    """Return a column of a frame."""
-    import narwhals.stable.v2 as nw
-
-    dtype, stored = series.dtype, _of_pandas(series.to_native(), of)
-    if stored is not None:
-        return stored, NUMBERS
+    """Return a column of a frame of any library, as narwhals wraps it."""
+    nw = _narwhals()
+    dtype = series.dtype
     if dtype in (nw.Categorical, nw.Enum):
         return as_column(as_texts(series.to_list(), of), CATEGORIES, of)
     if dtype.is_numeric():
@@ -186,56 +217,24 @@ def _of_series(series: Any, of: str) -> _Read:
     return read_column(as_cells(series.to_list()), of)
 
 
-def _of_pandas(series: Any, of: str) -> SparseColumn | None:
-    """Return a column of pandas whose zeros are not stored; None for any other."""
-    stored: Any = getattr(series, "array", None)
-    if not hasattr(stored, "sp_values") or stored.sp_values.dtype.kind not in "fiu" or stored.fill_value != 0:
-        return None
-    rows, values = stored.sp_index.to_int_index().indices, stored.sp_values.astype(np.float64)
-    return SparseColumn(rows, _finite(values, of), len(stored))
-
-
-def _of_sparse(X: Any, name: str) -> Table:
-    _check_array(X, name)
-    X = compressed(X, name).tocsc()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    values = _finite(X.data.astype(np.float64, copy=False), name)
-    parts = [slice(*ends) for ends in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
-    columns = [SparseColumn(X.indices[part], values[part], X.shape[0]) for part in parts]
-    return Table(_numbered(len(columns)), tuple(columns), (NUMBERS,) * len(columns), X.shape[0], named=False)
-
-
 def _of_array(X: Any, name: str) -> Table:
     array = as_cells(X) if isinstance(X, Iterable) else np.asarray(X)
-    _check_array(array, name)
-    if array.dtype.kind in "fiu":
-        array = _finite(array.astype(np.float64, copy=False), name)
-    columns, kinds = _unzipped([read_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)])
-    return Table(_numbered(len(columns)), columns, kinds, len(array), named=False)
-
-
-def _finite(values: np.ndarray, of: str) -> np.ndarray:
-    return as_column(values, NUMBERS, of)[0]
-
-
-def _unzipped(columns: Sequence[_Read]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    return tuple(column for column, _ in columns), tuple(kind for _, kind in columns)
-
-
-def _check_array(X: Any, name: str) -> None:
-    if X.ndim != 2:
+    if array.ndim != 2:
         raise ValueError(
-            f"{name} must be a table of shape (n, columns), got shape {X.shape}. Reshape your data: "
+            f"{name} must be a table of shape (n, columns), got shape {array.shape}. Reshape your data: "
             "X.reshape(-1, 1) has one column, X.reshape(1, -1) one row"
         )
-    if X.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}")
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
+    if array.dtype.kind in "fiu":
+        array, _ = as_column(array.astype(np.float64, copy=False), NUMBERS, name)
+    columns, kinds = _unzipped([read_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)])
+    names = tuple(f"x{j}" for j in range(len(columns)))
+    return Table(names, columns, kinds, len(array), named=False)
 
 
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"x{j}" for j in range(count))
+def _unzipped(columns: Sequence[_Read]) -> tuple[tuple[np.ndarray, ...], tuple[str, ...]]:
+    return tuple(column for column, _ in columns), tuple(kind for _, kind in columns)
 
 
 def _table(names: list[Any], read: Sequence[_Read], name: str, n: int = 0) -> Table:

@@ -12,7 +12,6 @@ from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import level_texts
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
-from mopn.tables.sparse_column import SparseColumn
 from mopn.tables.texts import numbers_of
 
 __all__ = ["NOT_HASHED", "LevelSummary", "NumberSummary", "TableSummary", "summarise"]
@@ -28,58 +27,14 @@ NOT_HASHED = (
 
 
 @dataclass(frozen=True)
-class Moments:
-    """The weight, the mean and the sum of squared deviations of numbers divided by 2^exponent, which are at most 1.
-
-    Those of two parts are merged as by Chan, Golub and LeVeque (The American Statistician, 1983).
-    """
-
-    weight: float
-    exponent: int
-    mean: float
-    squares: float
-
-    @classmethod
-    def of(cls, values: np.ndarray, weights: np.ndarray) -> Moments:
-        """Return the moments of numbers with weights; none at all have the weight 0."""
-        exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
-        scaled, weight = np.ldexp(values, -exponent), float(weights.sum())
-        mean = float(weights @ scaled) / (weight or 1.0)
-        return cls(weight, exponent, mean, float(weights @ (scaled - mean) ** 2))
-
-    def __add__(self, other: Moments) -> Moments:
-        if not self.weight or not other.weight:
-            return self if self.weight else other
-        exponent, weight = max(self.exponent, other.exponent), self.weight + other.weight
-        a, b = self._scaled(exponent), other._scaled(exponent)
-        step, part = b.mean - a.mean, b.weight / weight
-        return Moments(weight, exponent, a.mean + part * step, a.squares + b.squares + a.weight * part * step**2)
-
-    def _scaled(self, exponent: int) -> Moments:
-        shift = self.exponent - exponent
-        return replace(self, mean=float(np.ldexp(self.mean, shift)), squares=float(np.ldexp(self.squares, 2 * shift)))
-
-    def centered(self, values: np.ndarray) -> np.ndarray:
-        """Return values minus the mean, divided by 2^exponent."""
-        return np.ldexp(values, -self.exponent) - self.mean
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation, divided by 2^exponent."""
-        return float(np.sqrt(self.squares / self.weight))
-
-
-@dataclass(frozen=True)
 class NumberSummary:
-    """A column of numbers: quantiles, moments, the weight of the rows without one, and whether it came sparse.
+    """A column of numbers: their distribution, and the weight of the rows without one.
 
     Of texts that are numbers also the first one, and the signs of missing ones.
     """
 
     quantiles: Quantiles
-    moments: Moments
     missing: float
-    sparse: bool
     text: str | None = None
     signs: frozenset[str] = frozenset()
 
@@ -91,16 +46,10 @@ class NumberSummary:
     def __add__(self, other: NumberSummary) -> NumberSummary:
         return NumberSummary(
             self.quantiles + other.quantiles,
-            self.moments + other.moments,
             self.missing + other.missing,
-            self.sparse or other.sparse,
             self.text if other.text is None else other.text if self.text is None else min(self.text, other.text),
             self.signs | other.signs,
         )
-
-    def pruned(self) -> NumberSummary:
-        """Return a summary of bounded size."""
-        return replace(self, quantiles=self.quantiles.pruned())
 
 
 @dataclass(frozen=True)
@@ -131,10 +80,6 @@ class LevelSummary:
         text = None if missing.all() else str(self.levels[~missing][0])
         signs = frozenset(self.levels[missing].tolist())
         return replace(found, missing=found.missing + self.missing, text=text, signs=signs)
-
-    def pruned(self) -> LevelSummary:
-        """Return this; the number of levels is bounded."""
-        return self
 
 
 Column = NumberSummary | LevelSummary
@@ -172,13 +117,13 @@ class TableSummary:
         """
         order = self._order(other)
         both = zip(self.names, self.columns, (other.columns[j] for j in order), strict=True)
-        columns = tuple(_merged(name, a, b).pruned() for name, a, b in both)
+        columns = tuple(_sampled(_merged(name, a, b)) for name, a, b in both)
         found = zip(self.names, self.kinds, (other.kinds[j] for j in order), columns, strict=True)
         return TableSummary(self.names, self.named, self.n + other.n, columns, tuple(_kind(*each) for each in found))
 
-    def pruned(self) -> TableSummary:
+    def sampled(self) -> TableSummary:
         """Return a summary of bounded size."""
-        return replace(self, columns=tuple(column.pruned() for column in self.columns))
+        return replace(self, columns=tuple(map(_sampled, self.columns)))
 
     def _order(self, other: TableSummary) -> list[int]:
         """Return where the columns are in another block."""
@@ -225,10 +170,10 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
     return TableSummary(table.names, table.named, table.n, tuple(columns), table.kinds)
 
 
-def _texts(values: np.ndarray | SparseColumn, name: str) -> np.ndarray:
+def _texts(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind != "f":
-        return np.asarray(values)
-    if (np.abs(np.asarray(values)) >= _INEXACT).any():
+        return values
+    if (np.abs(values) >= _INEXACT).any():
         raise ValueError(
             f"column {name!r} of X has codes of levels from 2**53 on, which numbers do not tell apart; make texts of "
             "them"
@@ -245,13 +190,10 @@ def _indices(table: Table, levels: Collection[str | int]) -> set[int]:
     return {at[key] for key in levels}
 
 
-def _numbers(x: np.ndarray | SparseColumn, weights: np.ndarray) -> NumberSummary:
-    if isinstance(x, SparseColumn):
-        return replace(_numbers(*x.weighted(weights)), sparse=True)
+def _numbers(x: np.ndarray, weights: np.ndarray) -> NumberSummary:
     missing = np.isnan(x)
     gone = float(weights[missing].sum())
-    quantiles = Quantiles.of(x[~missing], weights[~missing]) if gone else Quantiles.of(x, weights)
-    return NumberSummary(quantiles, Moments.of(quantiles.values, quantiles.weights), gone, False)
+    return NumberSummary(Quantiles.of(x[~missing], weights[~missing]) if gone else Quantiles.of(x, weights), gone)
 
 
 def _levels(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:
@@ -263,6 +205,13 @@ def _levels(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -
     levels = np.array([text for text in at if text is not None], np.str_)
     order = np.argsort(levels)
     return _bounded(LevelSummary(levels[order], sums[1:][order], float(sums[0]), declared), name)
+
+
+def _sampled(column: Column) -> Column:
+    """Return a column of bounded size; levels are few already."""
+    if isinstance(column, NumberSummary):
+        return replace(column, quantiles=column.quantiles.sampled())
+    return column
 
 
 def _merged(name: str, a: Column, b: Column) -> Column:

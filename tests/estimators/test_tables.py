@@ -97,8 +97,8 @@ def draw_cells(seed, n):
 
 def test_rows_that_repeat_are_held_out_one_by_one():
     """Held out as a whole, all rows of a kind and a label would be missing in training, and too much penalty best."""
-    X, y = draw_cells(1, 3000)
-    order = np.random.default_rng(0).permutation(3000)
+    X, y = draw_cells(1, 1500)
+    order = np.random.default_rng(0).permutation(1500)
     chosen = TableClassifier().fit(X, y)
     moved = TableClassifier().fit({name: column[order] for name, column in X.items()}, y[order])
     assert moved.strength_ == chosen.strength_
@@ -106,7 +106,7 @@ def test_rows_that_repeat_are_held_out_one_by_one():
     new, truth = draw_cells(2, 3000)
     losses = [
         log_loss(truth, TableClassifier(strength=Ratio(ratio)).fit(X, y).predict_proba(new))
-        for ratio in (0.1, 0.03, 0.01, 0.003, 0.001)
+        for ratio in (0.1, 0.01, 0.001)
     ]
     assert log_loss(truth, chosen.predict_proba(new)) <= min(losses) + 0.002 < losses[0] - 0.005
 
@@ -141,29 +141,6 @@ def test_paths_end_where_the_loss_rises(monkeypatch):
     largest = 2.0 * TableClassifier(curves=0, strength=Ratio(0.5)).fit(FRAME, LABELS).strength_
     assert table.strength_ == pytest.approx(0.03 * largest)
     assert len(computed) == 3 * 4
-
-
-@pytest.mark.parametrize(("table", "y"), [(TableClassifier, LABELS), (TableRegressor, TRUTH)])
-@pytest.mark.parametrize("named", [False, True], ids=["matrix", "frame"])
-def test_it_does_not_change_a_model_how_columns_are_stored(table, y, named):
-    rng = np.random.default_rng(1)
-    dense = rng.standard_normal((N, 5)) * (rng.random((N, 5)) < 0.3)
-    dense[:, 0] += np.where(rng.random(N) < 0.5, TRUTH, 0.0)
-    stored = sparse.csr_array(dense)
-    if named:
-        dense = FRAME.join(pd.DataFrame(dense, columns=list("abcde")))
-        stored = dense.astype(dict.fromkeys("abcde", pd.SparseDtype(float, 0.0)))
-    expected = table(tol=1e-8, **FIXED).fit(dense, y)
-    found = table(tol=1e-8, **FIXED).fit(stored, y)
-    assert sparse.issparse(found.encoding_.encode(stored))
-    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
-    assert found.relative_gap_ < 1e-6
-    outputs = expected.model_.outputs(dense)
-    for X in (stored, dense):
-        assert np.allclose(found.model_.outputs(X), outputs, atol=1e-3 * np.abs(outputs).max())
-    effects = mopn.effects(found, stored), mopn.effects(found, dense)
-    assert np.allclose(*(effect.main(0) for effect in effects), rtol=1e-12, atol=1e-12)
-    assert np.allclose(found.shap_values(stored[:3], stored), found.shap_values(dense[:3], dense), atol=1e-12)
 
 
 def test_models_answer_by_column():
@@ -215,14 +192,6 @@ def test_files_hold_no_names_twice_and_functions_in_single_precision(tmp_path):
     assert mopn.load(tmp_path / "named.npz").model.feature_names.tolist() == names
 
 
-def test_unknown_levels_are_counted_in_a_warning():
-    table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    with pytest.warns(
-        UserWarning, match="column 'color' of X has 2 values that the training data did not have, such as 'pink'"
-    ):
-        table.predict(FRAME[:4].assign(color=["pink", "red", "violet", "blue"]))
-
-
 def test_frames_are_checked_as_scikit_learn_does():
     table = TableClassifier(**FIXED).fit(FRAME, LABELS)
     with pytest.raises(ValueError, match="should match those that were passed during fit"):
@@ -238,23 +207,47 @@ LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
 @pytest.mark.parametrize(
     ("X", "kind", "message"),
     [
-        (FRAME.assign(size=[[1, 2]] * N), ValueError, r"'size' of X must have one value a row, .* several columns"),
-        (FRAME.assign(size=[[1], [1, 2]] * (N // 2)), TypeError, r"'size' of X holds \[1\], an object of type list"),
+        (FRAME.assign(size=[[1, 2]] * N), TypeError, r"'size' of X holds \[1, 2\], an object of type list"),
         (FRAME[["color"]].assign(color="red"), ValueError, "no column of X varies"),
         (FRAME[[]], ValueError, r"0 feature\(s\)"),
         (pd.concat([FRAME, FRAME[["size"]]], axis=1), ValueError, "X has several columns of the name 'size'; rename"),
         (FRAME[:0], ValueError, r"Found array with 0 sample\(s\): X has no rows"),
         (LAZY, TypeError, "X is a lazy frame; collect it, or .* mopn.dask.fit"),
-        (sparse.diags_array(np.full(N, np.inf)), ValueError, "X contains infinity"),
+        (
+            sparse.eye_array(N, format="dok"),
+            TypeError,
+            r"X is a sparse matrix.*X.toarray\(\); MultiOutputPNClassifier, M",
+        ),
+        (
+            FRAME.assign(size=FRAME["size"].astype("Sparse")),
+            TypeError,
+            r"'size' of X is sparse.* sparse.to_dense\(\); M",
+        ),
+        (
+            {"size": pd.arrays.SparseArray([0, 1] * (N // 2))},
+            TypeError,
+            "'size' of X is sparse.*MultiOutputFMClassifier",
+        ),
+        (mopn.RowBlocks([sparse.eye_array(N)]), TypeError, "block 0: X is a sparse matrix"),
         (FRAME["size"], ValueError, r"X must be a table of shape \(n, columns\)"),
+        ({"a": [[1, 2], [3, 4]]}, ValueError, "column 'a' of X must have one value a row, got shape"),
+        ({"a": [{1}, {2}]}, TypeError, r"column 'a' of X holds \{1\}, an object of type set"),
+        ({"a": [None, None]}, ValueError, "no column of X varies"),
+        ({"a": ["x", "x\0"]}, ValueError, "column 'a' of X holds the text .*remove the NUL characters at the end"),
+        ({"a": [1.0, np.inf]}, ValueError, "column 'a' of X contains infinity"),
+        ({"a": [1, 2], "b": [1]}, ValueError, "the columns of X have different lengths"),
+        ({"a": [f"n{i % 1500}" for i in range(3000)]}, ValueError, "column 'a' of X has 1500 levels.*not hashed"),
+        (pd.DataFrame({("a", "x"): [1, 2]}), ValueError, r"X has names of several levels, such as \('a', 'x'\); give"),
+        (np.zeros((2, 2, 2)), ValueError, "must be a table of shape"),
+        ([[1j], [2]], TypeError, "Complex data not supported"),
         ({"size": [*range(N - 1), 10**400]}, ValueError, "'size' of X has a number that is too large for floating"),
     ],
     ids=lambda value: None,
 )
 def test_what_is_no_table_is_refused_by_name(estimator, X, kind, message):
-    y = TRUTH[: X.shape[0]] if hasattr(X, "shape") else TRUTH
+    n = X.shape[0] if hasattr(X, "shape") else len(next(iter(X.values()))) if isinstance(X, dict) else N
     with pytest.raises(kind, match=message):
-        clone(estimator).fit(X, y)
+        clone(estimator).fit(X, np.resize(TRUTH, n))
 
 
 def test_a_strength_that_no_sample_can_choose_is_refused_by_name():
@@ -280,12 +273,6 @@ def test_smoothness_of_any_size(smoothness):
     X = np.random.default_rng(0).uniform(-1, 1, (40, 1))
     curves = TableEncoder(curves=3, smoothness=smoothness).fit(X).transform(X)[:, 1:]
     assert (np.abs(curves).max(axis=0) > 1.0).tolist() == [True] + [smoothness == 0] * 2
-
-
-def test_levels_without_end_are_refused_by_name():
-    table = {"size": np.arange(100_000.0), "id": [f"n{i}" for i in range(100_000)]}
-    with pytest.raises(ValueError, match=r"column 'id' of X has more than 50000 levels. Levels are not hashed"):
-        TableClassifier(**FIXED).fit(table, np.arange(100_000) % 2)
 
 
 @pytest.mark.parametrize(
@@ -319,10 +306,10 @@ def fitted():
 
 @pytest.mark.parametrize("strength", [pytest.param("auto", marks=pytest.mark.slow), Ratio(0.01)])
 def test_a_fit_holds_at_most_three_times_the_features(strength):
-    n = 50_000
+    n = 40_000
     table = {f"x{j}": RNG.standard_normal(n) for j in range(4)} | {"color": RNG.choice(list("abcd"), n)}
     y = table["x0"] * table["x1"] > 0.0
-    classifier = TableClassifier(strength=strength, max_units=4, tol=0.1)
+    classifier = TableClassifier(strength=strength, max_units=1, tol=0.5)
     tracemalloc.start()
     try:
         classifier.fit(table, y)

@@ -100,7 +100,7 @@ def test_columns_of_tables(kind, make):
                 TableEncoder(curves=1).fit(table)
             continue
         if cell == "no effect, warned of":
-            with pytest.warns(UserWarning, match=r"columns without any value, \['a'\]") as found:
+            with pytest.warns(UserWarning, match=r"X has no value in column 'a': it has no effect") as found:
                 encoder = TableEncoder(curves=1).fit(table)
             assert [warning.filename for warning in found] == [__file__]
             assert encoder.get_feature_names_out().tolist() == ["b", "b, curve 1"]
@@ -124,11 +124,13 @@ def test_tables_are_encoded_alike_at_every_door(kind, make):
     """Of one storage and another, in blocks, and a row alone as a dictionary, a Series or a list."""
     tables = [table for table in containers(make(N)) if table is not None]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X has columns without any value")
+        warnings.filterwarnings("ignore", "X has no value in column 'a'")
         encoder = TableEncoder(curves=1).fit(tables[0])
         features = encoder.transform(tables[0])
         for table in tables:
             assert np.array_equal(encoder.transform(table), features)
+            if hasattr(table, "columns"):
+                assert np.array_equal(encoder.transform(table[:1]), features[:1])
             again = TableEncoder(curves=1).fit(mopn.RowBlocks([lambda table=table: table]))
             assert np.array_equal(again.transform(tables[0]), features)
     row = tables[1][0]
@@ -156,38 +158,47 @@ def test_features_of_other_estimators(kind, make):
 
 # -- targets -----------------------------------------------------------------------------------------------------------
 
-CLASSIFIERS = [
-    MultiOutputPNClassifier(**QUICK),
-    TableClassifier(**FIXED),
-    FactorizationMachineClassifier(max_iter=1, random_state=0),
-]
-REGRESSORS = [
-    MultiOutputPNRegressor(**QUICK),
-    TableRegressor(**FIXED),
-    FactorizationMachineRegressor(max_iter=1, random_state=0),
+PARTS = [X[:5], X[5:]]
+LEVELS = OrdinalPNRegressor(max_units=1, tol=1.0)
+# Estimators by what they predict, and those that read y on ways of their own.
+NETWORKS = {"class": MultiOutputPNClassifier(**QUICK), "number": MultiOutputPNRegressor(**QUICK), "level": LEVELS}
+OTHERS = {
+    "class": [TableClassifier(**FIXED), FactorizationMachineClassifier(max_iter=1, random_state=0)],
+    "number": [TableRegressor(**FIXED), FactorizationMachineRegressor(max_iter=1, random_state=0)],
+    "level": [],
+}
+DOORS = {
+    "memory": lambda what, y: [clone(NETWORKS[what]).fit(X, y)],
+    "blocks": lambda what, y: [clone(NETWORKS[what]).fit(mopn.RowBlocks(PARTS), y)],
+    "blocks that bring y": lambda what, y: [clone(NETWORKS[what]).fit(mopn.RowBlocks(PARTS, y))],
+    "validation": lambda what, y: [clone(NETWORKS[what]).fit(X, y, X_val=X, y_val=y)],
+    "others": lambda what, y: [clone(estimator).fit(X, y) for estimator in OTHERS[what]],
+}
+# Every storage in memory, and every type at the other doors.
+FIRST = [next(iter(made.values())) for made in TYPES.values()]
+TARGETS = [
+    pytest.param(door, *value.values, id=f"{door}: {value.id}")
+    for door in DOORS
+    for value in VALUES
+    if door == "memory" or value.values[1] in FIRST
 ]
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def doors(estimator):
-    """The fits of an estimator, each through another of its doors for y."""
-    yield lambda y: estimator.fit(X, y)
-    if not isinstance(estimator, FactorizationMachineClassifier | FactorizationMachineRegressor):
-        yield lambda y: estimator.fit(mopn.RowBlocks([X[:5], X[5:]]), y)
-        yield lambda y: estimator.fit(X, y, X_val=X, y_val=y)
+def fits(what, cell, door, y):
+    """Return the estimators that a door fits to y, none if the page says that y is refused."""
+    if cell != "refused" or (door == "others" and not OTHERS[what]):
+        return DOORS[door](what, y)
+    with pytest.raises((TypeError, ValueError), match=r"\by\b|label"):
+        DOORS[door](what, y)
+    return []
 
 
 @quiet
-@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=lambda estimator: type(estimator).__name__)
-@pytest.mark.parametrize(("kind", "make"), VALUES)
-def test_classes(kind, make, estimator):
+@pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
+def test_classes(door, kind, make):
     cell, y = ROWS[kind][2], make(N)
-    for fit in doors(estimator):
-        if cell == "refused":
-            with pytest.raises((TypeError, ValueError), match=r"\by\b|label"):
-                fit(y)
-            continue
-        fitted = fit(y)
+    for fitted in fits("class", cell, door, y):
         expected = [str(label) for label in plain(y)] if cell == "its text" else plain(y)
         expected = list(np.array(expected)) if cell == "itself" and kind.startswith("d") else expected
         assert set(fitted.classes_.tolist()) == set(np.array(expected).astype(fitted.classes_.dtype).tolist())
@@ -199,33 +210,23 @@ def test_classes(kind, make, estimator):
 
 
 @quiet
-@pytest.mark.parametrize("estimator", REGRESSORS, ids=lambda estimator: type(estimator).__name__)
-@pytest.mark.parametrize(("kind", "make"), VALUES)
-def test_targets_of_regressions(kind, make, estimator):
-    cell, y = ROWS[kind][3], make(N)
-    for fit in doors(estimator):
-        if cell == "refused":
-            with pytest.raises((TypeError, ValueError), match=r"\by\b"):
-                fit(y)
-            continue
-        numbers = np.array([float(number) for number in plain(y)])
-        found, score = fit(y).predict(X), estimator.score(X, y)
-        assert np.array_equal(found, fit(numbers).predict(X))
-        assert score == estimator.score(X, numbers)
+@pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
+def test_targets_of_regressions(door, kind, make):
+    y = make(N)
+    found = fits("number", ROWS[kind][3], door, y)
+    numbers = np.array([float(number) for number in plain(y)]) if found else None
+    for fitted, expected in zip(found, DOORS[door]("number", numbers) if found else [], strict=True):
+        assert np.array_equal(fitted.predict(X), expected.predict(X))
+        assert fitted.score(X, y) == expected.score(X, numbers)
 
 
-@pytest.mark.parametrize(("kind", "make"), VALUES)
-def test_ordered_levels(kind, make):
+@pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
+def test_ordered_levels(door, kind, make):
     cell, y = ROWS[kind][4], make(N)
-    estimator = OrdinalPNRegressor(max_units=1, tol=1.0)
-    for fit in doors(estimator):
-        if cell == "refused":
-            with pytest.raises((TypeError, ValueError), match=r"\by\b"):
-                fit(y)
-            continue
+    for fitted in fits("level", cell, door, y):
         numbers = np.arange(N) % 2 if cell == "position in the order" else [float(number) for number in plain(y)]
-        assert fit(y).levels_.tolist() == sorted(set(numbers))
-        assert estimator.score(X, y) == estimator.score(X, numbers) if estimator.level_names_ is None else True
+        assert fitted.levels_.tolist() == sorted(set(numbers))
+        assert fitted.score(X, y) == fitted.score(X, numbers) if fitted.level_names_ is None else True
 
 
 # -- between types -----------------------------------------------------------------------------------------------------
@@ -299,7 +300,9 @@ def test_a_file_knows_what_its_columns_held(tmp_path):
 
 
 @pytest.mark.parametrize("storage", ["Int64", "int64[pyarrow]", "Int64 of polars", "array", "objects"])
-@pytest.mark.parametrize("estimator", CLASSIFIERS[:2], ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize(
+    "estimator", [NETWORKS["class"], OTHERS["class"][0]], ids=lambda estimator: type(estimator).__name__
+)
 @pytest.mark.parametrize("blocks", [False, True])
 def test_large_labels_stay_apart(storage, estimator, blocks):
     ids = [2**53, 2**53 + 1, 5] * 4
@@ -413,7 +416,7 @@ def test_names_that_are_given_back_are_checked():
 def test_columns_without_a_value_in_a_fold():
     """As boosting goes on, a fold goes on whose rows have no value of a column."""
     table = NAMED.assign(d=np.where(np.arange(N) < N // 2, np.nan, OTHER))
-    with pytest.warns(UserWarning, match=r"X has columns without any value, \['d'\]"):
+    with pytest.warns(UserWarning, match="X has no value in column 'd'"):
         fitted = TableRegressor(**FIXED).fit(table[: N // 2], OTHER[: N // 2])
     assert np.array_equal(fitted.predict(table), fitted.predict(table.assign(d=None)))
 

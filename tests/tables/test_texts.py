@@ -262,7 +262,7 @@ def test_row_numbers_are_named(name):
 
 def test_all_columns_are_named_in_one_warning_at_the_line_of_the_user():
     columns = {f"c{i}": [f"{x}" for x in NUMBERS + i] for i in range(7)}
-    columns |= {"day": DAYS.strftime("%Y-%m-%d"), "id": ROW, "word": WORDS}
+    columns |= {"day": DAYS.strftime("%Y-%m-%d"), "id": ROW, "word": WORDS, "a": None, "b": np.nan}
     model = make_pipeline(FunctionTransformer(), TableClassifier(**FIXED))
     with pytest.warns(UserWarning, match="^X has") as caught:
         model.fit(pd.DataFrame(columns), WORDS)
@@ -272,6 +272,7 @@ def test_all_columns_are_named_in_one_warning_at_the_line_of_the_user():
     assert "texts that are numbers in columns 'c0', 'c1', 'c2', 'c3', 'c4' and 2 more (such as" in text
     assert "texts that are dates in column 'day'" in text
     assert "row numbers in column 'id'" in text
+    assert "no value in columns 'a', 'b': " in text
     assert "'word'" not in text
 
 

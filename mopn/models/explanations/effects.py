@@ -62,7 +62,7 @@ class Effects:
 
     def __init__(self, model: TableModel, X: Any) -> None:
         self.model, encoding = model, model.encoding
-        self.background = encoding.arranged(X).dense()
+        self.background = encoding.arranged(X)
         self._columns = [
             _Column(encoding.of_column(j), self.background.columns[j], self.background.kinds[j])
             for j in range(len(encoding.columns))
