@@ -47,7 +47,9 @@ def _program(args: argparse.Namespace) -> None:
             for m in (1, most):
                 model = mopn.Model(basis, weights[:, :m], kernel=kernel, augment=True)
                 prediction = _best(lambda model=model, X=X: model.outputs(X), args.repeats)
-                values = _best(lambda model=model, X=X, b=background: model.shap_values(X, b), args.repeats)
+                values = _best(
+                    lambda model=model, X=X, b=background: mopn.explain.shap_values(model, X, b), args.repeats
+                )
                 print(
                     f"{name:10s}{kernel:12s}{m:10d}{1e3 * prediction:10.2f} ms{1e3 * values:11.2f} ms"
                     f"{values / prediction:17.1f}{values / prediction / m:22.1f}"

@@ -37,6 +37,7 @@ from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load as load_ratings
 from benchmarks.speed.headers import Header, compile_header
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, OrdinalFMRegressor
+from mopn.export import to_c, to_onnx
 
 __all__ = ["main"]
 
@@ -129,7 +130,7 @@ def _session(model: Any, dtype: str) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    graph = model.to_onnx(dtype=dtype).SerializeToString()
+    graph = to_onnx(model, dtype=dtype).SerializeToString()
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
@@ -139,7 +140,7 @@ def _c_outputs(model: Any, X: np.ndarray, dtype: str, folder: Path) -> np.ndarra
 
 
 def _header(model: Any, dtype: str, folder: Path) -> Header:
-    model.to_c(folder / "model.h", dtype=dtype)
+    to_c(model, folder / "model.h", dtype=dtype)
     features = "float64" if dtype == "float64" else "float32"
     d = model.n_features
     m = model.outputs(np.zeros((1, d))).shape[1]

@@ -22,7 +22,8 @@ import mopn
 from benchmarks.common.baselines import GECO
 from benchmarks.common.norms import NORMS
 from benchmarks.common.study import make_parser, run
-from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, Problem, Solver
+from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, Solver
+from mopn.solvers.interface import Problem
 
 __all__ = ["main"]
 

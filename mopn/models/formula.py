@@ -27,6 +27,7 @@ __all__ = [
     "Term",
     "as_real",
     "blocks",
+    "dense_rows",
     "kernel_formula",
     "pairs",
     "products",
@@ -171,6 +172,12 @@ class Formula:
 def blocks(design: Design, entries: int) -> Iterator[tuple[slice, Design]]:
     """Cut a design into blocks of rows that stay in the cache, for a number of entries per row."""
     return design.blocks(rows_at_once(entries))
+
+
+def dense_rows(design: Design) -> np.ndarray:
+    """Return the rows (n, d) of a design as an array of float64."""
+    X = design.matrix()
+    return (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
 
 
 def products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int = 1) -> Formula:

@@ -933,7 +933,7 @@ def test_methods_need_a_fit(method, tmp_path):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(MultiOutputPNClassifier(), method)(tmp_path / "model" if method in WRITERS else X)
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        MultiOutputPNClassifier().to_onnx()
+        mopn.export.to_onnx(MultiOutputPNClassifier())
 
 
 def test_estimators_write_what_their_models_write(tmp_path):
@@ -943,7 +943,7 @@ def test_estimators_write_what_their_models_write(tmp_path):
             getattr(source, method)(tmp_path / f"{method}{number}", **options)
         assert (tmp_path / f"{method}0").read_bytes() == (tmp_path / f"{method}1").read_bytes()
     pytest.importorskip("onnx")
-    assert classifier.to_onnx(dtype="float64") == classifier.model_.to_onnx(dtype="float64")
+    assert mopn.export.to_onnx(classifier, dtype="float64") == mopn.export.to_onnx(classifier.model_, dtype="float64")
 
 
 @pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])

@@ -158,20 +158,24 @@ def test_it_does_not_change_a_model_how_columns_are_stored(table, y, named):
     outputs = expected.model_.outputs(dense)
     for X in (stored, dense):
         assert np.allclose(found.model_.outputs(X), outputs, atol=1e-3 * np.abs(outputs).max())
-    effects = mopn.effects(found, stored), mopn.effects(found, dense)
+    effects = mopn.explain.effects(found, stored), mopn.explain.effects(found, dense)
     assert np.allclose(*(effect.main(0) for effect in effects), rtol=1e-12, atol=1e-12)
-    assert np.allclose(found.shap_values(stored[:3], stored), found.shap_values(dense[:3], dense), atol=1e-12)
+    assert np.allclose(
+        mopn.explain.shap_values(found, stored[:3], stored),
+        mopn.explain.shap_values(found, dense[:3], dense),
+        atol=1e-12,
+    )
 
 
 def test_models_answer_by_column():
     table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    values = table.shap_values(FRAME[:5], FRAME)
+    values = mopn.explain.shap_values(table, FRAME[:5], FRAME)
     assert values.shape == (5, 4, 3)
-    total = values.sum(axis=1) + table.base_values(FRAME)
+    total = values.sum(axis=1) + mopn.explain.base_values(table, FRAME)
     assert np.allclose(total, table.model_.outputs(FRAME[:5]), atol=1e-12)
-    pairs = table.shap_interaction_values(FRAME[:5], FRAME)
+    pairs = mopn.explain.shap_interaction_values(table, FRAME[:5], FRAME)
     assert np.allclose(pairs.sum(axis=2), values, atol=1e-12)
-    assert table.feature_importances(FRAME).sum(axis=1).argsort().tolist()[2:] == [1, 0]
+    assert mopn.explain.feature_importances(table, FRAME).sum(axis=1).argsort().tolist()[2:] == [1, 0]
 
 
 def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
@@ -189,7 +193,7 @@ def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
             after = model.outputs(mixed).mean(axis=0)
             expected[j] += (after - before) / len(orders)
             before = after
-    assert np.allclose(model.shap_values(row[columns], background[columns])[0], expected, atol=1e-12)
+    assert np.allclose(mopn.explain.shap_values(model, row[columns], background[columns])[0], expected, atol=1e-12)
 
 
 def test_models_come_back_from_files(tmp_path):

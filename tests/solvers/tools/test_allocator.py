@@ -25,7 +25,7 @@ def test_only_the_users_call_changes_the_allocator(monkeypatch):
     result = mopn.minimize(problem, mopn.solvers.ConditionalGradient("full"), tol=0.1)
     model = mopn.Model.from_result(problem, result)
     model.predict(X)
-    model.shap_values(X[:20], X[:5])
+    mopn.explain.shap_values(model, X[:20], X[:5])
     assert not calls
     mopn.keep_freed_memory()
     assert len(calls) == 2
