@@ -69,7 +69,7 @@ def test_the_right_order_is_perfect_and_the_wrong_one_the_worst():
         (([1, 2], [1, 2], [0, 0]), {"gain": []}, r"gain must be one of 'exponential', 'linear', got \[\]"),
         (([1, 2], [1, 2], [0, 0]), {"k": "2"}, "k must be an integer >= 1 or None, got '2'"),
         (([1, 2], [1, 2], np.array([1, "a"], dtype=object)), {}, "groups holds labels that cannot be sorted"),
-        (([1, 2], [1, 2], [1.0, np.nan]), {}, "groups contains NaN"),
+        (([1, 2], [1, 2], [1.0, np.nan]), {}, "groups has missing labels"),
         ((["a", "b"], [1, 2], [0, 0]), {}, "y_true must be numeric"),
         (([1, 2], [1, 2j], [0, 0]), {}, "y_score must hold real numbers"),
         (([[1], [1, 2]], [1, 2], [0, 0]), {}, "y_true must be an array"),

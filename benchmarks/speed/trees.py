@@ -6,8 +6,7 @@ CPU times, one thread and turns make the ratios good for a busy machine too::
     taskset -c 0 python -m benchmarks.speed.trees OLD . --data FOLDER
 
 The objective says whether both did the same: where rounding or random numbers lead to another local minimum, a fit has
-other iterations, and a ratio is about these too. ``--keep`` calls ``mopn.keep_freed_memory()`` where there is such a
-function.
+other iterations, and a ratio is about these too.
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("trees", nargs="+", type=Path, help="checkouts; ratios are to the first")
     parser.add_argument("--cases", nargs="+", choices=_CASES, default=list(_CASES), metavar="SET:NORM")
     parser.add_argument("--rounds", type=int, default=5, help="fits of each (default 5)")
-    parser.add_argument("--keep", action="store_true", help="keep freed memory")
     parser.add_argument("--inside", action="store_true", help="internal: one case, a fit for each line of input")
     return parser
 
@@ -78,7 +76,7 @@ def _process(tree: Path, case: str, args: argparse.Namespace) -> subprocess.Pope
     command = [sys.executable, __file__, *map(str, args.trees), "--inside", "--cases", case, "--data", args.data]
     environment = {**os.environ, "PYTHONPATH": str(tree.resolve()), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command + ["--keep"] * args.keep, cwd=tree, env=environment, **pipes)
+    return subprocess.Popen(command, cwd=tree, env=environment, **pipes)
 
 
 def _fit(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -88,8 +86,6 @@ def _fit(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def _serve(args: argparse.Namespace) -> None:
     """Fit at every line of the input, and print seconds and objective."""
-    if args.keep and hasattr(mopn, "keep_freed_memory"):
-        mopn.keep_freed_memory()
     name, _, norm = args.cases[0].partition(":")
     X, y = _data(name, args.data)
     for _ in sys.stdin:

@@ -92,6 +92,11 @@ class Search(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         return self.best_estimator_.model_
 
     @property
+    def feature_importances_(self) -> np.ndarray:
+        """Importances (d,) of the features to the best estimator."""
+        return self.best_estimator_.feature_importances_
+
+    @property
     def n_features_in_(self) -> int:
         """Number of features."""
         return self.best_estimator_.n_features_in_

@@ -20,6 +20,7 @@ from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import door, doors
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table, read_table
@@ -35,7 +36,7 @@ class Strength(NamedTuple):
 
 
 @doors
-class Effects:
+class Effects(Displayed):
     """What single columns and pairs of columns add to the outputs of a model; :func:`mopn.explain.effects` returns it.
 
     The outputs of a row are ``constant``, plus :meth:`main` of every column, plus :meth:`pair` of every two columns.
@@ -82,6 +83,12 @@ class Effects:
         ]
         squares = sum((C.diagonal() for C in self._covariances), at_mean**2)
         self.constant = _of_outputs(constant + W @ mean + squares @ self._V)
+
+    def _entries(self) -> dict[str, str]:
+        return {
+            "columns": shown(list(self.model.encoding.columns)),
+            "constant": shown(np.round(self.constant, 6).tolist()),
+        }
 
     def main(self, column: str | int, values: Any = None) -> Any:
         """Return the effect of a column: what its value adds, on average over all values of the other columns.

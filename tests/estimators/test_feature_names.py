@@ -9,9 +9,18 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import mopn
-from mopn.explain import contributions, interaction_weights, shap_values, strongest_interactions, to_shap
-from mopn.export import to_c, to_onnx
 from mopn import estimators
+from mopn.explain import (
+    base_values,
+    contributions,
+    feature_importances,
+    interaction_weights,
+    shap_interaction_values,
+    shap_values,
+    strongest_interactions,
+    to_shap,
+)
+from mopn.export import to_c, to_onnx
 from mopn.ranking import similar_features
 
 pd = pytest.importorskip("pandas")
@@ -33,17 +42,13 @@ def fitted(request):
 
 def test_estimators_answer_what_their_models_answer(fitted):
     model = fitted.model_
-    for name in ("shap_values", "shap_interaction_values", "base_values", "feature_importances"):
-        assert_array_equal(getattr(fitted, name)(X), getattr(model, name)(X.to_numpy()))
+    for explained in (shap_values, shap_interaction_values, base_values, feature_importances):
+        assert_array_equal(explained(fitted, X), explained(model, X.to_numpy()))
     assert str(strongest_interactions(fitted)) == str(strongest_interactions(model))
-    assert_array_equal(
-        interaction_weights(fitted, [(0, 2)]), interaction_weights(model, [(0, 2)])
-    )
+    assert_array_equal(interaction_weights(fitted, [(0, 2)]), interaction_weights(model, [(0, 2)]))
     assert similar_features(fitted, 0, [0, 1]) == similar_features(model, 0, [0, 1])
     fields = {"first": [0], "others": [1, 2]}
-    assert str(contributions(fitted, X[:1], X, fields)) == str(
-        contributions(model, X[:1].to_numpy(), X, fields)
-    )
+    assert str(contributions(fitted, X[:1], X, fields)) == str(contributions(model, X[:1].to_numpy(), X, fields))
 
 
 def test_the_names_reach_files_and_exports(fitted, tmp_path):

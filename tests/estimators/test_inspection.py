@@ -3,11 +3,11 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 
-import mopn
-from mopn.explain import base_values, certified_radius, contributions, shap_values, strongest_interactions
 from mopn import estimators
+from mopn.explain import base_values, certified_radius, contributions, shap_values, strongest_interactions
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -74,12 +74,19 @@ def test_the_models_of_all_estimators_are_explained(fitted):
     assert len(strongest) == 2
 
 
+def test_features_are_selected(fitted):
+    """The least important feature goes first."""
+    kept = np.arange(4) != np.argmin(fitted.feature_importances_)
+    np.testing.assert_array_equal(
+        SelectFromModel(fitted, prefit=True, max_features=3, threshold=-np.inf).fit(X).get_support(), kept
+    )
+    assert RFE(fitted, n_features_to_select=3).fit(X, TARGETS.get(type(fitted), CODES)).get_support().sum() == 3
+
+
 def test_radii_are_those_of_the_model(fitted):
     """Of classifiers of numbers; all others say that they have none."""
     if fitted.model_.target == "labels" and fitted.model_.encoding is None:
-        np.testing.assert_array_equal(
-            certified_radius(fitted, X), certified_radius(fitted.model_, X)
-        )
+        np.testing.assert_array_equal(certified_radius(fitted, X), certified_radius(fitted.model_, X))
     else:
         with pytest.raises(TypeError, match="certified_radius"):
             certified_radius(fitted, X)

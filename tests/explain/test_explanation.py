@@ -1,6 +1,5 @@
 """SHAP values, against the definition: sums over all coalitions of the features."""
 
-from mopn.explain import base_values, contributions, feature_importances, shap_interaction_values, shap_values, to_shap
 import itertools
 import math
 import sys
@@ -10,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import mopn
+from mopn.explain import base_values, contributions, feature_importances, shap_interaction_values, shap_values, to_shap
 
 D = 5
 
@@ -113,12 +113,8 @@ def test_values_are_those_of_the_definition(model, size):
         expected, pairs = expected[..., 0], pairs[..., 0]
     scale = np.abs(expected).max()
     np.testing.assert_allclose(shap_values(model, X, background), expected, rtol=0, atol=1e-11 * scale)
-    np.testing.assert_allclose(
-        shap_interaction_values(model, X, background), pairs, rtol=0, atol=1e-11 * scale
-    )
-    np.testing.assert_allclose(
-        base_values(model, background), games[0][frozenset()], rtol=1e-10, atol=1e-10
-    )
+    np.testing.assert_allclose(shap_interaction_values(model, X, background), pairs, rtol=0, atol=1e-11 * scale)
+    np.testing.assert_allclose(base_values(model, background), games[0][frozenset()], rtol=1e-10, atol=1e-10)
 
 
 @every_model

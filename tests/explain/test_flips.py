@@ -11,8 +11,8 @@ from properties import generators, tried
 from scipy import sparse
 
 import mopn
-from mopn.explain import certified_flips
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier
+from mopn.explain import certified_flips
 
 LABELS = np.array(["a", "b", "c"])
 KERNELS = ["homogeneous", "anova"]

@@ -86,9 +86,7 @@ def test_weights_are_the_coefficients_of_the_polynomial(kind, degree):
         return
     weights = interaction_weights(model, groups)
     np.testing.assert_allclose(weights, [coefficient(model, group) for group in groups], atol=1e-8)
-    np.testing.assert_allclose(
-        interaction_weights(model, [group[::-1] for group in groups]), weights, atol=1e-12
-    )
+    np.testing.assert_allclose(interaction_weights(model, [group[::-1] for group in groups]), weights, atol=1e-12)
 
     found = strongest_interactions(model, 4, degree)
     order = np.argsort(-np.abs(weights))[:4]
@@ -266,9 +264,7 @@ def test_interactions_of_a_network_are_those_of_its_outputs(fields):
     weights = interaction_weights(model, groups)
     np.testing.assert_allclose(weights.reshape(len(groups), -1), expected, rtol=1e-12, atol=1e-12)
     for c, output in enumerate(outputs):
-        np.testing.assert_allclose(
-            interaction_weights(model, groups, output=c), expected[:, c], atol=1e-12
-        )
+        np.testing.assert_allclose(interaction_weights(model, groups, output=c), expected[:, c], atol=1e-12)
         alone, found = (
             strongest_interactions(output, 5),
             strongest_interactions(model, 5, output=c),

@@ -1,6 +1,5 @@
 """Certified radii, against points sampled around rows, every direction of planes, and exact rational arithmetic."""
 
-from mopn.explain import certified_radius
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +10,7 @@ from properties import generators, tried
 from scipy import sparse
 
 import mopn
+from mopn.explain import certified_radius
 
 ORDER = {"l2": 2, "linf": np.inf}
 LABELS = np.array(["a", "b", "c"])
@@ -398,9 +398,7 @@ def test_models_without_such_a_radius_say_why():
     of_table = table(NUMBERS, **LINKED)
     with pytest.raises(TypeError, match="columns of a table may hold categories"):
         certified_radius(of_table, NUMBERS)
-    assert (
-        certified_radius(of_table.model, of_table.encoding.encode(NUMBERS)) >= 0
-    ).all()  # what the message advises
+    assert (certified_radius(of_table.model, of_table.encoding.encode(NUMBERS)) >= 0).all()  # what the message advises
 
 
 def test_bad_arguments_are_named():

@@ -1,6 +1,5 @@
 """ONNX graphs, run by onnxruntime, against the models."""
 
-from mopn.export import to_onnx
 import json
 import sys
 
@@ -10,6 +9,7 @@ from fitted_models import KINDS, NUMBER_ROWS, TABLE_ROWS, TABLES, factors, netwo
 from numpy.testing import assert_allclose, assert_array_equal
 
 import mopn
+from mopn.export import to_onnx
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

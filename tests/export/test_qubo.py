@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import mopn
-from mopn.export import to_qubo
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputFMRegressor, MultiOutputPNRegressor
+from mopn.export import to_qubo
 
 QUADRATIC = {name: model for name, model in fitted_models.KINDS.items() if getattr(model, "degree", 2) <= 2}
 del QUADRATIC["all subsets"]
@@ -64,9 +64,7 @@ def test_estimators_have_it(estimator, storage):
     X = rows(6)
     y = 1.0 + X[:, 0] * X[:, 1] - 2.0 * X[:, 2] * X[:, 5] + X[:, 3]
     fitted = estimator().fit(storage(X), y)
-    np.testing.assert_allclose(
-        values(to_qubo(fitted, storage(X)), X), fitted.predict(X), rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(values(to_qubo(fitted, storage(X)), X), fitted.predict(X), rtol=1e-9, atol=1e-9)
 
 
 def test_a_combination_of_outputs_of_a_softmax():
