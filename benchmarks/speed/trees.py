@@ -26,7 +26,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_digits
 
-import mopn
 from benchmarks.common.datasets import DATA_SETS, load, split
 from benchmarks.common.norms import NORMS
 from benchmarks.common.study import make_parser, run

@@ -119,7 +119,7 @@ def test_names_stand_for_features():
 
 def test_many_pairs_without_the_matrix():
     rng = np.random.default_rng(0)
-    model = mopn.FactorizationModel(factors=rng.standard_normal((1, 4, 3000)), degree=2, lams=rng.standard_normal(4))
+    model = mopn.FactorizationModel(factors=rng.standard_normal((1, 4, 1000)), degree=2, lams=rng.standard_normal(4))
     found = strongest_interactions(model, 20)
     P = model.factors[0]
     W = np.triu((P.T * model.lams) @ P, 1)

@@ -59,57 +59,45 @@ def rows_of(model, dtype):
 @pytest.mark.covering(1)
 @every_kind
 def test_functions_return_what_the_methods_return(library, kind):
-    functions, dtype = library
-    model, name, tolerance = KINDS[kind], NAMES[kind], TOLERANCES[dtype]
-    rows, real = rows_of(model, dtype), REALS[dtype][1]
-    assert functions[f"test_{name}"]() == 0
-    methods = {"outputs": model.outputs} | ({"probabilities": model.predict_proba} if model.has_probabilities else {})
-    for method, of_model in methods.items():
-        expected = of_model(rows)
-        found = [call(functions[f"{method}_{name}"], x, expected.shape[1], real) for x in rows]
-        assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
-
-
-@every_kind
-def test_predictions(library, kind):
-    """Those of the functions' own outputs, as rounding may decide between classes that are nearly as likely."""
+    """Predictions are those of the functions' own outputs, as rounding may decide between classes nearly as likely."""
     functions, dtype = library
     model, name, real = KINDS[kind], NAMES[kind], REALS[dtype][1]
-    rows, m = rows_of(model, dtype), len(model.outputs(X[:1, : model.n_features])[0])
+    rows, close = rows_of(model, dtype), {"rtol": TOLERANCES[dtype], "atol": TOLERANCES[dtype]}
+    assert functions[f"test_{name}"]() == 0
+
+    def of_rows(function, width, kind=real):
+        return np.array([call(functions[f"{function}_{name}"], x, width, kind) for x in rows])
+
+    expected = model.outputs(rows)
+    m = expected.shape[1]
+    outputs = of_rows("outputs", m)
+    assert_allclose(outputs, expected, **close)
+    if model.has_probabilities:
+        probabilities = model.predict_proba(rows)
+        assert_allclose(of_rows("probabilities", probabilities.shape[1]), probabilities, **close)
     if model.target == "outputs":
         assert hasattr(functions, f"predict_{name}") == model.predicts_means
         if model.predicts_means:
-            found = [call(functions[f"predict_{name}"], x, m, real) for x in rows]
-            assert_allclose(found, model.predict(rows), rtol=TOLERANCES[dtype])
-        return
-    outputs = np.array([call(functions[f"outputs_{name}"], x, m, real) for x in rows])
-    predict = functions[f"predict_{name}"]
-    if model.target == "indicator":
-        assert np.array_equal([call(predict, x, m, np.int32) for x in rows], outputs > 0)
-        return
-    if model.target != "labels":
-        predict.restype = np.ctypeslib.as_ctypes_type(real)
-    found = np.array([predict(ctypes.c_void_p(x.ctypes.data)) for x in rows])
-    if model.target == "labels":
-        assert np.array_equal(found, outputs.argmax(axis=1) if m > 1 else outputs[:, 0] > 0)
+            assert_allclose(of_rows("predict", m), model.predict(rows), rtol=TOLERANCES[dtype])
+    elif model.target == "indicator":
+        assert np.array_equal(of_rows("predict", m, np.int32), outputs > 0)
     else:
-        tolerance = TOLERANCES[dtype]
-        assert_allclose(found, model.predict(rows), rtol=tolerance, atol=tolerance)
+        predict = functions[f"predict_{name}"]
+        if model.target != "labels":
+            predict.restype = np.ctypeslib.as_ctypes_type(real)
+        found = np.array([predict(ctypes.c_void_p(x.ctypes.data)) for x in rows])
+        if model.target == "labels":
+            assert np.array_equal(found, outputs.argmax(axis=1) if m > 1 else outputs[:, 0] > 0)
+            check_labels(functions[f"class_{name}"], model.classes)
+        else:
+            assert_allclose(found, model.predict(rows), **close)
 
 
-@every_kind
-def test_labels(library, kind):
-    functions, _ = library
-    model = KINDS[kind]
-    if model.target != "labels":
-        return
-    get = functions[f"class_{NAMES[kind]}"]
-    strings = model.classes.dtype.kind in "OU"
-    get.restype = {"f": ctypes.c_double}.get(
-        model.classes.dtype.kind, ctypes.c_char_p if strings else ctypes.c_longlong
-    )
-    found = [get(i) for i in range(len(model.classes))]
-    assert found == [label.encode() if strings else label for label in model.classes.tolist()]
+def check_labels(get, classes):
+    strings = classes.dtype.kind in "OU"
+    get.restype = {"f": ctypes.c_double}.get(classes.dtype.kind, ctypes.c_char_p if strings else ctypes.c_longlong)
+    expected = [label.encode() if strings else label for label in classes.tolist()]
+    assert [get(i) for i in range(len(classes))] == expected
 
 
 @pytest.mark.parametrize(

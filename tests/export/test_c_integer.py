@@ -81,6 +81,7 @@ def c_outputs(functions, integers, X, m):
 
 
 @needs_compiler
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("data", ROWS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DEGREE_TWO)
@@ -93,34 +94,32 @@ def test_c_computes_the_simulation_bit_for_bit(tmp_path, kind, dtype, data):
     assert functions.test() == 0
     beyond = np.vstack([rows(data, model.n_features, 20, 1), 3.0 * X[:10], -50.0 * X[:10], np.full_like(X[:1], 1e9)])
     for block in (X, beyond):
-        expected = integers.integer_outputs(block)
-        assert np.array_equal(c_outputs(functions, integers, block, m), expected)
-        if model.target in ("labels", "indicator"):
-            predicted = integers.predict(block)
-            given = integers.inputs.integers(block).astype(integers.inputs.dtype)
-            if model.target == "labels":
-                assert predicted.tolist() == [model.classes[functions.predict(pointer(row))] for row in given]
-            else:
-                labels = np.zeros(m, np.int32)
-                for row, expected_labels in zip(given, predicted, strict=True):
-                    functions.predict(pointer(row), pointer(labels))
-                    assert labels.tolist() == expected_labels.tolist()
+        assert np.array_equal(c_outputs(functions, integers, block, m), integers.integer_outputs(block))
+        given = integers.inputs.integers(block).astype(integers.inputs.dtype)
+        if model.target == "labels":
+            found = [model.classes[functions.predict(pointer(row))] for row in given]
+            assert found == integers.predict(block).tolist()
+        elif model.target == "indicator":
+            labels = np.zeros(m, np.int32)
+            for row, expected in zip(given, integers.predict(block), strict=True):
+                functions.predict(pointer(row), pointer(labels))
+                assert labels.tolist() == expected.tolist()
     given = integers.inputs.integers(X).astype(integers.inputs.dtype)
     assert [functions.check(pointer(row)) for row in given] == [0] * len(X)
 
 
-@pytest.mark.parametrize("data", ROWS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DEGREE_TWO)
-def test_outputs_are_within_their_bounds(kind, dtype, data):
+def test_outputs_are_within_their_bounds(kind, dtype):
     model = KINDS[kind]
-    X = rows(data, model.n_features)
-    integers = quantize(model, X, dtype)
-    for block in (X, rows(data, model.n_features, 50, 1), 2.0 * X):
-        assert np.all(np.abs(integers.outputs(block) - model.outputs(block)) <= integers.bounds(block))
-    spread = np.abs(model.outputs(X)).max()
-    assert integers.agreement.error <= (0.1 if dtype == "int8" else 0.01) * spread
-    assert integers.agreement.error <= integers.agreement.bound
+    for data in ROWS:
+        X = rows(data, model.n_features)
+        integers = quantize(model, X, dtype)
+        for block in (X, rows(data, model.n_features, 50, 1), 2.0 * X):
+            assert np.all(np.abs(integers.outputs(block) - model.outputs(block)) <= integers.bounds(block))
+        spread = np.abs(model.outputs(X)).max()
+        assert integers.agreement.error <= (0.1 if dtype == "int8" else 0.01) * spread
+        assert integers.agreement.error <= integers.agreement.bound
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -281,19 +280,7 @@ def test_cross_compilers_need_no_library(tmp_path, target, dtype, level):
         '#include "model.h"\nstatic model_input x[4];\n'
         "int main(void) { return model_self_test() + model_predict(x); }\n"
     )
-    flags = [
-        "-std=c99",
-        level,
-        "-Wall",
-        "-Wextra",
-        "-pedantic",
-        "-Werror",
-        "-nostdlib",
-        "main.c",
-        "-lgcc",
-        "-o",
-        "main",
-    ]
+    flags = f"-std=c99 {level} -Wall -Wextra -pedantic -Werror -nostdlib main.c -lgcc -o main".split()
     flags += ["-Wl,--entry=main"] if target != "avr" else ["-nodefaultlibs"]
     done = subprocess.run([*CROSS[target], *flags], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
