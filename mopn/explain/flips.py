@@ -208,18 +208,7 @@ class FeatureOptions(Options):
 
 @dataclass(frozen=True)
 class TableOptions(Options):
-    """Columns of levels, which may become any level of the training data, or missing if some were.
-
-    Attributes
-    ----------
-    encoding : TableEncoding
-    table : Table
-        The rows.
-    columns : sequence of int
-        The columns that may change.
-    levels : sequence of LevelColumn
-        What these may be.
-    """
+    """Columns of categories, which may become any category of the training data, or missing if some were."""
 
     encoding: TableEncoding
     table: Table

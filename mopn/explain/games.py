@@ -69,16 +69,8 @@ class Game(ABC):
 class ColumnGame(Game):
     """Games of degree 2 whose players are columns, sets of features: the values of players are sums.
 
-    A product of features of one column is the column's alone, and its two features have it together; of one of two
-    columns each has half, as each of its features.
-
-    Parameters
-    ----------
-    game : QuadraticGame
-        Its players are the features.
-    owners : ndarray of shape (d,)
-        The column of every feature.
-    columns : int
+    A product of two features of one column is the column's alone; of one of two columns each has half, as each of its
+    features. ``owners`` (d,) are the columns of the features, the players of ``game``.
     """
 
     def __init__(self, game: QuadraticGame, owners: np.ndarray, columns: int) -> None:
@@ -103,11 +95,6 @@ class QuadraticGame(Game):
 
         phi = (x - mu) * (w + A (x + mu)) - diag(A S),
         Phi_ij = A_ij ((x_i - mu_i) (x_j - mu_j) + S_ij) for i != j.
-
-    Parameters
-    ----------
-    outputs : Quadratic
-    background : Background
     """
 
     def __init__(self, outputs: Quadratic, background: Background) -> None:

@@ -65,15 +65,7 @@ class _OfHigherDegree(Game):
 
 
 class Multilinear(_OfHigherDegree):
-    """An output that is affine in every feature, by its gradient: the multilinear extension is the output itself.
-
-    Parameters
-    ----------
-    gradient : callable
-        From rows (n, d) to the gradients of the output there.
-    degree : int
-    background : Background
-    """
+    """An output that is affine in every feature, by its gradient: the multilinear extension is the output itself."""
 
     def __init__(self, gradient: Callable[[np.ndarray], np.ndarray], degree: int, background: Background) -> None:
         super().__init__(background)

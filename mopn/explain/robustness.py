@@ -122,10 +122,7 @@ def certified_radius(
 
 
 def contests(model: Any, name: str) -> list[np.ndarray]:
-    """Return the outputs among which the largest wins, for each prediction; there is one more output, which is 0.
-
-    Messages of errors have the name of what is asked for.
-    """
+    """Return for each prediction the outputs among which the largest wins; one more output, the last, is 0."""
     if model.target not in ("labels", "indicator"):
         raise TypeError(f"{name} needs a model that predicts classes, got one of target={model.target!r}")
     formula = model._formula()

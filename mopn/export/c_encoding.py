@@ -21,12 +21,9 @@ __all__ = ["test_rows", "write_encoding"]
 
 
 def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
-    """Define the columns, their levels and ``encode``; return the encoding with the numbers that the header has.
+    """Define the columns, their categories and ``encode``; return the encoding with the numbers of the header.
 
-    Raises
-    ------
-    ValueError
-        If a column needs more digits than the type of the header has.
+    ``ValueError`` if a column needs more digits than the type of the header has.
     """
     lost = [encoding.columns[j] for j in encoding.needing_doubles(header.kind)]
     if lost:

@@ -187,16 +187,9 @@ class _Header(CWriter):
                 body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
                 self.function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
             return
-        if model.target == "indicator":
-            self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
-            body = self._local_outputs(m) + f"    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
-            self.function("void", "predict", f"const {self.real} *x, int *labels", body)
-            return
         argument = f"const {self.real} *x"
-        if model.target == "labels":
-            classes = self.labels(model.classes)
-            self.parts.append(f"/* Returns the index of the label in {classes}. */")
-            self.function("int", "predict", argument, self._local_outputs(m) + self.largest(m))
+        if model.target in ("labels", "indicator"):
+            self.predict_classes(model, argument, self._local_outputs(m), m)
             return
         if model.target == "vector":
             value = f"exp{self.suffix}(out[0])" if model.predicts_means else "out[0]"

@@ -54,7 +54,8 @@ class _IntegerHeader(CWriter):
         self._inputs(integers)
         self._check(integers)
         self._outputs(integers)
-        self._prediction(model, m)
+        local = f"    int32_t out[{m}];\n    {self.name}_outputs(x, out);\n"
+        self.predict_classes(model, f"const {self.name}_input *x", local, m)
         self._self_test(integers)
         comment = (
             f"A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
@@ -178,17 +179,6 @@ class _IntegerHeader(CWriter):
             f"        for (int c = 0; c < {m}; c++, v++) out[c] += {self.upper}_PARAMETER(v) * feature;\n"
             "    }\n"
         )
-
-    def _prediction(self, model: Any, m: int) -> None:
-        argument = f"const {self.name}_input *x"
-        local = f"    int32_t out[{m}];\n    {self.name}_outputs(x, out);\n"
-        if model.target == "labels":
-            self.parts.append(f"/* Returns the index of the label in {self.labels(model.classes)}. */")
-            self.function("int", "predict", argument, local + self.largest(m))
-        elif model.target == "indicator":
-            self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
-            body = local + f"    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
-            self.function("void", "predict", f"{argument}, int *labels", body)
 
     def _self_test(self, integers: IntegerModel) -> None:
         """Define the test of a row with features of the whole range."""

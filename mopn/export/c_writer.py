@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 
@@ -24,17 +25,7 @@ _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 class CWriter:
-    """The parts of a header.
-
-    Attributes
-    ----------
-    name : str
-        The prefix of all names.
-    real, kind : str, type
-        The type of numbers, in C and in NumPy.
-    flash : int
-        Bytes of the constants so far, without texts.
-    """
+    """The parts of a header: ``name`` is the prefix of all names, ``flash`` the bytes of constants without texts."""
 
     def __init__(self, name: str, dtype: str) -> None:
         self.name, self.dtype, self.real = name, dtype, _REALS[choice(_REALS)(dtype, "dtype")]
@@ -68,6 +59,16 @@ class CWriter:
     def function(self, kind: str, name: str, arguments: str, body: str) -> None:
         """Define a function."""
         self.parts.append(f"static inline {kind} {self.name}_{name}({arguments}) {{\n{body}}}\n")
+
+    def predict_classes(self, model: Any, argument: str, outputs: str, m: int) -> None:
+        """Define ``predict`` of labels or of indicators, by the lines that set ``out[m]``."""
+        if model.target == "labels":
+            self.parts.append(f"/* Returns the index of the label in {self.labels(model.classes)}. */")
+            self.function("int", "predict", argument, outputs + self.largest(m))
+        elif model.target == "indicator":
+            self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
+            body = f"{outputs}    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
+            self.function("void", "predict", f"{argument}, int *labels", body)
 
     def largest(self, m: int) -> str:
         """Return the lines that return the index of the label for ``out[m]``."""
@@ -113,12 +114,8 @@ class CWriter:
 def header_prefix(name: str | None, path: str | os.PathLike[str]) -> str:
     """Return the prefix of the names in a header, by default from the name of the file.
 
-    Letters that C does not take are replaced by their numbers in Unicode, all else by underscores.
-
-    Raises
-    ------
-    ValueError
-        If it is no identifier of C.
+    Letters that C does not take are replaced by their numbers in Unicode, all else by underscores; ``ValueError`` for a
+    name that is no identifier of C.
     """
     if name is None:
         stem = PurePath(os.fsdecode(path)).stem

@@ -26,13 +26,7 @@ _TOLERANCE = 1e-3
 
 
 def warn_of_lost_digits(model: Any, dtype: type) -> None:
-    """Warn if outputs of rows like the training data change by more than 0.1 % of their range in a dtype.
-
-    Warns
-    -----
-    UserWarning
-        At the line that called mopn.
-    """
+    """Warn the user if outputs of rows like the training data change by more than 0.1 % of their range in a dtype."""
     if dtype == np.float64:
         return
     formula, rng = model._formula(), np.random.default_rng(0)

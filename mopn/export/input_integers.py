@@ -49,13 +49,7 @@ class InputIntegers:
     square_shift: int
 
     def integers(self, X: np.ndarray) -> np.ndarray:
-        """Return the inputs (n, d), as int64; numbers beyond the type become its ends.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Features as the model takes them.
-        """
+        """Return the inputs (n, d) of features (n, d) as int64; numbers beyond the type become its ends."""
         ends = np.iinfo(self.dtype)
         return np.clip(np.rint(np.ldexp(X, self.bits)) - self.zero, ends.min, ends.max).astype(np.int64)
 
@@ -102,20 +96,9 @@ class InputIntegers:
 
 
 def choose_inputs(outputs: Quadratic, X: np.ndarray, room: int) -> InputIntegers:
-    """Return the inputs for the rows of X.
+    """Return the inputs for rows X (n, d), of outputs with both factors alike.
 
-    Parameters
-    ----------
-    outputs : Quadratic
-        With both factors alike.
-    X : ndarray of shape (n, d)
-    room : int
-        Bits that a sum of all features may have.
-
-    Raises
-    ------
-    ValueError
-        If there are too many features.
+    A sum of all features may have ``room`` bits; ``ValueError`` if there are too many features for that.
     """
     d, with_squares = X.shape[1], bool(outputs.squares.any())
     most = min(_MOST_BITS, room - int(np.ceil(np.log2(d * (1 + with_squares)))))

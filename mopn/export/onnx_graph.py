@@ -224,13 +224,7 @@ def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilit
 
 
 def onnx_labels(classes: np.ndarray) -> np.ndarray:
-    """Return labels as an array that ONNX has a type for, strings as objects.
-
-    Raises
-    ------
-    TypeError
-        If there is no such type.
-    """
+    """Return labels as an array that ONNX has a type for, strings as objects; ``TypeError`` if there is none."""
     labels = plain_labels(classes)
     assert labels is not None
     if labels.dtype.kind in "iu" and np.can_cast(labels.dtype, np.int64):

@@ -34,22 +34,10 @@ _TINY = np.finfo(float).tiny
 
 @np.errstate(over="ignore", invalid="ignore")
 def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
-    """Return a model in integers.
+    """Return a model of degree 1 or 2 in integers, with the ranges of the rows X (n, d).
 
-    Parameters
-    ----------
-    model : Predictor
-        Of degree 1 or 2.
-    X : array-like or sparse matrix of shape (n, d)
-        Rows from which ranges are taken, such as the training data.
-    dtype : {"int8", "int16"}
-
-    Raises
-    ------
-    TypeError
-        For models of tables or of higher degrees, and for predictions that need exponentials.
-    ValueError
-        If 32 bits cannot hold the sums.
+    ``TypeError`` for models of tables, higher degrees, and predictions that need exponentials; ``ValueError`` if 32
+    bits cannot hold the sums.
     """
     choice(_PARAMETERS)(dtype, "dtype")
     if model.encoding is not None:

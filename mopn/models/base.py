@@ -218,13 +218,7 @@ class Predictor(Displayed, Fitted):
 
 
 def common_offset(offset: np.ndarray | None) -> np.ndarray | None:
-    """Return the offset (m,) that all samples of a problem have in common, or None if there is none.
-
-    Raises
-    ------
-    ValueError
-        If it differs between samples.
-    """
+    """Return the offset (m,) that all samples share, or None; ``ValueError`` if it differs between samples."""
     if offset is None:
         return None
     if not np.all(offset == offset[0]):

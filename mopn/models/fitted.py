@@ -45,13 +45,7 @@ class Fitted(ABC):
 
 
 def fitted_model(value: Any) -> Any:
-    """Return the model that a function is given, or that of a fitted estimator.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    """
+    """Return a model as it is, or the model of a fitted estimator; ``TypeError`` for anything else."""
     if not isinstance(value, Fitted):
         raise TypeError(
             f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}"

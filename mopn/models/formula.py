@@ -220,13 +220,7 @@ def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, 
 
 
 def as_real(values: np.ndarray, dtype: type) -> np.ndarray:
-    """Return numbers of a model in float32 or float64.
-
-    Raises
-    ------
-    ValueError
-        If one is too large.
-    """
+    """Return numbers of a model in float32 or float64; ``ValueError`` if one is too large."""
     with np.errstate(over="ignore"):
         numbers: np.ndarray = values.astype(dtype)
     if np.isinf(numbers).any():
