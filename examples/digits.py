@@ -25,7 +25,8 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
 import mopn
-from mopn.plotting import NORM_COLORS, plot_convergence
+from mopn.plotting import plot_convergence
+from mopn.plotting.convergence import NORM_COLORS
 
 
 def main() -> None:

@@ -159,7 +159,7 @@ def main(arguments: list[str] | None = None) -> None:
     # Output c is for ratings of at most c, so features that decrease the outputs increase the rating.
     liking = mopn.FactorizationModel.from_outputs(machine, -np.ones(machine.weights.shape[1]))
     print(f"\nwhy {data.titles[unseen[order[0]]]}: what adds to the mean of all ratings' log-odds, added up")
-    for contribution in mopn.contributions(liking, rows[order[:1]], background, groups)[: args.top]:
+    for contribution in mopn.explain.contributions(liking, rows[order[:1]], background, groups)[: args.top]:
         print(f"  {contribution.value:+.3f}  {' x '.join(contribution.fields)}")
     films_there = columns.transformers_[0][1].categories_[1].tolist()
     known_film = next(film for film in unseen[order].tolist() if film in films_there)
@@ -173,7 +173,7 @@ def main(arguments: list[str] | None = None) -> None:
     of_field = {feature: name for name, features in groups.items() for feature in features if name != "genre"}
     strongest = (
         interaction
-        for interaction in mopn.strongest_interactions(liking, 100 * args.top, names=names)
+        for interaction in mopn.explain.strongest_interactions(liking, 100 * args.top, names=names)
         if len({of_field.get(feature, feature) for feature in interaction.features}) == 2
     )
     for interaction in islice(strongest, args.top):

@@ -22,93 +22,65 @@ from mopn.core.regularizers import Ratio
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.losses.losses import Huber, Loss, Poisson, Quantile
-from mopn.models.explanations.flips import Flips
-from mopn.models.exports.qubo import Qubo
 from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
 from mopn.network.certificate import certify
-from mopn.network.joint import JointProblem
-from mopn.network.norm_certificate import NetworkCertificate, certify_network
+from mopn.network.norm_certificate import certify_network
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.problem import NetworkProblem
-from mopn.network.unit_ball import UnitBallProblem
-from mopn.regularization_path import Path, path
-from mopn.solvers import Result, Status, Trace, minimize
-from mopn.solvers.tools.allocator import keep_freed_memory
+from mopn.regularization_path import path
+from mopn.solvers import Result, Status, minimize
 
-if TYPE_CHECKING:  # what is imported on use
+if TYPE_CHECKING:  # imported on use
     from mopn import estimators as estimators
+    from mopn import explain as explain
+    from mopn import export as export
     from mopn import plotting as plotting
     from mopn import ranking as ranking
     from mopn import testing as testing
     from mopn.factorization.direct import FactorizationProblem
     from mopn.factorization.lifted import LiftedProblem
-    from mopn.models.explanations.contributions import contributions
-    from mopn.models.explanations.effects import Effects, effects
-    from mopn.models.explanations.interactions import interaction_weights, strongest_interactions
-    from mopn.models.exports.integers import Agreement, IntegerModel
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Agreement",
-    "Effects",
     "FactorizationModel",
     "FactorizationProblem",
-    "Flips",
     "Huber",
-    "IntegerModel",
-    "JointProblem",
     "LiftedProblem",
     "Loss",
     "Model",
-    "NetworkCertificate",
     "NetworkProblem",
     "OutputLayerProblem",
-    "Path",
     "Poisson",
     "Quantile",
-    "Qubo",
     "Ratio",
     "RelationBlocks",
     "Result",
     "RowBlocks",
     "Status",
     "TableModel",
-    "Trace",
-    "UnitBallProblem",
     "certify",
     "certify_network",
-    "contributions",
-    "effects",
-    "interaction_weights",
-    "keep_freed_memory",
     "load",
     "minimize",
     "oracles",
     "path",
     "solvers",
-    "strongest_interactions",
 ]
 
 # Imported on use, as they import numba.
 _LAZY = {
-    "Agreement": "mopn.models.exports.integers",
-    "Effects": "mopn.models.explanations.effects",
     "FactorizationProblem": "mopn.factorization.direct",
-    "IntegerModel": "mopn.models.exports.integers",
     "LiftedProblem": "mopn.factorization.lifted",
-    "contributions": "mopn.models.explanations.contributions",
-    "effects": "mopn.models.explanations.effects",
-    "interaction_weights": "mopn.models.explanations.interactions",
-    "strongest_interactions": "mopn.models.explanations.interactions",
 }
 
 
-# Imported on use, as they need extras. They are not in __all__, which a star import takes as a whole.
-_LAZY_MODULES = ("estimators", "plotting", "ranking", "testing")
+# Imported on use, as they need extras or few programs use them. They are not in __all__, which a star import takes as
+# a whole.
+_LAZY_MODULES = ("estimators", "explain", "export", "plotting", "ranking", "testing")
 
 
 def __dir__() -> list[str]:

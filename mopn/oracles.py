@@ -1,5 +1,5 @@
 """Oracles: the best units for a loss gradient, and a proven bound on every unit."""
 
-from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, basis_oracle
+from mopn.network.oracles import basis_oracle
 
-__all__ = ["METHODS", "BasisAtoms", "BasisOracle", "basis_oracle"]
+__all__ = ["basis_oracle"]

@@ -7,7 +7,7 @@ from mopn.solvers.conditional_gradient import ConditionalGradient, FullRefit, Ou
 from mopn.solvers.coordinate_descent import CoordinateDescent
 from mopn.solvers.driver import minimize
 from mopn.solvers.fista import FISTA
-from mopn.solvers.interface import Effort, Monitor, Problem, Solver
+from mopn.solvers.interface import Solver
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Result, Status, Trace
@@ -20,13 +20,10 @@ __all__ = [
     "AdaGrad",
     "ConditionalGradient",
     "CoordinateDescent",
-    "Effort",
     "FullRefit",
     "InteriorPoint",
-    "Monitor",
     "OutputRefit",
     "PlainStep",
-    "Problem",
     "Result",
     "Solver",
     "Status",

@@ -101,7 +101,7 @@ class Trace:
     Examples
     --------
     >>> import mopn
-    >>> trace = mopn.Trace()
+    >>> trace = mopn.solvers.Trace()
     >>> trace.append(fun=3.0)
     >>> trace.append(fun=2.0, gap=0.5)
     >>> trace.columns, trace["gap"]

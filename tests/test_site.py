@@ -222,8 +222,8 @@ def test_the_browser_computes_what_mopn_does(tmp_path):
     np.testing.assert_array_equal(labels[:-1], y[: len(answers) - 1])
     for name, numbers in {
         "probabilities": model.predict_proba(drawn),
-        "shap": model.shap_values(drawn, X)[np.arange(len(drawn)), :, labels],
-        "base": model.base_values(X)[labels],
+        "shap": mopn.explain.shap_values(model, drawn, X)[np.arange(len(drawn)), :, labels],
+        "base": mopn.explain.base_values(model, X)[labels],
         "output": model.outputs(drawn).max(axis=1),
     }.items():
         np.testing.assert_allclose([answer[name] for answer in answers], numbers, rtol=0, atol=1e-10, err_msg=name)

@@ -115,8 +115,8 @@ EXEMPT = {
         "failure_budget.FAILURE", "feature_scaling.SQUARED_LENGTH", "generators.SEEDS", "linear_term.OF_CONSTANTS",
     ],
 }  # fmt: skip
-# Parts whose numbers no fit of the study uses: the check of a loss of one's own, and the allocator.
-_APART = ("mopn.data.loss_checks", "mopn.solvers.tools.allocator")
+# Parts whose numbers no fit of the study uses: the check of a loss of one's own.
+_APART = ("mopn.data.loss_checks",)
 
 
 @cache

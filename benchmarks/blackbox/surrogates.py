@@ -47,7 +47,7 @@ class Network:
 
     def qubo(self, one_hot: Any) -> tuple[dict[tuple[int, int], float], float]:
         """Return the output, with the default penalty."""
-        return self.model.to_qubo(one_hot=one_hot)
+        return mopn.export.to_qubo(self.model, one_hot=one_hot)
 
 
 class NetworkBesideLinear(Network):
@@ -102,7 +102,7 @@ class Adam:
             w=w,
             intercept=float(self.mean + constant[0]),
         )
-        return model.to_qubo(one_hot=one_hot)
+        return mopn.export.to_qubo(model, one_hot=one_hot)
 
 
 SURROGATES: dict[str, type[Network] | type[Adam] | None] = {

@@ -21,7 +21,8 @@ from benchmarks.common.figures import legend_below, plt, save
 from benchmarks.common.printing import Table
 from benchmarks.common.sources import check
 from benchmarks.common.study import make_parser, out_folder, run
-from mopn.plotting import NORM_COLORS, plot_convergence
+from mopn.plotting import plot_convergence
+from mopn.plotting.convergence import NORM_COLORS
 
 _PIXELS = ("digits", "usps", "mnist")
 

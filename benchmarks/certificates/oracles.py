@@ -20,8 +20,8 @@ from benchmarks.common.datasets import DATA_SETS, load, split
 from benchmarks.common.figures import legend_below, plt, save
 from benchmarks.common.study import make_parser, out_folder, run
 from mopn.network.gradient_forms import GradientForms
-from mopn.oracles import BasisAtoms, basis_oracle
-from mopn.solvers import Effort
+from mopn.network.oracles import BasisAtoms, basis_oracle
+from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 

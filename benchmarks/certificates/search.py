@@ -63,7 +63,7 @@ from benchmarks.certificates.search_models import (
 )
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run
-from mopn.oracles import METHODS, basis_oracle
+from mopn.network.oracles import METHODS, basis_oracle
 from mopn.solvers import FISTA, InteriorPoint, sphere
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant

@@ -167,7 +167,7 @@ def export_violations(rng: Rng) -> Iterator[str]:
     expected = np.asarray(model.outputs(rows)).reshape(n, -1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model.to_c(folder / "model.h", dtype="float64")
+        mopn.export.to_c(model, folder / "model.h", dtype="float64")
         source = '#include "model.h"\nvoid outputs(const double *x, double *out) { model_outputs(x, out); }\n'
         (folder / "model.c").write_text(source, encoding="utf-8")
         command = ["cc", "-std=c99", "-O1", "-shared", "-fPIC", "-o", "model.so", "model.c", "-lm"]

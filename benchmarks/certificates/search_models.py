@@ -113,7 +113,7 @@ def radius_violations(rng: Rng) -> Iterator[str]:
         zero = (mpf(0), [mpf(0)] * model.n_features, [[mpf(0)] * model.n_features for _ in range(model.n_features)])
         outputs = [zero, *outputs] if len(outputs) == 1 else outputs
         for norm in ("l2", "linf"):
-            radii, attacks = model.certified_radius(X, norm=norm, return_attack=True)
+            radii, attacks = mopn.explain.certified_radius(model, X, norm=norm, return_attack=True)
             for x, radius, attack, label in zip(X, radii, attacks, model.predict(X), strict=True):
                 others = [c for c in range(len(outputs)) if c != label]
                 pairs = [_difference(outputs[label], outputs[c]) for c in others]
@@ -145,8 +145,8 @@ def integer_violations(rng: Rng) -> Iterator[str]:
     X = size * (rng.choice([0.0, 1.0, 1e3]) + rng.standard_normal((int(rng.integers(2, 30)), model.n_features)))
     with tempfile.TemporaryDirectory() as folder:
         try:
-            integers = model.to_c(
-                Path(folder) / "m.h", arithmetic="integer", X=X, dtype=str(rng.choice(["int8", "int16"]))
+            integers = mopn.export.to_c(
+                model, Path(folder) / "m.h", arithmetic="integer", X=X, dtype=str(rng.choice(["int8", "int16"]))
             )
         except ValueError:
             return  # Units are too small, or too large, for the type.
@@ -185,7 +185,7 @@ def qubo_violations(rng: Rng) -> Iterator[str]:
     order = rng.permutation(d)
     cut = int(rng.integers(1, d)) if d > 1 else 0
     groups = [order[:cut].tolist(), order[cut:].tolist()] if cut and rng.uniform() < 0.7 else []
-    problem, A = model.to_qubo(output=c, one_hot=groups), corners(d)
+    problem, A = mopn.export.to_qubo(model, output=c, one_hot=groups), corners(d)
     values = np.einsum("ni,ij,nj->n", A, problem.matrix(), A) + problem.offset
     allowed = np.all([A[:, group].sum(axis=1) == 1 for group in groups], axis=0) if groups else np.full(len(A), True)
     size = np.abs(values).max() + magnitude(model)
@@ -200,8 +200,8 @@ def shapley_violations(rng: Rng) -> Iterator[str]:
     model = draw_model(rng, "indicator")
     d, m = model.n_features, model.weights.shape[1]
     X, background = rng.standard_normal((2, d)), rng.standard_normal((int(rng.integers(1, 5)), d))
-    phi = model.shap_values(X, background).reshape(2, d, m)
-    interactions = model.shap_interaction_values(X, background).reshape(2, d, d, m)
+    phi = mopn.explain.shap_values(model, X, background).reshape(2, d, m)
+    interactions = mopn.explain.shap_interaction_values(model, X, background).reshape(2, d, d, m)
     for i, x in enumerate(X):
         values = [model.outputs(np.where(S > 0, x, background)).reshape(-1, m).mean(axis=0) for S in corners(d)]
         exact = np.zeros((d, m))
@@ -221,6 +221,7 @@ def file_violations(rng: Rng) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.npz")
         loaded = mopn.load(Path(folder) / "model.npz")
-    for method in ("outputs", "predict", "certified_radius"):
-        if not np.array_equal(getattr(loaded, method)(X), getattr(model, method)(X)):
-            yield f"{method} of a loaded model: {model}"
+    answers = {"outputs": mopn.Model.outputs, "predict": mopn.Model.predict, "radius": mopn.explain.certified_radius}
+    for name, answer in answers.items():
+        if not np.array_equal(answer(loaded, X), answer(model, X)):
+            yield f"{name} of a loaded model: {model}"

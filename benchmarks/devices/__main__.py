@@ -31,7 +31,8 @@ from benchmarks.devices.boards import BOARDS, Program, missing_tools
 from benchmarks.devices.peers import PACKAGES, peers
 from mopn import Model
 from mopn.estimators import MultiOutputPNClassifier
-from mopn.models.exports.quantization import quantize
+from mopn.export import to_c
+from mopn.export.quantization import quantize
 
 _SETS = ("digits", "satimage", "segment", "vowel")
 _PARTS = ("sets", "changes", "costs")
@@ -80,13 +81,13 @@ def _set(name: str, data: str, folder: Path) -> None:
     rows, model = X_test[:_ROWS], estimator.model_
     label = f"{name}: mopn, {len(model.basis)} units"
     for dtype in ("int8", "int16"):
-        integers = model.to_c(folder / "model.h", arithmetic="integer", dtype=dtype, X=X)
+        integers = to_c(model, folder / "model.h", arithmetic="integer", dtype=dtype, X=X)
         given, found = integers.inputs.integers(rows).astype(integers.inputs.dtype), integers.agree(X_test)
         program = _network(f"{label}, integers of {dtype}", given, folder)
         accuracy = float(np.mean(integers.predict(X_test) == y_test))
         _measured(program, folder, accuracy, [str(found.may_change), str(found.changed)], integers.predict(rows))
     accuracy = estimator.score(X_test, y_test)
-    model.to_c(folder / "model.h")
+    to_c(model, folder / "model.h")
     program = _network(f"{label}, floats", rows.astype(np.float32), folder)
     _measured(program, folder, accuracy, ["", ""], model.predict(rows))
     if any(find_spec(package) is None for package in PACKAGES):
@@ -147,7 +148,7 @@ def _costs(folder: Path) -> None:
             X = rng.integers(1, largest, (50, d)).astype(float)
             weights = rng.standard_normal((k, m))
             model = Model(rng.standard_normal((k, d)) / largest, weights, kernel=kernel, classes=np.arange(m))
-            integers: Any = model.to_c(folder / "model.h", arithmetic="integer", X=X)
+            integers: Any = to_c(model, folder / "model.h", arithmetic="integer", X=X)
             given = integers.inputs.integers(X[:2]).astype(integers.inputs.dtype)
             program = _network(f"{d} features up to {largest - 1}, {k} units, {m} outputs, {kernel}", given, folder)
             announced = _announced((folder / "model.h").read_text())

@@ -11,7 +11,7 @@ from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.common.measures import mean_and_error
 from benchmarks.multiclass.paper_tables import NORMS, SETS
 from benchmarks.multiclass.report import complete, select
-from mopn.plotting import NORM_COLORS
+from mopn.plotting.convergence import NORM_COLORS
 
 _COLORS = NORM_COLORS | {"nystrom": "#CC79A7"}
 _LABELS = {

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.common.figures import legend_below, plt, save, tidy
-from mopn.plotting import NORM_COLORS
+from mopn.plotting.convergence import NORM_COLORS
 
 _SETS = {
     "ml-100k": "MovieLens 100K",

@@ -27,6 +27,7 @@ from benchmarks.common.measures import processor_seconds_of
 from benchmarks.common.study import make_parser, run
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
 from benchmarks.robustness.figure import draw
+from mopn.explain import certified_radius
 
 RADII = {"l2": (1.0, 2.0, 3.0), "linf": (0.25, 0.5, 1.0)}
 _ORDERS = {"l2": 2, "linf": np.inf}
@@ -80,7 +81,7 @@ def _cell(name: str, norm: str, split: int) -> np.ndarray | None:
             return None
         proven, reached, share = np.full(len(X_test), np.nan), attacked_distances(model, X_test), np.nan
     else:
-        proven, attack = model.certified_radius(X_test, norm, return_attack=True)
+        proven, attack = certified_radius(model, X_test, norm, return_attack=True)
         changes = np.nan_to_num(attack - X_test)
         share = np.sum(changes[:, X_train.std(axis=0) < 1.0] ** 2) / np.sum(changes**2)
         reached = np.linalg.norm(attack - X_test, ord=_ORDERS[norm], axis=1)
@@ -103,7 +104,7 @@ def _line(name: str, values: np.ndarray) -> str:
 def _seconds(name: str, norm: str) -> float:
     model, X_test = _fitted(name, 0), _split(0)[1]
     rows = np.resize(X_test, (_MANY, X_test.shape[1]))
-    return processor_seconds_of(lambda: model.certified_radius(rows, norm, return_attack=True))[0]
+    return processor_seconds_of(lambda: certified_radius(model, rows, norm, return_attack=True))[0]
 
 
 if __name__ == "__main__":

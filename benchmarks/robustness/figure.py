@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
+from mopn.explain import certified_radius
 
 _CURVES = {
     "polynomial network, l1": "#66a3d2",
@@ -26,7 +27,7 @@ def draw(split: Sequence[np.ndarray], path: Path) -> None:
     ax = left.subplots()
     models = {name: PROVEN[name](X_train, y_train) for name in _CURVES}
     for name, color in _CURVES.items():
-        radii = models[name].certified_radius(X_test)
+        radii = certified_radius(models[name], X_test)
         _curve(ax, radii, models[name].predict(X_test) == y_test, color=color, label=name)
     for name, fit in ATTACKED.items():
         machine = fit(X_train, y_train)
@@ -53,7 +54,7 @@ def _curve(ax: Any, radii: np.ndarray, correct: np.ndarray, **style: Any) -> Non
 
 def _images(figure: Any, model: Any, X: np.ndarray) -> None:
     """Draw images with radii from small to large above the nearest ones that are read as another digit."""
-    radii, attack = model.certified_radius(X, return_attack=True)
+    radii, attack = certified_radius(model, X, return_attack=True)
     chosen = np.argsort(radii)[(np.linspace(0.02, 0.98, _IMAGES) * len(X)).astype(int)]
     axes = figure.subplots(2, _IMAGES)
     for column, i in zip(axes.T, chosen, strict=True):

@@ -25,8 +25,9 @@ from benchmarks.common.figures import legend_below, plt, save, tidy
 from benchmarks.common.study import make_parser, run
 from benchmarks.common.tables import load_table
 from benchmarks.robustness.classifiers import linear_model
-from mopn import Flips
 from mopn.estimators import TableClassifier
+from mopn.explain import certified_flips
+from mopn.explain.flips import Flips
 
 SETS = ("car", "nursery", "tic-tac-toe", "mushroom", "kr.vs.kp", "splice")
 _CHANGES, _MOST_ROWS = (1, 2, 3), 500
@@ -110,7 +111,7 @@ def _draw(sets: Sequence[str], folder: str, path: Path) -> None:
 def _network(X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame) -> tuple[_Ask, np.ndarray]:
     """Return the table classifier's flips of some test rows, and its predictions."""
     model = TableClassifier().fit(X, y)
-    return lambda rows: model.certified_flips(X_test[rows]), model.predict(X_test)
+    return lambda rows: certified_flips(model, X_test[rows]), model.predict(X_test)
 
 
 def _logistic(X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame) -> tuple[_Ask, np.ndarray]:
@@ -120,7 +121,7 @@ def _logistic(X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame) -> tuple[_As
     groups = np.split(np.arange(hot.shape[1]), np.cumsum([levels[name].nunique() for name in levels])[:-1])
     Z, Z_test = hot.to_numpy()[: len(X)], hot.to_numpy()[len(X) :]
     model = linear_model(LogisticRegression(max_iter=5000), Z, y)
-    return lambda rows: model.certified_flips(Z_test[rows], one_hot=groups), model.predict(Z_test)
+    return lambda rows: certified_flips(model, Z_test[rows], one_hot=groups), model.predict(Z_test)
 
 
 _MODELS: dict[str, _Fit] = {"table classifier": _network, "logistic regression": _logistic}

@@ -30,6 +30,7 @@ from benchmarks.common.sources import read
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load as load_ratings
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, OrdinalFMRegressor
+from mopn.export import to_c, to_onnx
 
 _NUMBERS = number_sets(read_arff)
 _RATINGS = "ml-100k"
@@ -111,7 +112,7 @@ def _session(model: Any, dtype: str) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    graph = model.to_onnx(dtype=dtype).SerializeToString()
+    graph = to_onnx(model, dtype=dtype).SerializeToString()
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
@@ -121,7 +122,7 @@ def _c_outputs(model: Any, X: np.ndarray, dtype: str, folder: Path) -> np.ndarra
 
 def _compiled(model: Any, dtype: str, folder: Path) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function of rows that a header is, compiled with the system's ``cc``."""
-    model.to_c(folder / "model.h", dtype=dtype)
+    to_c(model, folder / "model.h", dtype=dtype)
     real, d = "double" if dtype == "float64" else "float", model.n_features
     m = model.outputs(np.zeros((1, d))).shape[1]
     (folder / "rows.c").write_text(

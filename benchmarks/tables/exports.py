@@ -149,7 +149,7 @@ def onnx_outputs(model: Any, X: Any, dtype: str) -> np.ndarray:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
-    graph = model.to_onnx(dtype=dtype).SerializeToString()
+    graph = mopn.export.to_onnx(model, dtype=dtype).SerializeToString()
     session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
     inputs, columns = session.get_inputs(), model.encoding.arranged(X).columns
@@ -183,7 +183,7 @@ def c_outputs(model: Any, X: Any, dtype: str, folder: Path) -> np.ndarray:
 def _compiled(model: Any, dtype: str, folder: Path, m: int) -> Any:
     """Return a function that sets the outputs of rows in double, and returns the result of the self-test."""
     number, c, real = next(_NUMBER), model.n_features, "float" if dtype == "float32" else "double"
-    model.to_c(folder / f"rows{number}.h", dtype=dtype, name="model")
+    mopn.export.to_c(model, folder / f"rows{number}.h", dtype=dtype, name="model")
     (folder / f"rows{number}.c").write_text(
         f'#include "rows{number}.h"\n'
         "int run(const double *X, int n, double *out) {\n"

@@ -26,8 +26,8 @@ def explain(pixels):
             "label": int(model.predict(drawing)[0]),
             "probabilities": model.predict_proba(drawing)[0].tolist(),
             "output": model.outputs(drawing)[0, best],
-            "base": model.base_values(rows)[best],
-            "shap": model.shap_values(drawing, rows)[0, :, best].tolist(),
+            "base": mopn.explain.base_values(model, rows)[best],
+            "shap": mopn.explain.shap_values(model, drawing, rows)[0, :, best].tolist(),
         }
     )
 

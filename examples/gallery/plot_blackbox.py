@@ -51,7 +51,7 @@ model = MultiOutputPNRegressor(
     norm="l1", strength=mopn.Ratio(0.01), max_units=None, tol=0.02, warm_start=True
 )
 for _ in range(45):
-    qubo = model.fit(X, y).to_qubo(X, one_hot=[*cells, *cells.T])
+    qubo = mopn.export.to_qubo(model.fit(X, y), X, one_hot=[*cells, *cells.T])
     found = SimulatedAnnealingSampler().sample(
         dimod.BinaryQuadraticModel.from_qubo(*qubo),
         num_reads=20,

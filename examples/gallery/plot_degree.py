@@ -33,7 +33,7 @@ for degree, ax in zip((2, 3), axes, strict=False):
     )
     ax.set_xlabel("target")
 axes[0].set_ylabel("prediction")
-found = mopn.strongest_interactions(machine, 6, degree=3)
+found = mopn.explain.strongest_interactions(machine, 6, degree=3)
 plot_interactions(found, ax=axes[2])
 axes[2].set_title("strongest products of three", fontsize=10)
 plt.show()

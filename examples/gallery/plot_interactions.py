@@ -21,7 +21,7 @@ print(f"strength {classifier.strength_:.2g}, {len(classifier.basis_)} units")
 # %%
 # Features have units of their own: proline goes up to 1700, hue to 1.7. With ``scale``, a weight is that of features
 # divided by their standard deviations.
-found = mopn.strongest_interactions(classifier, 12, scale=data.data.std())
+found = mopn.explain.strongest_interactions(classifier, 12, scale=data.data.std())
 for item in found[:3]:
     print(" x ".join(item.names), item.weight.round(3))
 

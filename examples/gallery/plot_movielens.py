@@ -91,7 +91,9 @@ plt.show()
 # "at most 1", ..., "at most 4", so what is negative speaks for a high rating.
 n_users = len(encoder.categories_[0])
 fields = {"user": range(n_users), "film": range(n_users, rows.shape[1])}
-found = mopn.contributions(machine, rows[best[0]], encoder.transform(train), fields)
+found = mopn.explain.contributions(
+    machine, rows[best[0]], encoder.transform(train), fields
+)
 ax = plot_contributions(
     found, outputs=[f"<= {level:g}" for level in machine.levels_[:-1]]
 )

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.patches import Circle, Rectangle
 
 from mopn.estimators import MultiOutputPNClassifier
+from mopn.explain import certified_radius
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (600, 2))
@@ -26,7 +27,7 @@ figure, axes = plt.subplots(
     1, 2, figsize=(9, 4.5), layout="constrained", sharex=True, sharey=True
 )
 for ax, norm in zip(axes, ("l2", "linf"), strict=True):
-    radii, attack = model.certified_radius(shown, norm, return_attack=True)
+    radii, attack = certified_radius(model, shown, norm, return_attack=True)
     ax.pcolormesh(*grid, regions, cmap="tab10", vmin=0, vmax=9, alpha=0.25)
     for x, r in zip(shown, radii, strict=True):
         ax.add_patch(

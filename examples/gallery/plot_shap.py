@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from mopn.estimators import MultiOutputFMClassifier
+from mopn.explain import base_values, shap_values
 
 data = load_breast_cancer()
 X_train, X_test, y_train, y_test = train_test_split(
@@ -22,8 +23,8 @@ print(f"test accuracy {classifier.score(X_test, y_test):.3f}")
 
 model = classifier.model_
 # of the output "benign"
-values = model.shap_values(X_test, background=X_train)[:, :, 1]
-rest = model.outputs(X_test)[:, 1] - values.sum(axis=1) - model.base_values(X_train)[1]
+values = shap_values(model, X_test, background=X_train)[:, :, 1]
+rest = model.outputs(X_test)[:, 1] - values.sum(axis=1) - base_values(model, X_train)[1]
 print(f"largest error of the sums: {np.abs(rest).max():.0e}")
 
 # %%
@@ -47,4 +48,4 @@ figure.colorbar(points, label="rank of the feature's value")
 plt.show()
 
 # %%
-# ``model.to_shap(X, background)`` makes the object that the plots of the package shap take.
+# ``mopn.explain.to_shap(model, X, background)`` makes the object that the plots of the package shap take.

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
 from mopn.estimators import MultiOutputPNClassifier
-from mopn.plotting import NORM_COLORS
+from mopn.plotting.convergence import NORM_COLORS
 
 X, y = load_digits(return_X_y=True)
 X = X / 16

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from mopn.estimators import MultiOutputPNClassifier
+from mopn.export import to_c
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
     X_train, X_test, y_train, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
     model = MultiOutputPNClassifier(norm="l1", tol=1e-3).fit(X_train, y_train)
     for folder in args.out:
-        integers = model.to_c(folder / "digits.h", name="digits", arithmetic="integer", X=X_train)
+        integers = to_c(model, folder / "digits.h", name="digits", arithmetic="integer", X=X_train)
     print(f"{len(model.basis_)} units, proven within {model.relative_gap_:.2%} of the best objective of any size")
     print(f"test accuracy {(integers.predict(X_test) == y_test).mean():.1%}; {integers.agree(X_test)}")
 

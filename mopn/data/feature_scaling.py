@@ -46,11 +46,14 @@ class Coordinates:
         Positive; infinite for constant features, which are 0 in these coordinates whatever their value.
     total_weight : float, default 0.0
         The sum of the weights of the rows that they were made for.
+    deviations : ndarray of shape (d,), optional
+        The root mean squares of the features about the center; 0 for constant features.
     """
 
     center: np.ndarray | None
     scale: np.ndarray
     total_weight: float = 0.0
+    deviations: np.ndarray | None = None
 
     @property
     def finite_scale(self) -> np.ndarray:
@@ -138,7 +141,9 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
     else:
         sizes = feature_sizes(squares, int(np.count_nonzero(squares)))
     sizes = np.where(squares > 0, sizes, np.inf)
-    return None if mean is None and (sizes == 1.0).all() else Coordinates(mean, sizes, float(total))
+    if mean is None and (sizes == 1.0).all():
+        return None
+    return Coordinates(mean, sizes, float(total), np.sqrt(squares))
 
 
 def feature_sizes(squares: Any, number: int) -> Any:

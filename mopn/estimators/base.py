@@ -111,6 +111,19 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         X = self._checked(X)
         return self.model_.predict(X)
 
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Importances (d,) without rows: deviations of the features in the fit, times mean slopes of the outputs.
+
+        For degrees up to 2. The slopes are root mean squares over independent normal features with the means and
+        deviations of the fit, where it centers or scales X, or else 0 and 1. For ``RFE`` and ``SelectFromModel`` of
+        scikit-learn. :func:`mopn.explain.feature_importances` measures them on rows.
+        """
+        check_is_fitted(self)
+        from mopn.explain.importances import importances_without_rows
+
+        return importances_without_rows(self.model_, getattr(self, "_coordinates", None))
+
     def _fitted_model(self) -> Predictor:
         check_is_fitted(self)
         return self.model_

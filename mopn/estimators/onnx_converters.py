@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from mopn.estimators.table_encoder import TableEncoder
-from mopn.models.exports.onnx_graph import make_encoder_onnx, onnx_labels
+from mopn.export import to_onnx
+from mopn.export.onnx_graph import make_encoder_onnx, onnx_labels
 from mopn.solvers.tools.caller import warn_caller
 
 __all__ = ["register_skl2onnx"]
@@ -159,7 +160,7 @@ def _graph(operator: Any) -> Any:
     """Return the graph of a fitted estimator."""
     estimator, dtype = operator.raw_operator, _dtype(operator)
     encoder = isinstance(estimator, TableEncoder)
-    graph = make_encoder_onnx(estimator.encoding_, dtype) if encoder else estimator.model_.to_onnx(dtype=dtype)
+    graph = make_encoder_onnx(estimator.encoding_, dtype) if encoder else to_onnx(estimator.model_, dtype=dtype)
     names = [value.name for value in graph.graph.input]
     if len(names) != len(operator.inputs):
         raise ValueError(

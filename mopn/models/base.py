@@ -7,16 +7,13 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from mopn.data.designs import Design
 from mopn.data.relation_blocks import design_of
-from mopn.data.validation import finite_numbers
 from mopn.losses.links import LINKS, check_link
-from mopn.models.explanations.games import Background, Game, dense_rows
 from mopn.models.fields import check_feature_names, check_labels
 from mopn.models.fitted import Fitted
-from mopn.models.formula import Formula
+from mopn.models.formula import Formula, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.display import Displayed
@@ -69,10 +66,6 @@ class Predictor(Displayed, Fitted):
     @abstractmethod
     def _formula(self) -> Formula:
         """Return what the outputs are, in terms that other languages have."""
-
-    @abstractmethod
-    def _game(self, background: Background) -> Game:
-        """Return the games of the outputs whose players are the features."""
 
     def _fitted_model(self) -> Predictor:
         return self
@@ -187,16 +180,6 @@ class Predictor(Displayed, Fitted):
         """Return what stands in the rows and columns of X, for plots that show it."""
         return dense_rows(self._design(X))
 
-    def _background(self, background: Any, design: Design) -> Background:
-        """Return the rows that those of a design are compared with, by default themselves."""
-        if background is not None:
-            if not sparse.issparse(background):
-                finite_numbers(background, "background")
-            return Background(self._design(background, "background"))
-        if design.shape[0] == 1:
-            raise ValueError("X has a single row, which cannot be compared with itself: give a background")
-        return Background(design)
-
     def _probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if not self.has_probabilities:
             raise TypeError(
@@ -235,13 +218,7 @@ class Predictor(Displayed, Fitted):
 
 
 def common_offset(offset: np.ndarray | None) -> np.ndarray | None:
-    """Return the offset (m,) that all samples of a problem have in common, or None if there is none.
-
-    Raises
-    ------
-    ValueError
-        If it differs between samples.
-    """
+    """Return the offset (m,) that all samples share, or None; ``ValueError`` if it differs between samples."""
     if offset is None:
         return None
     if not np.all(offset == offset[0]):

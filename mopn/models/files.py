@@ -33,15 +33,7 @@ _END, _END_LENGTH, _COUNT = b"PK\x05\x06", 22, slice(10, 12)
 
 
 def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
-    """Write the fields of a model that are not None, and the names of these, as .npz.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; a file that was there has not changed.
-    TypeError
-        If the classes cannot be saved without pickle, or would not come back equal.
-    """
+    """Write the fields of a model that are not None, and their names, as .npz, completely or not at all."""
     values = {**values, "classes": plain_labels(values["classes"])}
     values = {name: value for name, value in values.items() if value is not None}
     values = {"format": _FORMAT, "fields": list(values), **values}
@@ -50,15 +42,7 @@ def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the fields of a model.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If the file is of another kind, damaged, or of a newer format.
-    """
+    """Return the fields of a model; ``ValueError`` if the file is of another kind, damaged, or of another format."""
     name = os.fspath(path)
     with open(path, "rb") as stream:
         try:
@@ -128,13 +112,7 @@ def _value(content: bytes, name: str) -> Any:
 
 
 def plain_labels(classes: np.ndarray | None) -> np.ndarray | None:
-    """Return labels as an array that needs no pickle, and whose entries are equal.
-
-    Raises
-    ------
-    TypeError
-        If there is no such array.
-    """
+    """Return labels as an array that needs no pickle and has equal entries; ``TypeError`` if there is none."""
     if classes is None or classes.dtype.kind in _KINDS:
         return classes
     labels = classes.tolist()

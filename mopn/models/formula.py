@@ -27,6 +27,7 @@ __all__ = [
     "Term",
     "as_real",
     "blocks",
+    "dense_rows",
     "kernel_formula",
     "pairs",
     "products",
@@ -173,6 +174,12 @@ def blocks(design: Design, entries: int) -> Iterator[tuple[slice, Design]]:
     return design.blocks(rows_at_once(entries))
 
 
+def dense_rows(design: Design) -> np.ndarray:
+    """Return the rows (n, d) of a design as an array of float64."""
+    X = design.matrix()
+    return (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
+
+
 def products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int = 1) -> Formula:
     """Return sum_s v_s prod_t <u_ts, [1, x]>^power for ``factors`` (t, k, dummies + d) and ``weights`` (k, m)."""
     return _of_units(_products(factors, dummies, weights, power))
@@ -213,13 +220,7 @@ def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, 
 
 
 def as_real(values: np.ndarray, dtype: type) -> np.ndarray:
-    """Return numbers of a model in float32 or float64.
-
-    Raises
-    ------
-    ValueError
-        If one is too large.
-    """
+    """Return numbers of a model in float32 or float64; ``ValueError`` if one is too large."""
     with np.errstate(over="ignore"):
         numbers: np.ndarray = values.astype(dtype)
     if np.isinf(numbers).any():

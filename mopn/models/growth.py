@@ -51,15 +51,8 @@ def _slopes(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, design:
 def with_feature(model: Machine, h: np.ndarray, w: np.ndarray, scale: float) -> Machine:
     """Return the model with one more feature, the last, in no group.
 
-    Parameters
-    ----------
-    model : Model or FactorizationModel
-    h : ndarray of shape (K,)
-        Its coefficients in the units, in the order of ``slopes_of_new``.
-    w : ndarray of shape (m,)
-        Its coefficients in the linear term, if there is one.
-    scale : float
-        What the fit would have divided it by, if it divided features.
+    Its coefficients are ``h`` (K,) in the units, in the order of ``slopes_of_new``, and ``w`` (m,) in a linear term;
+    ``scale`` is the divisor that a fit would have had.
     """
     names = None if model.feature_names is None else np.append(model.feature_names, _NAME)
     changes: dict[str, Any] = {"feature_names": names}

@@ -12,10 +12,8 @@ from mopn.core.kernels import Kernel, get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, common_offset
-from mopn.models.explanations.games import Background, QuadraticGame
 from mopn.models.fields import check_scale
 from mopn.models.formula import Formula, blocks, kernel_formula
-from mopn.models.quadratic import Quadratic
 
 __all__ = ["Model"]
 
@@ -191,6 +189,3 @@ class Model(Predictor):
                 out[rows] += linear_design(block).project(self.linear)
         out += self.offset
         return out
-
-    def _game(self, background: Background) -> QuadraticGame:
-        return QuadraticGame(Quadratic.of(self._formula()), background)

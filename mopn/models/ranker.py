@@ -13,9 +13,9 @@ import numpy as np
 
 from mopn.data.designs import DenseDesign
 from mopn.data.validation import check_count, distinct_labels
-from mopn.models.explanations.games import dense_rows
-from mopn.models.explanations.interactions import products, units_and_weights
 from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.formula import dense_rows
+from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.similarity import reliabilities
 from mopn.solvers.tools.door import doors
 
@@ -34,7 +34,7 @@ class Ranking(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from mopn.ranking import Ranking
+    >>> from mopn.models.ranker import Ranking
     >>> Ranking(items=np.array([3, 0]), scores=np.array([4.5, 4.0])).items.tolist()
     [3, 0]
     """

@@ -17,12 +17,7 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file, which takes the place of ``path`` in a single step once it is complete.
 
     After an error or an interrupt nothing has changed. Links are followed, and a file that is replaced keeps its mode.
-    Where no file can be replaced, as ``path`` is a device or a pipe, that is written to.
-
-    Raises
-    ------
-    OSError
-        If ``path`` could not be opened for writing, or no file can be created in its folder.
+    Devices and pipes, which cannot be replaced, are written to.
     """
     name = os.fsdecode(path)
     target = os.path.realpath(name) if os.path.islink(name) else name

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.data.validation import check_count, check_nonnegative, finite_numbers
-from mopn.models.explanations.interactions import products, units_and_weights
 from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.interaction_factors import products, units_and_weights
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door
 
@@ -20,7 +20,7 @@ class Similar(NamedTuple):
 
     Examples
     --------
-    >>> from mopn.ranking import Similar
+    >>> from mopn.models.similarity import Similar
     >>> Similar(feature=3, cosine=0.5).cosine
     0.5
     """

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 
-from mopn.data.designs import DenseDesign, Design
+from mopn.data.designs import Design
 from mopn.data.validation import check_count, check_factor_kernel, finite_numbers
 from mopn.models.base import Predictor, common_offset
-from mopn.models.explanations.games import Background, Game, QuadraticGame
-from mopn.models.explanations.higher_games import Multilinear, Powers, PowersOfForms
 from mopn.models.fields import check_number
 from mopn.models.formula import Formula, blocks, kernel_formula, pairs, products
 from mopn.models.multi_output import Model
-from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice
 
 __all__ = ["FactorizationModel"]
@@ -244,46 +239,3 @@ class FactorizationModel(Predictor):
 
     def _degrees(self) -> range:
         return range(self.degree, self.degree - len(self.factors), -1)
-
-    def _game(self, background: Background) -> Game:
-        formula = self._formula()
-        if is_quadratic(formula):
-            return QuadraticGame(Quadratic.of(formula), background)
-        if self.form == "lifted":
-            return self._as_direct()._game(background)
-        assert self.lams is not None
-        if self.kernel == "homogeneous":
-            w = np.zeros(self.n_features) if self.w is None else self.w
-            parts = [
-                PowersOfForms(degree, self.lams, P[:, : self.dummies].sum(axis=1), P[:, self.dummies :])
-                for degree, P in zip(self._degrees(), self.factors, strict=True)
-            ]
-            return Powers(parts, w, background)
-        degree = self.n_features if self.kernel == "all-subsets" else min(self.degree, self.n_features)
-        return Multilinear(self._gradient, degree, background)
-
-    def _gradient(self, X: np.ndarray) -> np.ndarray:
-        """Return the gradients (n, d) of the output of a direct form at the rows of X."""
-        from mopn.core.factor_kernels import make_factor_kernel  # needs numba, which loading and predicting do not
-
-        assert self.lams is not None
-        ones = np.ones(len(X))
-        augmented = np.hstack([np.ones((len(X), self.dummies)), X])
-        total = np.zeros_like(augmented)
-        for degree, P in zip(self._degrees(), self.factors, strict=True):
-            # Kernels are symmetric: rows and units change places.
-            kernel = make_factor_kernel(self.kernel, degree, self.theta)
-            total += kernel.gradient(DenseDesign(np.ascontiguousarray(P)), augmented, ones, self.lams)
-        gradient = total[:, self.dummies :]
-        return gradient if self.w is None else gradient + self.w
-
-    def _as_direct(self) -> FactorizationModel:
-        """Return a lifted model in the direct form, by polarisation: a product of forms is a sum of their powers.
-
-        prod_t a_t = sum over signs of (prod_t s_t) (a_1 + s_2 a_2 + ... + s_m a_m)^m / (2^(m - 1) m!).
-        """
-        m = self.degree
-        signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=m - 1)])
-        P = np.einsum("et,trj->erj", signs, self.factors).reshape(-1, self.factors.shape[2])
-        lams = np.repeat(signs.prod(axis=1) / (2 ** (m - 1) * math.factorial(m)), self.factors.shape[1])
-        return replace(self, form="direct", factors=P[None], lams=lams)

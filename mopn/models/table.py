@@ -9,7 +9,6 @@ import numpy as np
 
 from mopn.data.designs import Design, make_design
 from mopn.models.base import Predictor
-from mopn.models.explanations.games import Background, ColumnGame, Game
 from mopn.models.formula import Formula
 from mopn.models.multi_output import Model
 from mopn.tables.encoding import TableEncoding
@@ -83,19 +82,11 @@ class TableModel(Predictor):
         columns = self.encoding.arranged(X).columns
         return np.column_stack(columns if self.encoding.level_columns == () else [c.astype(object) for c in columns])
 
-    def _background(self, background: Any, design: Design) -> Background:
-        if background is None:
-            return super()._background(None, design)
-        return Background(self._design(background, "background"))
-
     def _outputs(self, design: Design) -> np.ndarray:
         return self.model._outputs(design)
 
     def _formula(self) -> Formula:
         return self.model._formula()
-
-    def _game(self, background: Background) -> Game:
-        return ColumnGame(self.model._game(background), self.encoding.owners, self.n_features)
 
     def _entries(self) -> dict[str, str]:
         counts = f"{len(self.encoding.number_columns)} of numbers, {len(self.encoding.level_columns)} of levels"

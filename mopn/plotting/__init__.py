@@ -1,11 +1,10 @@
 """Plots (the extra ``plot``): how runs converge, and what a model has learnt."""
 
-from mopn.plotting.convergence import NORM_COLORS, plot_convergence
+from mopn.plotting.convergence import plot_convergence
 from mopn.plotting.networks import plot_contributions, plot_interactions, plot_unit
 from mopn.plotting.tables import plot_effect, plot_pair, plot_strengths
 
 __all__ = [
-    "NORM_COLORS",
     "plot_contributions",
     "plot_convergence",
     "plot_effect",

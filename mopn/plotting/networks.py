@@ -17,7 +17,7 @@ from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door
 
 if TYPE_CHECKING:  # needs numba, which most plots do not
-    from mopn.models.explanations.interactions import Interactions
+    from mopn.explain.interactions import Interactions
 
 __all__ = ["plot_contributions", "plot_interactions", "plot_unit"]
 
@@ -29,7 +29,7 @@ def plot_interactions(interactions: Interactions | Fitted, outputs: Sequence[Any
     Parameters
     ----------
     interactions : Interactions, or a model or fitted estimator
-        From :func:`mopn.strongest_interactions`, by default that of a model without other options.
+        From :func:`mopn.explain.strongest_interactions`, by default that of a model without other options.
     outputs : sequence of m labels, optional
         Names of the outputs; default the classes of a model, or numbers.
     ax : matplotlib Axes, optional
@@ -50,12 +50,12 @@ def plot_interactions(interactions: Interactions | Fitted, outputs: Sequence[Any
     --------
     >>> import mopn, numpy as np
     >>> model = mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]), np.eye(2), kernel="anova")
-    >>> ax = plot_interactions(mopn.strongest_interactions(model), outputs=["low", "high"])
+    >>> ax = plot_interactions(mopn.explain.strongest_interactions(model), outputs=["low", "high"])
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['0 × 2', '1 × 2']
     """
     if isinstance(interactions, Fitted):
-        from mopn.models.explanations.interactions import strongest_interactions
+        from mopn.explain.interactions import strongest_interactions
 
         model = fitted_model(interactions)
         outputs = output_names(model, outputs)
@@ -71,7 +71,7 @@ def plot_contributions(contributions: Sequence[Any], outputs: Sequence[Any] | No
     Parameters
     ----------
     contributions : Contributions
-        From :func:`mopn.contributions`.
+        From :func:`mopn.explain.contributions`.
     outputs : sequence of m labels, optional
         Names of the outputs; default numbers.
     ax : matplotlib Axes, optional
@@ -93,7 +93,7 @@ def plot_contributions(contributions: Sequence[Any], outputs: Sequence[Any] | No
     >>> import mopn, numpy as np
     >>> model = mopn.Model(np.array([[1.0, -1.0, 1.0, -1.0]]), np.array([[2.0]]), kernel="anova", target="vector")
     >>> X = np.array([[1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]])
-    >>> ax = plot_contributions(mopn.contributions(model, X[:1], X, {"user": [0, 1], "item": [2, 3]}))
+    >>> ax = plot_contributions(mopn.explain.contributions(model, X[:1], X, {"user": [0, 1], "item": [2, 3]}))
     >>> ax.get_yticklabels()[0].get_text()
     'user × item'
     """

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mopn.data.validation import check_count
-from mopn.models.explanations.effects import Effects, effects
+from mopn.explain.column_effects import Effects, effects
 from mopn.models.fitted import Fitted
 from mopn.plotting.drawing import (
     checked_labels,
@@ -56,7 +56,7 @@ def plot_effect(
     ----------
     model : TableModel or fitted estimator of tables
     X : DataFrame, array-like of shape (n, c), or dict
-        The background, such as the training data; see :func:`mopn.effects`.
+        The background, such as the training data; see :func:`mopn.explain.effects`.
     column : str or int
         Its name or index.
     scale : {"output", "probability"}, default "output"
@@ -127,7 +127,7 @@ def plot_pair(
     ----------
     model : TableModel or fitted estimator of tables
     X : DataFrame, array-like of shape (n, c), or dict
-        The background, such as the training data; see :func:`mopn.effects`.
+        The background, such as the training data; see :func:`mopn.explain.effects`.
     a, b : str or int
         Names or indices of two columns.
     output : label of a class, or int, optional
@@ -191,7 +191,7 @@ def plot_strengths(
     ----------
     model : TableModel or fitted estimator of tables
     X : DataFrame, array-like of shape (n, c), or dict
-        The background, such as the training data; see :func:`mopn.effects`.
+        The background, such as the training data; see :func:`mopn.explain.effects`.
     top : int, default 15
         How many effects are drawn, the strongest ones.
     outputs : sequence of labels, optional

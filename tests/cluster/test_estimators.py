@@ -294,7 +294,7 @@ def test_a_client_that_closes_leaves_the_best_network(cluster, on_workers, nit, 
             return
         with pytest.warns(ConvergenceWarning, match="the Dask client is closed; keep it open"):
             found = mopn.dask.fit(classifier, **data)
-    assert np.isfinite(found.gap_)
+    assert found.gap_ == np.inf  # the rows that its proof would read are lost
     assert set(found.predict(X)) <= set(LABELS)
 
 

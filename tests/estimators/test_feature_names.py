@@ -10,6 +10,17 @@ from numpy.testing import assert_array_equal
 
 import mopn
 from mopn import estimators
+from mopn.explain import (
+    base_values,
+    contributions,
+    feature_importances,
+    interaction_weights,
+    shap_interaction_values,
+    shap_values,
+    strongest_interactions,
+    to_shap,
+)
+from mopn.export import to_c, to_onnx
 from mopn.ranking import similar_features
 
 pd = pytest.importorskip("pandas")
@@ -31,52 +42,51 @@ def fitted(request):
 
 def test_estimators_answer_what_their_models_answer(fitted):
     model = fitted.model_
-    for name in ("shap_values", "shap_interaction_values", "base_values", "feature_importances"):
-        assert_array_equal(getattr(fitted, name)(X), getattr(model, name)(X.to_numpy()))
-    assert str(mopn.strongest_interactions(fitted)) == str(mopn.strongest_interactions(model))
-    assert_array_equal(mopn.interaction_weights(fitted, [(0, 2)]), mopn.interaction_weights(model, [(0, 2)]))
+    for explained in (shap_values, shap_interaction_values, base_values, feature_importances):
+        assert_array_equal(explained(fitted, X), explained(model, X.to_numpy()))
+    assert str(strongest_interactions(fitted)) == str(strongest_interactions(model))
+    assert_array_equal(interaction_weights(fitted, [(0, 2)]), interaction_weights(model, [(0, 2)]))
     assert similar_features(fitted, 0, [0, 1]) == similar_features(model, 0, [0, 1])
     fields = {"first": [0], "others": [1, 2]}
-    assert str(mopn.contributions(fitted, X[:1], X, fields)) == str(
-        mopn.contributions(model, X[:1].to_numpy(), X, fields)
-    )
+    assert str(contributions(fitted, X[:1], X, fields)) == str(contributions(model, X[:1].to_numpy(), X, fields))
 
 
 def test_the_names_reach_files_and_exports(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     assert mopn.load(tmp_path / "model").feature_names.tolist() == NAMES
-    fitted.to_c(tmp_path / "model.h")
+    to_c(fitted, tmp_path / "model.h")
     text = re.search(r"model_features\[\] = {(.*?)}", (tmp_path / "model.h").read_text(), re.DOTALL)[1]
     assert [ast.literal_eval(f"b{name}").decode() for name in re.findall('".*?"', text)] == NAMES
     pytest.importorskip("onnx")
-    (entry,) = fitted.to_onnx().metadata_props
+    (entry,) = to_onnx(fitted).metadata_props
     assert (entry.key, json.loads(entry.value)) == ("feature_names", NAMES)
 
 
 def test_the_names_reach_explanations(fitted):
-    (first, *_) = mopn.strongest_interactions(fitted, 1)
+    (first, *_) = strongest_interactions(fitted, 1)
     assert first.names == tuple(NAMES[j] for j in first.features)
     assert_array_equal(
-        mopn.interaction_weights(fitted, [("Whole weight", "ü")]), mopn.interaction_weights(fitted, [(0, 2)])
+        interaction_weights(fitted, [("Whole weight", "ü")]),
+        interaction_weights(fitted, [(0, 2)]),
     )
-    assert mopn.strongest_interactions(fitted, 1, names=["a", "b", "c"])[0].names[0] in "abc"
+    assert strongest_interactions(fitted, 1, names=["a", "b", "c"])[0].names[0] in "abc"
     pytest.importorskip("shap")
-    assert fitted.to_shap(X).feature_names == NAMES
-    assert fitted.to_shap(X, names=["a", "b", "c"]).feature_names == ["a", "b", "c"]
+    assert to_shap(fitted, X).feature_names == NAMES
+    assert to_shap(fitted, X, names=["a", "b", "c"]).feature_names == ["a", "b", "c"]
 
 
 def test_columns_of_a_data_frame_name_the_features_of_an_unnamed_model():
     pytest.importorskip("shap")
     model = mopn.Model(np.eye(3), np.ones((3, 1)))
-    assert model.to_shap(X).feature_names == NAMES
-    assert model.to_shap(X.to_numpy()).feature_names is None
+    assert to_shap(model, X).feature_names == NAMES
+    assert to_shap(model, X.to_numpy()).feature_names is None
 
 
 def test_models_refuse_columns_in_another_order(fitted):
     with pytest.raises(ValueError, match="column 'ü' in the place of 'Whole weight'"):
         fitted.model_.predict(X[NAMES[::-1]])
     with pytest.raises(ValueError, match="background has the column"):
-        fitted.shap_values(X, X[NAMES[::-1]])
+        shap_values(fitted, X, X[NAMES[::-1]])
 
 
 def test_a_feature_that_is_folded_in_has_a_name():
@@ -92,6 +102,6 @@ def test_names_are_one_string_per_feature(names, error):
 
 def test_what_is_not_fitted_has_no_answers():
     with pytest.raises(ValueError, match="not fitted"):
-        estimators.MultiOutputPNClassifier().shap_values(X)
+        shap_values(estimators.MultiOutputPNClassifier(), X)
     with pytest.raises(TypeError, match="or a fitted estimator"):
-        mopn.strongest_interactions(X)
+        strongest_interactions(X)

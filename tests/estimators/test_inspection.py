@@ -3,10 +3,11 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 
-import mopn
 from mopn import estimators
+from mopn.explain import base_values, certified_radius, contributions, shap_values, strongest_interactions
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -61,22 +62,31 @@ def test_partial_dependence(fitted):
 def test_the_models_of_all_estimators_are_explained(fitted):
     """SHAP values add up to the outputs; contributions and interactions are there."""
     model, background = fitted.model_, X[:20]
-    phi = model.shap_values(X, background)
+    phi = shap_values(model, X, background)
     outputs = model.outputs(X)
-    total = phi.sum(axis=1) + model.base_values(background)
+    total = phi.sum(axis=1) + base_values(model, background)
     np.testing.assert_allclose(total.reshape(outputs.shape), outputs, rtol=1e-9, atol=1e-9)
-    found = mopn.contributions(model, X[:1], background, {"left": [0, 1], "right": [2, 3]})
+    found = contributions(model, X[:1], background, {"left": [0, 1], "right": [2, 3]})
     total = found.base + sum(item.value for item in found)
     np.testing.assert_allclose(np.ravel(total), outputs[0], rtol=1e-9, atol=1e-9)
-    strongest = mopn.strongest_interactions(model, 2, output=0)
+    strongest = strongest_interactions(model, 2, output=0)
     assert strongest.exact
     assert len(strongest) == 2
+
+
+def test_features_are_selected(fitted):
+    """The least important feature goes first."""
+    kept = np.arange(4) != np.argmin(fitted.feature_importances_)
+    np.testing.assert_array_equal(
+        SelectFromModel(fitted, prefit=True, max_features=3, threshold=-np.inf).fit(X).get_support(), kept
+    )
+    assert RFE(fitted, n_features_to_select=3).fit(X, TARGETS.get(type(fitted), CODES)).get_support().sum() == 3
 
 
 def test_radii_are_those_of_the_model(fitted):
     """Of classifiers of numbers; all others say that they have none."""
     if fitted.model_.target == "labels" and fitted.model_.encoding is None:
-        np.testing.assert_array_equal(fitted.certified_radius(X), fitted.model_.certified_radius(X))
+        np.testing.assert_array_equal(certified_radius(fitted, X), certified_radius(fitted.model_, X))
     else:
         with pytest.raises(TypeError, match="certified_radius"):
-            fitted.certified_radius(X)
+            certified_radius(fitted, X)

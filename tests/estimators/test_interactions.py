@@ -33,17 +33,17 @@ def test_no_products_within_groups(name):
     y = Y[name]
     fitted = make(name, interactions=GROUPS).fit(X, y)
     inside, across = [(0, 1), (3, 4)], [(0, 3), (2, 4), (0, 2)]
-    assert not mopn.interaction_weights(fitted, inside).any()
-    assert mopn.interaction_weights(fitted, across).any(axis=-1).all()
+    assert not mopn.explain.interaction_weights(fitted, inside).any()
+    assert mopn.explain.interaction_weights(fitted, across).any(axis=-1).all()
     free = make(name).fit(X, y)
-    assert mopn.interaction_weights(free, inside).any()
+    assert mopn.explain.interaction_weights(free, inside).any()
     # A network of these pairs is one of all pairs.
     assert fitted.objective_ >= free.objective_ - free.gap_
     same = make(name, interactions=GROUPS).fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(same.objective_, fitted.objective_, rtol=1e-2)
     again = clone(fitted).set_params(warm_start=True).fit(X, y).fit(X, y)
     assert again.objective_ <= fitted.objective_ * (1 + 1e-3)
-    assert not mopn.interaction_weights(again, inside).any()
+    assert not mopn.explain.interaction_weights(again, inside).any()
 
 
 @every_estimator

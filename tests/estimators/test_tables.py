@@ -145,13 +145,13 @@ def test_paths_end_where_the_loss_rises(monkeypatch):
 
 def test_models_answer_by_column():
     table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    values = table.shap_values(FRAME[:5], FRAME)
+    values = mopn.explain.shap_values(table, FRAME[:5], FRAME)
     assert values.shape == (5, 4, 3)
-    total = values.sum(axis=1) + table.base_values(FRAME)
+    total = values.sum(axis=1) + mopn.explain.base_values(table, FRAME)
     assert np.allclose(total, table.model_.outputs(FRAME[:5]), atol=1e-12)
-    pairs = table.shap_interaction_values(FRAME[:5], FRAME)
+    pairs = mopn.explain.shap_interaction_values(table, FRAME[:5], FRAME)
     assert np.allclose(pairs.sum(axis=2), values, atol=1e-12)
-    assert table.feature_importances(FRAME).sum(axis=1).argsort().tolist()[2:] == [1, 0]
+    assert mopn.explain.feature_importances(table, FRAME).sum(axis=1).argsort().tolist()[2:] == [1, 0]
 
 
 def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
@@ -169,7 +169,7 @@ def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
             after = model.outputs(mixed).mean(axis=0)
             expected[j] += (after - before) / len(orders)
             before = after
-    assert np.allclose(model.shap_values(row[columns], background[columns])[0], expected, atol=1e-12)
+    assert np.allclose(mopn.explain.shap_values(model, row[columns], background[columns])[0], expected, atol=1e-12)
 
 
 def test_models_come_back_from_files(tmp_path):

@@ -244,7 +244,7 @@ def basis_oracle(
     seconds: Any = np.inf,
 ) -> Any:
     """Make an oracle, and call it on a stack."""
-    effort = mopn.solvers.Effort(precision, work, seconds)
+    effort = mopn.solvers.interface.Effort(precision, work, seconds)
     return mopn.oracles.basis_oracle(norm, method, tol, max_work, max_time)(gammas, effort)
 
 
@@ -320,12 +320,12 @@ _FUNCTIONS = [
     ),
     Function(mopn.path, _of_path, _found_on_path, words=frozenset({"max_iter", "callback", "NetworkProblem"})),
     Function(
-        mopn.strongest_interactions,
+        mopn.explain.strongest_interactions,
         _of_strongest,
         lambda found: Found({"weights": np.array([i.weight for i in found])}),
     ),
-    Function(mopn.interaction_weights, _of_weights),
-    Function(mopn.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
+    Function(mopn.explain.interaction_weights, _of_weights),
+    Function(mopn.explain.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
     Function(grouped_ndcg, _of_ndcg),
     Plot(plot_convergence, _of_plot, words=frozenset({"column"})),
     Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),

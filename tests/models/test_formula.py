@@ -14,7 +14,7 @@ from mopn.data import cache
 from mopn.data.designs import make_design
 
 X = np.random.default_rng(0).uniform(-1, 1, (23, 4)) * (np.random.default_rng(1).uniform(size=(23, 4)) < 0.7)
-STORAGES = {"dense": np.array, "csr": sparse.csr_array, "csc": sparse.csc_array, "float32": np.float32}
+STORAGES = (np.array, sparse.csr_array, sparse.csc_array, np.float32)
 every_model = pytest.mark.parametrize("model", KINDS.values(), ids=KINDS)
 
 
@@ -71,32 +71,21 @@ def outputs_by_definition(model, x):
     return np.array([units + (0.0 if model.w is None else model.w @ x) + model.intercept])
 
 
-@pytest.mark.parametrize("small", [False, True], ids=["one block", "many blocks"])
-@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
 @every_model
-def test_outputs_are_those_of_the_definition(model, storage, small, monkeypatch):
-    if small:
-        monkeypatch.setattr(cache, "CACHE_ENTRIES", 40)
-    rows = X[:, : model.n_features].astype(np.float32).astype(float)
-    expected = [outputs_by_definition(model, x) for x in rows]
-    assert_allclose(model.outputs(storage(rows)), expected, rtol=1e-11, atol=1e-11)
-    assert_allclose(model._formula().outputs(make_design(storage(rows))), expected, rtol=1e-11, atol=1e-11)
-
-
-@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
-@every_model
-def test_a_single_row(model, storage):
-    rows = X[:, : model.n_features].astype(np.float32).astype(float)
-    for x in (rows[:1], rows[1:2], 0.0 * rows[:1]):
-        assert_allclose(model.outputs(storage(x)), [outputs_by_definition(model, x[0])], rtol=1e-11, atol=1e-11)
-
-
-@pytest.mark.parametrize("rows", [np.zeros((3, 4)), np.array([[0.0] * 4, [0, 2, 0, 0], [0] * 4])], ids=["none", "one"])
-@every_model
-def test_rows_of_zeros(model, rows):
-    rows = rows[:, : model.n_features]
-    expected = [outputs_by_definition(model, x) for x in rows]
-    assert_allclose(model.outputs(sparse.csr_array(rows)), expected, rtol=1e-12, atol=1e-12)
+def test_outputs_are_those_of_the_definition(model, monkeypatch):
+    """Of many rows, in one block and in several, of single rows, and of rows of zeros but for one, in every storage."""
+    many = X[:, : model.n_features].astype(np.float32).astype(float)
+    zeros = np.zeros_like(many[:3])
+    some = np.vstack([zeros[:1], 2.0 * np.eye(len(many[0]))[:1], zeros[:1]])
+    for rows in (many, many[:1], many[1:2], zeros[:1], zeros, some):
+        expected = [outputs_by_definition(model, x) for x in rows]
+        for storage in STORAGES:
+            assert_allclose(model.outputs(storage(rows)), expected, rtol=1e-11, atol=1e-11)
+            assert_allclose(model._formula().outputs(make_design(storage(rows))), expected, rtol=1e-11, atol=1e-11)
+    monkeypatch.setattr(cache, "CACHE_ENTRIES", 40)
+    expected = [outputs_by_definition(model, x) for x in many]
+    for storage in STORAGES:
+        assert_allclose(model.outputs(storage(many)), expected, rtol=1e-11, atol=1e-11)
 
 
 def test_the_kernel_of_higher_degree_does_not_cancel():

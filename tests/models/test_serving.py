@@ -32,6 +32,7 @@ for path in sorted(Path.cwd().glob("*.X.npy")):
             model.predict_proba(storage(rows))
     print(name)
 row = json.loads(Path("row.json").read_text())
+row["day"] = np.datetime64(row["day"])
 assert np.allclose(mopn.load("table.npz").outputs(row), np.load("table.npy"))
 found = [name for name in others if sys.modules.get(name)]
 assert not found, found
@@ -46,9 +47,9 @@ def test_loading_and_predicting_need_numpy_and_scipy_alone(tmp_path, blocked):
         np.save(tmp_path / f"{name}.X.npy", rows)
         labels = model.predict(rows)
         np.save(tmp_path / f"{name}.y.npy", labels.astype(str) if labels.dtype == object else labels)
-    row = {column: cells[0] for column, cells in TABLE_ROWS.items()}
+    row = {column: cells[0] for column, cells in TABLE_ROWS.items()} | {"day": "2020-02-08"}
     TABLES["levels"].save(tmp_path / "table.npz")
-    np.save(tmp_path / "table.npy", TABLES["levels"].outputs(row))
+    np.save(tmp_path / "table.npy", TABLES["levels"].outputs(row | {"day": np.datetime64(row["day"])}))
     (tmp_path / "row.json").write_text(json.dumps(row))
     program = PROGRAM.format(others=OTHERS, blocked=blocked)
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -20,7 +20,7 @@ def models():
 @pytest.mark.parametrize("model", list(models()))
 def test_cosines_are_those_of_the_interactions(model):
     users, items = [0, 1, 2], [3, 4, 5, 6]
-    pairs = {j: mopn.interaction_weights(model, [(user, j) for user in users]).ravel() for j in items}
+    pairs = {j: mopn.explain.interaction_weights(model, [(user, j) for user in users]).ravel() for j in items}
 
     def cosine(a, b):
         return a @ b / np.linalg.norm(a) / np.linalg.norm(b)

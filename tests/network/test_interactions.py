@@ -187,8 +187,8 @@ def test_gaps_hold_at_any_network_and_models_keep_the_groups(norm, storage, tmp_
     np.testing.assert_allclose(model.outputs(storage(X)), outputs, rtol=0, atol=1e-12 * np.abs(outputs).max())
     model.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(mopn.load(tmp_path / "model.npz").outputs(X), model.outputs(X))
-    assert not mopn.interaction_weights(model, [(0, 3), (1, 4)]).any()
-    assert mopn.interaction_weights(model, [(0, 1), (2, 4)]).all()
+    assert not mopn.explain.interaction_weights(model, [(0, 3), (1, 4)]).any()
+    assert mopn.explain.interaction_weights(model, [(0, 1), (2, 4)]).all()
 
 
 def test_groups_that_restrict_nothing_are_the_plain_kernel():

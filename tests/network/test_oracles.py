@@ -38,8 +38,8 @@ from mopn.core.kernels import KERNELS
 from mopn.core.norms import NORMS, get_norm
 from mopn.data.designs import make_design
 from mopn.network.gradient_forms import GradientForms
-from mopn.oracles import METHODS, basis_oracle
-from mopn.solvers import Effort
+from mopn.network.oracles import METHODS, basis_oracle
+from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import DenseStack, dense_search, plan
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work
 

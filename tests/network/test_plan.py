@@ -7,7 +7,7 @@ import pytest
 from networks import TWO_SIDED
 
 from mopn.core.norms import NORMS
-from mopn.oracles import METHODS, basis_oracle
+from mopn.network.oracles import METHODS, basis_oracle
 from mopn.solvers.sphere.plan import Proof, most_features, plan
 
 CHOICES = [(norm, method) for norm in TWO_SIDED for method in METHODS if method != "enumerate" or norm == "l1/linf"]

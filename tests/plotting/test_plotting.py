@@ -53,7 +53,7 @@ def test_lines_have_the_style_that_is_given(results):
 
 @pytest.mark.parametrize(("seconds", "scale"), [((0.1, 0.9), "linear"), ((0.1, 1.1), "log"), ((0.0, 9.0), "linear")])
 def test_times_of_different_orders_have_a_logarithmic_axis(seconds, scale):
-    traces = [mopn.Trace() for _ in seconds]
+    traces = [mopn.solvers.Trace() for _ in seconds]
     for trace, time in zip(traces, seconds, strict=True):
         trace.append(nit=0, time=time, fun=1.0, gap=0.1)
     runs = [mopn.Result(trace=trace) for trace in traces]
@@ -99,7 +99,7 @@ def labels(ticks):
 
 
 def test_interactions_of_all_outputs_are_a_heat_map():
-    found = mopn.strongest_interactions(network(), names=["a", "b", "c"])
+    found = mopn.explain.strongest_interactions(network(), names=["a", "b", "c"])
     ax = plot_interactions(found, outputs=["x", "y"])
     (image,) = ax.get_images()
     np.testing.assert_array_equal(image.get_array(), [[2.0, 0.0], [0.0, -1.0]])
@@ -111,7 +111,7 @@ def test_interactions_of_all_outputs_are_a_heat_map():
 
 def test_interactions_of_an_output_are_bars():
     ax = plt.figure().add_subplot()
-    assert plot_interactions(mopn.strongest_interactions(network(), output=1), ax=ax) is ax
+    assert plot_interactions(mopn.explain.strongest_interactions(network(), output=1), ax=ax) is ax
     assert [bar.get_width() for bar in ax.patches] == [-1.0]
     assert labels(ax.get_yticklabels()) == ["1 × 2"]
     plt.close("all")
@@ -122,7 +122,7 @@ def test_contributions_are_drawn_in_their_order(output):
     model = network()
     if output is not None:
         model = mopn.FactorizationModel.from_outputs(model, np.eye(2)[output])
-    found = mopn.contributions(model, [[1.0, 2.0, 3.0]], np.zeros((1, 3)), {"user": [0, 1], "item": [2]})
+    found = mopn.explain.contributions(model, [[1.0, 2.0, 3.0]], np.zeros((1, 3)), {"user": [0, 1], "item": [2]})
     ax = plot_contributions(found)
     assert labels(ax.get_yticklabels()) == [" × ".join(item.fields) for item in found]
     drawn = ax.get_images()[0].get_array() if output is None else [bar.get_width() for bar in ax.patches]
@@ -184,7 +184,7 @@ def test_nothing_to_plot():
     with pytest.raises(ValueError, match="there is nothing to plot"):
         plot_interactions([])
     with pytest.raises(ValueError, match="outputs must hold 2 labels"):
-        plot_interactions(mopn.strongest_interactions(network()), outputs=["x"])
+        plot_interactions(mopn.explain.strongest_interactions(network()), outputs=["x"])
 
 
 def test_suboptimality_is_above_the_best_proven_bound_or_the_reference(results):

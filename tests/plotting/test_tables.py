@@ -1,4 +1,4 @@
-"""Plots of tables show effects of columns, as mopn.effects has them, over the values in the background."""
+"""Plots of tables show effects of columns, as mopn.explain.effects has them, over the values in the background."""
 
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ from odd_names import NAMES
 from table_models import network, table
 
 import mopn
-from mopn.models.explanations.contributions import Contribution
+from mopn.explain.row_contributions import Contribution
 from mopn.plotting import plot_contributions, plot_effect, plot_interactions, plot_pair, plot_strengths, plot_unit
 
 mpl.use("Agg")
@@ -42,7 +42,7 @@ def test_curves_of_numbers_above_their_histogram():
     axes = plt.figure().subplots(2)
     axes[0].plot([0.0], [0.0])  # what was there before stays
     top, bottom = plot_effect(THREE, X, "age", axes=axes)
-    found = mopn.effects(THREE, X)
+    found = mopn.explain.effects(THREE, X)
     curves = top.get_lines()[1:4]
     for c, curve in enumerate(curves):
         x, y = curve.get_data()
@@ -62,7 +62,7 @@ def test_of_two_classes_the_second_is_drawn(model):
     top, _ = plot_effect(model, X, "size", scale="probability")
     (curve,) = top.get_lines()
     x, y = curve.get_data()
-    found = mopn.effects(model, X)
+    found = mopn.explain.effects(model, X)
     total = np.reshape(found.constant + found.main("size", x), (len(x), -1))
     log_odds = total[:, -1] - (total[:, 0] if model is TWO else 0.0)
     np.testing.assert_allclose(y, 1.0 / (1.0 + np.exp(-log_odds)))
@@ -79,7 +79,7 @@ def test_bars_of_the_most_frequent_levels():
     assert bottom.get_xlabel() == "color (2 of 3)"
     np.testing.assert_array_equal([bar.get_height() for bar in bottom.patches], [sum(X["color"] == v) for v in levels])
     heights = np.reshape([bar.get_height() for bar in top.patches], (3, 2))
-    np.testing.assert_allclose(heights, mopn.effects(THREE, X).main("color", levels).T)
+    np.testing.assert_allclose(heights, mopn.explain.effects(THREE, X).main("color", levels).T)
     assert texts(top.get_legend().get_texts()) == ["x", "y", "z"]
 
 
@@ -106,7 +106,7 @@ def test_a_pair_of_numbers_is_a_map():
     ax = plot_pair(THREE, X, "size", "age", output="b")
     (mesh,) = (item for item in ax.collections if isinstance(item, QuadMesh))
     corners = mesh.get_coordinates().reshape(-1, 2)
-    expected = mopn.effects(THREE, X).pair("size", "age", *corners.T)[:, 1]
+    expected = mopn.explain.effects(THREE, X).pair("size", "age", *corners.T)[:, 1]
     np.testing.assert_allclose(mesh.get_array().ravel(), expected)
     (points,) = (item for item in ax.collections if item is not mesh)
     assert len(points.get_offsets()) == np.isfinite(X["age"]).sum()
@@ -116,7 +116,7 @@ def test_a_pair_of_numbers_is_a_map():
 @pytest.mark.parametrize("columns", [("color", "age"), ("age", "color")])
 def test_a_pair_of_numbers_and_levels_is_a_curve_for_each_level(columns):
     ax = plot_pair(ONE, X, *columns)
-    found, levels = mopn.effects(ONE, X), frequent(X["color"])
+    found, levels = mopn.explain.effects(ONE, X), frequent(X["color"])
     assert texts(ax.get_legend().get_texts()) == levels
     for level, line in zip(levels, ax.get_lines()[:3], strict=True):
         x, y = line.get_data()
@@ -127,7 +127,7 @@ def test_a_pair_of_numbers_and_levels_is_a_curve_for_each_level(columns):
 def test_a_pair_of_levels_is_a_table_of_the_output_in_which_it_varies_most():
     both = X | {"kind": ["new", "old", None] * 10}
     model = network(both, **LABELS)
-    found = mopn.effects(model, both)
+    found = mopn.explain.effects(model, both)
     c = np.argmax(np.std(found.pair("kind", "color"), axis=0))
     ax = plot_pair(model, both, "kind", "color", levels=2)
     (image,) = ax.get_images()
@@ -142,7 +142,7 @@ def test_a_pair_of_levels_is_a_table_of_the_output_in_which_it_varies_most():
 
 @pytest.mark.parametrize("model", [THREE, ONE, TWO], ids=["three", "one", "two"])
 def test_strengths_in_their_order(model):
-    strengths = mopn.effects(model, X).strengths()
+    strengths = mopn.explain.effects(model, X).strengths()
     ax = plot_strengths(model, X, top=4)
     assert texts(ax.get_yticklabels()) == [" × ".join(item.columns) for item in strengths[:4]]
     drawn = ax.get_images()[0].get_array() if model is THREE else [bar.get_width() for bar in ax.patches]
@@ -172,7 +172,7 @@ def test_interactions_of_tables_are_pairs_of_columns():
     for i, j in np.ndindex(len(owners), len(owners)):
         A[owners[i], owners[j]] += (2.0 * (H[:, i] * H[:, j]) @ network.weights) ** 2
     lengths = np.sqrt(A)
-    found = mopn.strongest_interactions(THREE, 2)
+    found = mopn.explain.strongest_interactions(THREE, 2)
     pairs = [("size", "color"), ("size", "age"), ("color", "age")]
     sizes = {pair: lengths[tuple(list(X).index(name) for name in pair)] for pair in pairs}
     order = sorted(pairs, key=lambda pair: -np.linalg.norm(sizes[pair]))
@@ -181,7 +181,7 @@ def test_interactions_of_tables_are_pairs_of_columns():
         np.testing.assert_allclose(item.weight, sizes[item.names])
     assert found.exact
     assert found.bound == pytest.approx(np.linalg.norm(sizes[order[2]]))
-    (first,) = mopn.strongest_interactions(THREE, 1, output=1)
+    (first,) = mopn.explain.strongest_interactions(THREE, 1, output=1)
     assert first.weight == pytest.approx(max(size[1] for size in sizes.values()))
     ax = plot_interactions(THREE)
     assert texts(ax.get_yticklabels()) == [" × ".join(pair) for pair in order]
@@ -201,8 +201,12 @@ def test_interactions_of_tables_are_pairs_of_columns():
         (lambda: plot_pair(THREE, X, "size", "age", output="d"), ValueError, "output must be one of .* got 'd'"),
         (lambda: plot_pair(ONE, X, "size", "size"), ValueError, "a and b must be two columns"),
         (lambda: plot_unit(ONE), TypeError, "use plot_effect and plot_pair"),
-        (lambda: mopn.interaction_weights(ONE, [(0, 1)]), TypeError, "products of columns of a table have no weights"),
-        (lambda: mopn.strongest_interactions(ONE, degree=3), ValueError, "leave out degree and scale"),
+        (
+            lambda: mopn.explain.interaction_weights(ONE, [(0, 1)]),
+            TypeError,
+            "products of columns of a table have no weights",
+        ),
+        (lambda: mopn.explain.strongest_interactions(ONE, degree=3), ValueError, "leave out degree and scale"),
     ],
 )
 def test_what_is_refused(draw, error, message):

@@ -31,7 +31,7 @@ CORRECTIONS = {
 OPTIONS = [
     (kind, field.name)
     for kind in EXPORTED
-    if is_dataclass(kind) and kind is not mopn.solvers.Effort
+    if is_dataclass(kind) and kind is not mopn.solvers.interface.Effort
     for field in fields(kind)
 ]
 

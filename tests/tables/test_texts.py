@@ -137,7 +137,7 @@ def of_a_file(model, folder):
 
 def of_onnx(model, folder):
     runtime = pytest.importorskip("onnxruntime")
-    graph = model.to_onnx(dtype="float64").SerializeToString()
+    graph = mopn.export.to_onnx(model, dtype="float64").SerializeToString()
     session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     given = {"x": ROW_NUMBERS[:, None], "word": np.array(ROWS["word"], object)[:, None]}
     return session.run(["prediction"], given)[0]
@@ -154,7 +154,7 @@ def of_c(model, folder):
 def in_c(model, folder, rows, dtype):
     """Return the outputs of a header."""
     real, numpy_type = REALS[dtype]
-    model.to_c(folder / "model.h", dtype=dtype)
+    mopn.export.to_c(model, folder / "model.h", dtype=dtype)
     text = f'#include "model.h"\nvoid f(const {real} *x, {real} *out) {{ model_outputs(x, out); }}\n'
     library = compiled(folder, text)
     return np.array([call(library.f, row, 1, numpy_type) for row in rows.astype(numpy_type)])[:, 0]
@@ -352,7 +352,7 @@ def test_exports_agree_on_numbers_that_differ_by_rounding(tmp_path, kind, dtype)
     rows = np.concatenate([x, *(np.nextafter(x, end) for end in (-np.inf, np.inf))])
     expected, tolerance = model.predict(rows[:, None]), {"float32": 1e-4, "float64": 1e-9}[dtype]
     runtime = pytest.importorskip("onnxruntime")
-    graph = model.to_onnx(dtype=dtype).SerializeToString()
+    graph = mopn.export.to_onnx(model, dtype=dtype).SerializeToString()
     session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     found = [session.run(["prediction"], {"X": rows[:, None].astype(dtype)})[0].ravel()]
     if COMPILER is not None:

@@ -7,6 +7,7 @@ from benchmarks.devices.__main__ import _announced
 from benchmarks.devices.boards import BOARDS, Program, missing_tools
 from benchmarks.devices.cycles import cycles_of, instructions
 from mopn import Model
+from mopn.export import to_c
 
 # A loop of a Cortex-M0 as objdump prints it: push, then two rounds of load, multiply, compare and branch, then pop.
 LISTING = """
@@ -42,7 +43,7 @@ def test_emulators_predict_what_python_does_at_the_cost_that_the_header_says(boa
     rng = np.random.default_rng(0)
     X = rng.integers(1, 17, (50, 20)).astype(float)
     model = Model(rng.standard_normal((8, 20)), rng.standard_normal((8, 4)), classes=np.arange(4))
-    integers = model.to_c(tmp_path / "model.h", arithmetic="integer", X=X)
+    integers = to_c(model, tmp_path / "model.h", arithmetic="integer", X=X)
     rows = integers.inputs.integers(X[:3]).astype(integers.inputs.dtype)
     program = Program("", '#include "model.h"', "model_predict(x)", rows, (str(tmp_path),))
     measured = board.measure(program, tmp_path)

@@ -120,7 +120,7 @@ def test_every_problem_names_its_solver(shown):
 
 
 def test_a_problem_of_ones_own_needs_a_solver():
-    class Own(mopn.solvers.Problem):
+    class Own(mopn.solvers.interface.Problem):
         oracles = frozenset({"gradient"})
 
     with pytest.raises(TypeError, match="Own names no solver of its own; give minimize one"):
@@ -147,7 +147,7 @@ def test_messages_for_what_is_no_solver_or_no_problem(shown):
 
 
 def a_trace():
-    trace = mopn.Trace()
+    trace = mopn.solvers.Trace()
     trace.append(nit=0, fun=1 / 3)
     trace.append(nit=1, fun=-1e-300, gap=np.inf)
     return trace

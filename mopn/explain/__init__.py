@@ -1,0 +1,26 @@
+"""Explanations of models and fitted estimators: Shapley values, effects, interactions, certified robustness.
+
+All functions take a model or a fitted estimator. NumPy and SciPy suffice, but for :func:`certified_flips`, kernels of
+degree 3 and above, and interactions of factorization machines, which need numba.
+"""
+
+from mopn.explain.column_effects import effects
+from mopn.explain.flips import certified_flips
+from mopn.explain.interactions import interaction_weights, strongest_interactions
+from mopn.explain.robustness import certified_radius
+from mopn.explain.row_contributions import contributions
+from mopn.explain.shapley import base_values, feature_importances, shap_interaction_values, shap_values, to_shap
+
+__all__ = [
+    "base_values",
+    "certified_flips",
+    "certified_radius",
+    "contributions",
+    "effects",
+    "feature_importances",
+    "interaction_weights",
+    "shap_interaction_values",
+    "shap_values",
+    "strongest_interactions",
+    "to_shap",
+]

@@ -1,0 +1,266 @@
+"""Effects of columns and of pairs of columns in a model of tables: its functional ANOVA, exactly.
+
+The outputs are of degree 2 in features that belong to one column each, so they are a constant, functions of single
+columns, and functions of pairs of columns. These are unique if each has mean 0 over each of its columns, whose
+distributions are those of a background: then no pair effect holds what a main effect can say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from mopn.data.values import NUMBERS, to_host
+from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.quadratic import Quadratic
+from mopn.models.table import TableModel
+from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import door, doors
+from mopn.tables.encoding import TableEncoding
+from mopn.tables.reading import Table, read_table
+
+__all__ = ["Effects", "Strength", "effects"]
+
+
+class Strength(NamedTuple):
+    """A column or a pair of columns, and the standard deviation of its effect on one output, or on all outputs (m,)."""
+
+    columns: tuple[str, ...]
+    deviation: Any
+
+
+@doors
+class Effects(Displayed):
+    """What single columns and pairs of columns add to the outputs of a model; :func:`mopn.explain.effects` returns it.
+
+    The outputs of a row are ``constant``, plus :meth:`main` of every column, plus :meth:`pair` of every two columns.
+    All are arrays with the outputs last, or without this axis if there is one output.
+
+    Attributes
+    ----------
+    model : TableModel
+    background : Table
+        The values of each column, in the order of the training data.
+    constant : float or ndarray of shape (m,)
+        The mean output over all combinations of the columns' values in the background.
+
+    Examples
+    --------
+    >>> import mopn
+    >>> from mopn.estimators import TableRegressor
+    >>> table = {"size": [1.0, 2.0, 3.0, 4.0] * 10, "color": ["red", "red", "blue", "blue"] * 10}
+    >>> model = TableRegressor(strength=mopn.Ratio(0.01)).fit(table, table["size"])
+    >>> found = mopn.explain.effects(model, table)
+    >>> total = found.constant + found.main("size") + found.main("color") + found.pair("size", "color")
+    >>> bool(abs(total - model.predict(table)).max() < 1e-12)
+    True
+    """
+
+    def __init__(self, model: TableModel, X: Any) -> None:
+        self.model, encoding = model, model.encoding
+        self.background = encoding.arranged(X)
+        self._columns = [
+            _Column(encoding.of_column(j), self.background.columns[j], self.background.kinds[j])
+            for j in range(len(encoding.columns))
+        ]
+        self._members = [np.flatnonzero(encoding.owners == j) for j in range(len(self._columns))]
+        constant, W, self._H, biases, self._V = _units(model)
+        mean = np.zeros(encoding.n_features)
+        for column, members in zip(self._columns, self._members, strict=True):
+            mean[members] = column.mean
+        # (bias + <h, z>)^2 = at_mean^2 + 2 at_mean <h, z - mean> + <h, z - mean>^2
+        at_mean = biases + self._H @ mean
+        self._linear = W + 2.0 * (self._V.T * at_mean) @ self._H
+        self._covariances = [
+            self._H[:, members] @ column.covariance @ self._H[:, members].T
+            for column, members in zip(self._columns, self._members, strict=True)
+        ]
+        squares = sum((C.diagonal() for C in self._covariances), at_mean**2)
+        self.constant = _of_outputs(constant + W @ mean + squares @ self._V)
+
+    def _entries(self) -> dict[str, str]:
+        return {
+            "columns": shown(list(self.model.encoding.columns)),
+            "constant": shown(np.round(self.constant, 6).tolist()),
+        }
+
+    def main(self, column: str | int, values: Any = None) -> Any:
+        """Return the effect of a column: what its value adds, on average over all values of the other columns.
+
+        Parameters
+        ----------
+        column : str or int
+            Its name or index.
+        values : array-like of shape (n,), optional
+            Values of the column, None or NaN where it is missing; default those of the background.
+
+        Returns
+        -------
+        ndarray of shape (n, m), or (n,) of one output
+        """
+        j = self.index(column)
+        s = self._sums(j, values)
+        linear = self._columns[j].project(self._linear[:, self._members[j]], values)
+        return _of_outputs(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
+
+    def pair(self, a: str | int, b: str | int, values_a: Any = None, values_b: Any = None) -> Any:
+        """Return the effect of a pair of columns: what remains beyond the effects of both, row by row.
+
+        Parameters
+        ----------
+        a, b : str or int
+            Names or indices of two columns.
+        values_a, values_b : array-like of shape (n,), optional
+            A value of each for every row; default those of the background.
+
+        Returns
+        -------
+        ndarray of shape (n, m), or (n,) of one output
+
+        Raises
+        ------
+        ValueError
+            If both are the same column, or have different numbers of values.
+        """
+        i, j = self.index(a), self.index(b)
+        if i == j:
+            raise ValueError(f"a and b must be two columns, got {a!r} and {b!r}")
+        s, t = self._sums(i, values_a), self._sums(j, values_b)
+        if len(s) != len(t):
+            raise ValueError(f"a and b must have a value each for every row, got {len(s)} and {len(t)} values")
+        return _of_outputs(2.0 * (s * t) @ self._V)
+
+    def strengths(self) -> list[Strength]:
+        """Return the standard deviations of all effects, the largest first.
+
+        They are over all combinations of the columns' values in the background. So effects are uncorrelated: the
+        squares of all deviations add up to the variance of the output.
+
+        Returns
+        -------
+        list of Strength
+            In order of decreasing deviation, or length of the deviations (m,); without those that are 0.
+        """
+        names, count = self.model.encoding.columns, len(self._columns)
+        mains = [np.atleast_2d(self.main(j).T) for j in range(count)]
+        found = [Strength((names[j],), np.sqrt(np.mean(main**2, axis=1))) for j, main in enumerate(mains)]
+        C = np.reshape(self._covariances, (count, -1))
+        # The mean of (2 sum_r v_r s_r t_r)^2 for independent s and t.
+        squares = np.array([4.0 * (C * np.outer(v, v).ravel()) @ C.T for v in self._V.T])
+        deviations = np.sqrt(np.maximum(squares, 0.0))
+        found += [Strength((names[i], names[j]), deviations[:, i, j]) for i, j in combinations(range(count), 2)]
+        found.sort(key=lambda item: -float(np.linalg.norm(item.deviation)))
+        return [Strength(item.columns, _of_outputs(item.deviation)) for item in found if item.deviation.any()]
+
+    def index(self, column: str | int) -> int:
+        """Return the index of a column that is given by name or index."""
+        names = self.model.encoding.columns
+        if isinstance(column, str) and column in names:
+            return names.index(column)
+        if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < len(names):
+            return int(column)
+        raise ValueError(f"column must be the name or the index of one of {list(names)}, got {shown(column)}")
+
+    def _sums(self, j: int, values: Any) -> np.ndarray:
+        """Return what the column adds to the units, <h, z - mean> over its features, shape (n, k)."""
+        return self._columns[j].project(self._H[:, self._members[j]], values)
+
+
+@door
+def effects(model: Fitted, X: Any) -> Effects:
+    """Return the effects of single columns and of pairs of columns on the outputs of a model of tables.
+
+    With the features z of the columns, f(z) = c + <w, z> + z'Az has no products of three columns. So it is exactly a
+    constant, a function of each column, and a function of each pair of columns: it is known as a whole once these are
+    plotted (:func:`mopn.plotting.plot_effect`, :func:`mopn.plotting.plot_pair`).
+
+    Parameters
+    ----------
+    model : TableModel or fitted estimator of tables
+    X : DataFrame, array-like of shape (n, c), or dict
+        The background, such as the training data. It enters by the distribution of each column alone: effects are means
+        over all combinations of values, whether or not they occur together.
+
+    Returns
+    -------
+    Effects
+        On outputs before any link; of models with a softmax, on outputs less their mean over the classes, as a number
+        that is added to all of them changes no probability.
+
+    Raises
+    ------
+    TypeError
+        If it is not a model of tables.
+    ValueError
+        If X lacks the columns of the training data.
+
+    Notes
+    -----
+    For the means mu and the covariance S of the features, which is zero between columns, the effect of column a is
+    <(w + 2 A mu)_a, (z - mu)_a> + (z - mu)_a' A_aa (z - mu)_a - tr(A_aa S_aa), and that of the pair a, b is
+    2 (z - mu)_a' A_ab (z - mu)_b. docs/mathematics.md derives both, and what they have to do with Shapley values. Such
+    effects with mean 0 over each column: Sobol (Mathematical Modelling and Computational Experiments, 1993), Hooker
+    (KDD 2004).
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> from mopn.estimators import TableRegressor
+    >>> table = {"size": np.tile([1.0, 2.0, 3.0], 20), "color": ["red"] * 30 + ["blue"] * 30}
+    >>> y = table["size"] * np.repeat([1.0, -1.0], 30)
+    >>> found = mopn.explain.effects(TableRegressor(strength=mopn.Ratio(1e-5)).fit(table, y), table)
+    >>> found.strengths()[0].columns
+    ('color',)
+    >>> found.pair("size", "color", [1.0, 3.0], ["red", "red"]).round(1)
+    array([-1.,  1.])
+    """
+    machine = fitted_model(model)
+    if not isinstance(machine, TableModel):
+        raise TypeError(
+            "model must be a model of tables, such as that of a TableClassifier or TableRegressor, got "
+            f"{type(machine).__name__}; what features add to its outputs: shap_values"
+        )
+    return Effects(machine, to_host(X))
+
+
+class _Column:
+    """A column of the background: its values, and the mean and the covariance of its features."""
+
+    def __init__(self, encoding: TableEncoding, values: np.ndarray, kind: str) -> None:
+        self.encoding, self.name = encoding, encoding.columns[0]
+        self.table = Table(encoding.columns, (values,), (kind,), len(values), named=True)
+        Z = encoding.encode(self.table)
+        self.mean = np.asarray(Z.mean(axis=0)).ravel()
+        second = Z.T @ Z / len(values)
+        self.covariance = (second.toarray() if sparse.issparse(second) else second) - np.outer(self.mean, self.mean)
+
+    def project(self, directions: np.ndarray, values: Any = None) -> np.ndarray:
+        """Return the products (n, r) of centered features with directions (r, d)."""
+        table = self.table if values is None else read_table({self.name: values}, "values")
+        if table.kinds == (NUMBERS,):  # the axis of a plot: days, if the column holds dates
+            table = replace(table, kinds=self.table.kinds)
+        return self.encoding.encode(table, "values") @ directions.T - directions @ self.mean
+
+
+def _units(model: TableModel) -> tuple[np.ndarray, ...]:
+    """Return c (m,), W (m, d), H (k, d), b (k,) and V (k, m) of outputs c + W z + sum_r v_r (b_r + <h_r, z>)^2."""
+    outputs = Quadratic.of(model._formula()).squared()
+    # A square of a feature is that of a unit.
+    squares = np.flatnonzero(outputs.squares.any(axis=0))
+    H = np.vstack([np.eye(outputs.linear.shape[1])[squares], outputs.factors[0]])
+    b = np.append(np.zeros(len(squares)), outputs.biases[0])
+    by_output = (outputs.constant, outputs.linear, np.hstack([outputs.squares[:, squares], outputs.weights.T]))
+    if model.link == "softmax":
+        by_output = tuple(values - values.mean(axis=0) for values in by_output)
+    constant, W, V = by_output
+    return constant, W, H, b, V.T
+
+
+def _of_outputs(values: Any) -> Any:
+    """Return values with the outputs last, without this axis if there is one output."""
+    return values if values.shape[-1] > 1 else values[..., 0]

@@ -1,0 +1,149 @@
+"""Shapley values of outputs of any degree, exactly, in time polynomial in the number of features.
+
+Owen's diagonal formula (Management Science, 1972): with the multilinear extension F(t) = E v(T) of a game v, where T
+contains each feature j independently with probability t_j,
+
+    phi_j = integral from 0 to 1 of the derivative of F in t_j along (t, ..., t).
+
+The integrand is a polynomial of degree below that of the game, so Gauss-Legendre nodes integrate it without an error.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mopn.data.cache import rows_at_once
+from mopn.data.designs import Design
+from mopn.explain.games import Background, Game, with_totals
+from mopn.models.formula import dense_rows
+
+__all__ = ["Multilinear", "Powers", "PowersOfForms"]
+
+
+class _OfHigherDegree(Game):
+    """One output of any degree; the values are averages over the background of those against a single row."""
+
+    def __init__(self, background: Background) -> None:
+        self.background = background
+
+    @abstractmethod
+    def against(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Return the Shapley values (n, d) of the rows of X against those of B, row by row."""
+
+    def values(self, design: Design) -> np.ndarray:
+        return self._average(dense_rows(design), self.against)
+
+    def interactions(self, design: Design) -> np.ndarray:
+        X = dense_rows(design)
+        Phi = np.stack([self._average(X, self._changes(j)) for j in range(X.shape[1])], axis=-1)
+        return with_totals(Phi, self.values(design))
+
+    def _average(self, X: np.ndarray, function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+        total = np.zeros_like(X)
+        for b in self.background.rows:
+            total += function(X, np.broadcast_to(b, X.shape))
+        return total[None] / self.background.n
+
+    def _changes(self, j: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """Return half of what the values gain when feature j is in every coalition rather than in none.
+
+        This is the Shapley interaction index (Grabisch and Roubens, 1999); a feature that has the same value in both
+        rows is no player.
+        """
+
+        def half(X: np.ndarray, B: np.ndarray) -> np.ndarray:
+            with_j, without_j = B.copy(), X.copy()
+            with_j[:, j], without_j[:, j] = X[:, j], B[:, j]
+            return 0.5 * (self.against(X, with_j) - self.against(without_j, B))
+
+        return half
+
+
+class Multilinear(_OfHigherDegree):
+    """An output that is affine in every feature, by its gradient: the multilinear extension is the output itself."""
+
+    def __init__(self, gradient: Callable[[np.ndarray], np.ndarray], degree: int, background: Background) -> None:
+        super().__init__(background)
+        self.gradient, self.degree = gradient, degree
+
+    def against(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
+        D = X - B
+        return D * sum(weight * self.gradient(B + t * D) for t, weight in _nodes(self.degree))
+
+
+class PowersOfForms(NamedTuple):
+    """The outputs sum_s lambda_s (gamma_s + <p_s, x>)^degree, for P (k, d)."""
+
+    degree: int
+    lams: np.ndarray
+    gamma: np.ndarray
+    P: np.ndarray
+
+
+class Powers(_OfHigherDegree):
+    """<w, x> and powers of linear forms, whose multilinear extension is a moment of a sum of independent variables.
+
+    With delta_j = p_j (x_j - b_j) and S = gamma + <p, b> + sum_j B_j delta_j for Bernoulli variables B_j of mean t, the
+    derivative in t_j is E (S_{-j} + delta_j)^m - E S_{-j}^m, where S_{-j} leaves j out. Its moments follow from
+    cumulants, which add up over the features.
+    """
+
+    def __init__(self, parts: Sequence[PowersOfForms], w: np.ndarray, background: Background) -> None:
+        super().__init__(background)
+        self.parts, self.w = parts, w
+
+    def against(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
+        out = (X - B) * self.w
+        for part in self.parts:
+            step = rows_at_once(part.P.size)
+            for first in range(0, len(X), step):
+                rows = slice(first, first + step)
+                out[rows] += _of_powers(part, X[rows], B[rows])
+        return out
+
+
+def _of_powers(part: PowersOfForms, X: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return the Shapley values (n, d) of powers of forms."""
+    m = part.degree
+    deltas = (X - B)[:, None, :] * part.P
+    start = (part.gamma + B @ part.P.T)[:, :, None]
+    powers = [deltas**i for i in range(1, m + 1)]
+    total = np.zeros_like(deltas)
+    for t, weight in _nodes(m):
+        # Of all features but j, for all j at once.
+        cumulants = [
+            factor * (power.sum(axis=2, keepdims=True) - power)
+            for factor, power in zip(_bernoulli_cumulants(t, m), powers, strict=True)
+        ]
+        cumulants[0] += start
+        moments = _moments(cumulants[: m - 1])
+        total += weight * sum(math.comb(m, i) * powers[i - 1] * moments[m - i] for i in range(1, m + 1))
+    return np.einsum("s,isj->ij", part.lams, total)
+
+
+def _moments(cumulants: list[np.ndarray]) -> list[np.ndarray | float]:
+    """Return the moments, from order 0 on, of a variable of given cumulants, from order 1 on."""
+    moments: list[np.ndarray | float] = [1.0]
+    for order in range(1, len(cumulants) + 1):
+        terms = (math.comb(order - 1, i - 1) * cumulants[i - 1] * moments[order - i] for i in range(1, order + 1))
+        moments.append(sum(terms))
+    return moments
+
+
+def _bernoulli_cumulants(t: float, most: int) -> list[float]:
+    """Return the cumulants 1, ..., ``most`` of a variable that is 1 with probability t, else 0: all moments are t."""
+    found: list[float] = []
+    for order in range(1, most + 1):
+        found.append(t - t * sum(math.comb(order - 1, i - 1) * found[i - 1] for i in range(1, order)))
+    return found
+
+
+def _nodes(degree: int) -> list[tuple[float, float]]:
+    """Return nodes and weights on [0, 1] that integrate polynomials of degree below ``degree`` exactly."""
+    nodes, weights = np.polynomial.legendre.leggauss((degree + 1) // 2)
+    return list(zip((0.5 * (nodes + 1.0)).tolist(), (0.5 * weights).tolist(), strict=True))

@@ -1,0 +1,283 @@
+"""Interactions in a model: the weights of given products of features, and the largest weights."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mopn.data.validation import check_count
+from mopn.models.base import Predictor
+from mopn.models.fields import check_feature_names, check_scale, feature_groups
+from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.interaction_factors import products, units_and_weights
+from mopn.models.table import TableModel
+from mopn.solvers.tools.door import door
+
+__all__ = ["Interaction", "Interactions", "interaction_weights", "strongest_interactions"]
+
+_NODES = 200_000
+# Lengths are computed for many interactions at once, and for one: they differ by rounding.
+_ROUNDING = 1e-12
+
+
+class Interaction(NamedTuple):
+    """A product of distinct features, its weight in one output or its weights (m,) in all, and the features' names."""
+
+    features: tuple[int, ...]
+    weight: Any
+    names: tuple[str, ...]
+
+
+class Interactions(list[Interaction]):
+    """The strongest interactions, in order of decreasing size, or of decreasing length of the weights (m,).
+
+    Attributes
+    ----------
+    bound : float
+        An upper bound of the absolute values, or lengths, of all interactions that are not in the list.
+    exact : bool
+        Whether these are proven to be the strongest, up to rounding.
+    """
+
+    def __init__(self, items: Sequence[Interaction], bound: float) -> None:
+        super().__init__(items)
+        self.bound = bound
+        self.exact = bound <= (_length(items[-1].weight) * (1.0 + _ROUNDING) if items else 0.0)
+
+
+@door
+def interaction_weights(
+    model: Fitted, features: Any, names: Sequence[str] | None = None, *, output: int | None = None
+) -> np.ndarray:
+    """Return the weights in the outputs of products of distinct features.
+
+    For factorization machines it is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s} (section 2
+    of Blondel et al., NIPS 2016); for polynomial networks it is multiplied by the number of permutations of the
+    indices, as the sum contains each of them. Weights of lower degrees by dummies are included; a linear term
+    ``model.w`` or ``model.linear`` is not.
+
+    Parameters
+    ----------
+    model : Model, FactorizationModel or fitted estimator
+    features : sequence of tuples
+        Tuples of indices, or of names if ``names`` are given; all of one length, the degree.
+    names : sequence of d strings, optional
+        Names of the features; default those of the model.
+    output : int, optional
+        The number of an output; default all.
+
+    Returns
+    -------
+    ndarray of shape (len(features), m), or (len(features),) of one output
+
+    Raises
+    ------
+    TypeError
+        If it is neither a model nor an estimator.
+    ValueError
+        For a degree of which the model has no interactions, for unknown or repeated features in a tuple, or for an
+        output that does not exist.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> model = mopn.Model(np.array([[1.0, 2.0, 0.0]]), np.array([[0.5]]), kernel="anova", target="vector")
+    >>> mopn.explain.interaction_weights(model, [("a", "b"), ("b", "c")], names=["a", "b", "c"])
+    array([1., 0.])
+    """
+    machine: Any = fitted_model(model)
+    units, V = units_and_weights(machine, output)
+    d = machine.n_features
+    labels = _labels(machine, names)
+    tuples = feature_groups(features, labels, d, "features")
+    if len({len(group) for group in tuples}) > 1:
+        raise ValueError("all tuples of features must have the same length")
+    if tuples:
+        weights, factors = products(units, V, len(tuples[0]))
+        index = np.array(tuples)
+        found = np.prod([F[:, index[:, a]] for a, F in enumerate(factors)], axis=0).T @ weights
+    else:
+        found = np.zeros((0, V.shape[1]))
+    return found if found.shape[1] > 1 else found[:, 0]
+
+
+@door
+def strongest_interactions(
+    model: Fitted,
+    k: int = 10,
+    degree: int = 2,
+    *,
+    output: int | None = None,
+    scale: Any = None,
+    names: Sequence[str] | None = None,
+    max_nodes: int = _NODES,
+) -> Interactions:
+    """Return the k products of ``degree`` distinct features whose weights are largest in absolute value.
+
+    With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs.
+
+    This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a
+    feature is the l_t norm of its row of P, weighted by ``|lambda|`` or the lengths of the output weights, so a product
+    of sizes bounds the size or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the
+    search ends at ``max_nodes``: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
+
+    Of models of tables they are pairs of columns, and the weight is the length of the array of the weights of all
+    products of a feature of one and a feature of the other. How much such a pair adds in given data:
+    :func:`mopn.explain.effects`.
+
+    Parameters
+    ----------
+    model : Model, FactorizationModel, TableModel or fitted estimator
+    k : int, default 10
+    degree : int, default 2
+        The number t of features in a product, at least 2.
+    output : int, optional
+        The number of the output whose interactions are asked for, such as that of a class in ``model.classes``; default
+        all outputs together.
+    scale : array-like of shape (d,), optional
+        Typical sizes of the features, such as ``X.std(axis=0)``: the weights are those of X / scale, and so comparable
+        where features have several units. Default 1.
+    names : sequence of d strings, optional
+        Names of the features, for the result; default those of the model, or else their numbers.
+    max_nodes : int, default 200000
+        Largest number of incomplete products that are visited, for degrees above 2.
+
+    Returns
+    -------
+    Interactions
+        A list of at most k items; those of weight 0 are not in it. Weights are numbers for one output, else arrays
+        (m,).
+
+    Raises
+    ------
+    TypeError
+        If it is neither a model nor an estimator.
+    ValueError
+        For a degree of which models of this form have no interactions, whatever their numbers are, or for an output
+        that does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]), np.eye(2), kernel="anova")
+    >>> [(item.features, item.weight.tolist()) for item in mopn.explain.strongest_interactions(model)]
+    [((0, 2), [2.0, 0.0]), ((1, 2), [0.0, 1.0])]
+    >>> mopn.explain.strongest_interactions(model, output=1)
+    [Interaction(features=(1, 2), weight=1.0, names=('1', '2'))]
+    """
+    machine: Any = fitted_model(model)
+    k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
+    max_nodes = check_count(max_nodes, "max_nodes", least=0)
+    labels = _labels(machine, names) or list(map(str, range(machine.n_features)))
+    if isinstance(machine, TableModel):
+        if degree > 2 or scale is not None:
+            raise ValueError(
+                "pairs of columns of a table have weights for features of their own scale, and no third column: leave "
+                "out degree and scale; mopn.explain.effects(model, X).strengths() is for columns as they vary in X"
+            )
+        return _of_columns(machine, k, output, labels)
+    units, V = units_and_weights(machine, output)
+    weights, factors = products(units, V, degree)
+    if scale is not None:
+        factors = [F * check_scale(scale, machine.n_features) for F in factors]
+    search = _Search(weights, factors, k, max_nodes if degree > 2 else None)
+    search.extend((), np.ones(len(weights)), 1.0)
+    found = sorted(search.best, key=lambda item: (-item[0], item[1]))
+    items = [
+        Interaction(features, weight if V.shape[1] > 1 else float(weight[0]), tuple(labels[j] for j in features))
+        for length, features, weight in found
+        if length
+    ]
+    return Interactions(items, search.missed())
+
+
+def _of_columns(model: TableModel, k: int, output: int | None, labels: list[str]) -> Interactions:
+    """Return the pairs of columns with the longest arrays of weights of products of their features."""
+    units, V = units_and_weights(model.model, output)
+    weights, (P, _) = products(units, V, 2)
+    members = (model.encoding.owners[:, None] == np.arange(model.n_features)).astype(np.float64)
+    lengths = np.sqrt([members.T @ ((P.T * v) @ P) ** 2 @ members for v in weights.T])
+    pairs = [
+        Interaction((a, b), lengths[:, a, b] if len(lengths) > 1 else float(lengths[0, a, b]), (labels[a], labels[b]))
+        for a, b in itertools.combinations(range(model.n_features), 2)
+        if lengths[:, a, b].any()
+    ]
+    pairs.sort(key=lambda item: -_length(item.weight))
+    return Interactions(pairs[:k], _length(pairs[k].weight) if len(pairs) > k else 0.0)
+
+
+def _length(weight: Any) -> float:
+    """Return the modulus of a number, or the length of an array (m,)."""
+    return float(np.linalg.norm(weight))
+
+
+def _labels(model: Predictor, names: Any) -> list[str]:
+    """Return the names of the features, given or those of the model; [] if there are none."""
+    labels = model.feature_names if names is None else check_feature_names(names, model.n_features, "names")
+    return [] if labels is None else labels.tolist()
+
+
+class _Search:
+    """Depth-first search over products of features, in order of decreasing size."""
+
+    def __init__(self, weights: np.ndarray, factors: list[np.ndarray], k: int, max_nodes: int | None) -> None:
+        t = len(factors)
+        lengths = np.linalg.norm(weights, axis=1)
+        sizes = np.max([(lengths @ np.abs(F) ** t) ** (1.0 / t) for F in factors], axis=0)
+        self.order = np.argsort(-sizes, kind="stable")
+        self.sizes = sizes[self.order]
+        self.factors = [F[:, self.order] for F in factors]
+        self.weights, self.k, self.left = weights, k, max_nodes
+        # The smallest first. No two have the same features, so that arrays are never compared.
+        self.best: list[tuple[float, tuple[int, ...], np.ndarray]] = []
+        self._skipped = 0.0
+
+    def missed(self) -> float:
+        """Return an upper bound of the moduli of all weights that are not among the best."""
+        return max(self._skipped, self._least)
+
+    @property
+    def _least(self) -> float:
+        return self.best[0][0] if len(self.best) == self.k else 0.0
+
+    def extend(self, prefix: tuple[int, ...], product: np.ndarray, size: float) -> None:
+        """Search the products that begin with a prefix, whose factors multiply to ``product`` and sizes to ``size``."""
+        depth = len(prefix)
+        first = prefix[-1] + 1 if prefix else 0
+        if depth == len(self.factors) - 1:
+            self._complete(prefix, product, size, first)
+            return
+        for j in range(first, len(self.sizes)):
+            # The sizes of j and of all features after it are at most that of j.
+            bound = size * self.sizes[j] ** (len(self.factors) - depth)
+            if bound <= self._least:
+                return
+            if self.left is not None:
+                if self.left <= 0:
+                    self._skipped = max(self._skipped, bound)
+                    return
+                self.left -= 1
+            self.extend((*prefix, j), product * self.factors[depth][:, j], size * self.sizes[j])
+
+    def _complete(self, prefix: tuple[int, ...], product: np.ndarray, size: float, first: int) -> None:
+        """Evaluate all last features at once."""
+        # Sizes decrease, so the candidates come first.
+        stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self._least, side="right"))
+        if stop <= first:
+            return
+        values = (self.weights.T * product) @ self.factors[-1][:, first:stop]
+        moduli: np.ndarray = np.sqrt(np.einsum("cj,cj->j", values, values)) if len(values) > 1 else np.abs(values[0])
+        candidates = np.flatnonzero(moduli > self._least)
+        if len(candidates) > self.k:
+            candidates = candidates[np.argpartition(-moduli[candidates], self.k - 1)[: self.k]]
+        for c in map(int, candidates):
+            features = tuple(sorted(int(self.order[j]) for j in (*prefix, first + c)))
+            item = (float(moduli[c]), features, values[:, c].copy())
+            if len(self.best) < self.k:
+                heapq.heappush(self.best, item)
+            else:
+                heapq.heappushpop(self.best, item)

@@ -1,0 +1,133 @@
+"""Margins of one output over another around rows, as quadratic functions, with bounds of all rounding errors."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from mopn.data.designs import Design
+from mopn.models.formula import blocks, dense_rows
+from mopn.models.quadratic import Quadratic
+from mopn.solvers.sphere import power_of_two
+from mopn.solvers.sphere.principal_directions import far_from_orthonormal
+
+__all__ = ["Margins", "with_zero"]
+
+_EPS = float(np.finfo(float).eps)
+# What products may lose where they underflow.
+_UNDERFLOW = 1e-290
+
+
+def with_zero(by_output: np.ndarray) -> np.ndarray:
+    """Return an array (n, m, ...) with one more output, which is 0."""
+    return np.concatenate([by_output, np.zeros_like(by_output[:, :1])], axis=1)
+
+
+class Margins:
+    """Differences of outputs around rows x as quadratics: f(x + scale * B u) = f(x) + <slope, u> + u'Au.
+
+    Beside the m outputs there is one more, which is 0.
+
+    Attributes
+    ----------
+    unit : float
+        The power of two, times the given scale, that ``scale`` is: with it the longest units are about 1.
+    scale : ndarray of shape (d,)
+    basis : ndarray of shape (d, r) or None
+        B, orthonormal up to rounding, which spans all that the outputs depend on; None is the identity.
+    outputs, local : Quadratic
+        The outputs as functions of x, and with factors, linear terms and squares in the coordinates u.
+    """
+
+    def __init__(self, model: Any, scale: np.ndarray, *, reduced: bool) -> None:
+        parameters = _parameters(model)
+        absolute = {name: np.abs(value) for name, value in parameters.items()}
+        self.outputs = Quadratic.of(model._formula())
+        # Classes and targets play no part in outputs, and the moduli of classes are none.
+        self.moduli = Quadratic.of(replace(model, **(absolute | {"classes": None, "target": None}))._formula())
+        largest = max(np.abs(scale * part).max(initial=0.0) for part in (self.outputs.factors, self.outputs.linear))
+        self.unit = 1.0 / power_of_two(float(largest))
+        self.scale = scale * self.unit
+        # No number is the result of more operations than this, one after the other; twice, for predictions elsewhere.
+        shapes = [self.outputs.factors.shape, *map(np.shape, parameters.values())]
+        self.rounding = 2 * (2 * max(map(sum, shapes)) + 64) * _EPS
+        self.basis: np.ndarray | None = None
+        self.local = replace(
+            self.outputs,
+            factors=self.scale * self.outputs.factors,
+            linear=self.scale * self.outputs.linear,
+            squares=self.scale**2 * self.outputs.squares,
+        )
+        if reduced and not self.outputs.squares.any():
+            self._reduce()
+
+    def _reduce(self) -> None:
+        """Change to coordinates of the span, if it is smaller than the space; what that loses is rounding."""
+        first, second = self.local.factors
+        bends = np.flatnonzero(self.local.linear.any(axis=1))
+        vectors = np.vstack([first, *([] if np.array_equal(first, second) else [second]), self.local.linear[bends]])
+        if not 0 < len(vectors) < self.scale.size:
+            return
+        self.basis = np.linalg.qr(vectors.T)[0]
+        coordinates = vectors @ self.basis
+        lost, lengths = _lengths(vectors - coordinates @ self.basis.T), _lengths(vectors)
+        relative = np.divide(lost, lengths, out=np.zeros_like(lost), where=lengths > 0.0).max()
+        self.rounding += 4.0 * (relative + far_from_orthonormal(self.basis) + len(vectors) ** 1.5 * _EPS)
+        units = coordinates[: len(vectors) - len(bends)]
+        factors = np.stack([units[: len(first)], units[len(units) - len(first) :]])
+        linear = np.zeros((len(self.local.linear), len(vectors)))
+        linear[bends] = coordinates[len(units) :]
+        self.local = replace(self.local, factors=factors, linear=linear, squares=np.zeros_like(linear))
+
+    def matrix(self, p: int, e: int) -> np.ndarray:
+        """Return A (r, r) of the output p minus the output e."""
+        return self.local.matrix(self._difference(p, e))
+
+    def slopes(self, design: Design, p: int, e: int) -> np.ndarray:
+        """Return the slopes (n, r) at the rows of a design."""
+        t = self._difference(p, e)
+        slopes = self.local.slopes(self.outputs.forms(design), t)
+        squares = t @ self.outputs.squares
+        return slopes + 2.0 * dense_rows(design) * (squares * self.scale) if squares.any() else slopes
+
+    def errors(self, design: Design) -> np.ndarray:
+        """Return e (n, m + 1, 3): rounding changes outputs by e_0 + e_1 ||u|| + e_2 ||u||^2 at most.
+
+        Polynomials, their coefficients and derivatives err, relative to moduli of terms, by the number of operations.
+        """
+        terms = self.moduli
+        # Kernels take squares away, of dummies from constants, too, where they may have cancelled: they are at most the
+        # products, which hence count three times, and groups take products away.
+        weights, constant, linear = 3.0 * np.abs(terms.weights), np.abs(terms.constant), np.abs(terms.linear)
+        long1, long2 = lengths = _lengths(self.scale * terms.factors)
+        errors = np.empty((design.shape[0], len(constant), 3))
+        for rows, block in blocks(design.absolute, lengths.size + constant.size):
+            first, second = terms.forms(block)
+            errors[rows, :, 0] = (first * second) @ weights + block.project(linear) + constant
+            errors[rows, :, 1] = (first * long2 + second * long1) @ weights
+        errors[:, :, 1] += _lengths(self.scale * linear)
+        errors[:, :, 2] = (long1 * long2) @ weights
+        varies = weights.any(axis=0) | linear.any(axis=1)
+        return with_zero(self.rounding * errors + np.where(varies, _UNDERFLOW, 0.0)[:, None])
+
+    def _difference(self, p: int, e: int) -> np.ndarray:
+        """Return the coefficients (m,) of the output p minus the output e."""
+        m = len(self.outputs.constant)
+        return np.eye(m + 1, m)[p] - np.eye(m + 1, m)[e]
+
+
+def _lengths(vectors: np.ndarray) -> np.ndarray:
+    """Return the lengths of vectors (..., d), whatever the size of their entries."""
+    return np.hypot.reduce(vectors, axis=-1)
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Return the fields of a model that hold real numbers."""
+    values = {field.name: getattr(model, field.name) for field in fields(model)}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+    }

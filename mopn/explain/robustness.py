@@ -1,0 +1,252 @@
+"""Certified radii: how far the features of a row may change, together, while the predicted class provably stays.
+
+The outputs of two classes are equal on a quadric; docs/mathematics.md, section 15. What is proven holds for predictions
+as they are computed: rounding errors in coefficients, and in outputs at every point around, count against the radius.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from mopn.data.cache import rows_at_once
+from mopn.data.designs import DenseDesign, Design
+from mopn.data.values import to_host
+from mopn.explain.margins import Margins, with_zero
+from mopn.models.fields import check_scale
+from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.formula import dense_rows
+from mopn.models.quadratic import is_quadratic
+from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
+from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.checks import check_flag, choice
+from mopn.solvers.tools.door import door
+
+__all__ = ["Rows", "certified_radius", "contests", "meetings"]
+
+# How far beyond the boundary, relative to the way there, an attack may have to go until predictions change.
+_BEYOND = 10.0 ** np.arange(-14.0, -1.0)
+
+
+@door
+def certified_radius(
+    model: Fitted, X: Any, norm: str = "l2", *, scale: Any = None, return_attack: bool = False
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    """Return how far the features of a row may change, all at once, while the predicted class provably stays.
+
+    Within this radius ``predict`` returns the same label at every point, rounding errors included. Nothing is
+    assumed of the data, nor bounds of features: all points around the row count, whether they occur or not. One-hot
+    columns are treated as numbers; :func:`certified_flips` is for these.
+
+    Parameters
+    ----------
+    model : Model, FactorizationModel, TableModel or fitted estimator
+    X : array-like or sparse matrix of shape (n, d)
+    norm : {"l2", "linf"}, default "l2"
+        Of changes: the root of the sum of their squares, or the largest. The radius in l2 is the distance to
+        the nearest other class up to rounding; that in linf is a lower bound of it.
+    scale : array-like of shape (d,), optional
+        What a change by 1 is in each feature, such as standard deviations; 0 for features that do not change.
+        Default: 1, so that radii are in the units of X.
+    return_attack : bool, default False
+        Whether to return points of other classes as well.
+
+    Returns
+    -------
+    radii : ndarray of shape (n,), or (n, m) for m labels that are predicted separately
+        0 where nothing is proven, as at a tie; inf if the prediction does not depend on the features.
+    attack : ndarray of shape (n, d) or (n, m, d), if ``return_attack``
+        Points with other predictions, NaN where none was found. The distance to the nearest other prediction is
+        at least the radius, and at most that to this point: in l2 the two are nearly equal. There is no such
+        point where two outputs become level without a change of the class; the l2 radius ends there.
+
+    Raises
+    ------
+    TypeError
+        If the model predicts no classes, reads a table, or has outputs of a degree above 2.
+    ValueError
+        As :meth:`mopn.Model.outputs`; for another norm; if ``scale`` does not hold d numbers of at least 0.
+
+    Notes
+    -----
+    Two outputs are equal on a quadric. The distance to it has an exact dual with one multiplier, and each pair of
+    classes takes one decomposition into eigenvectors, for any number of rows, in the span of the units. Boxes are
+    bounded by a convex relaxation; they, and anova kernels, take a matrix (d, d) for each pair of classes.
+    docs/mathematics.md, section 15. The question, for discrete features: Liu et al. (SIGIR 2020), *Certifiable
+    Robustness to Discrete Adversarial Perturbations for Factorization Machines*.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.eye(2), np.ones((2, 1)), offset=-1.0, classes=np.array(["inside", "outside"]))
+    >>> mopn.explain.certified_radius(model, [[3.0, 4.0], [0.0, 0.25]]).round(6)  # the circle of radius 1
+    array([4.  , 0.75])
+    """
+    machine = fitted_model(model)
+    X = to_host(X)
+    search = _SEARCHES[choice(_SEARCHES)(norm, "norm")]
+    check_flag(return_attack, "return_attack")
+    if machine.encoding is not None:
+        raise TypeError(
+            "certified_radius measures changes of numbers, and the columns of a table may hold categories and missing "
+            "values: certified_flips counts changes of categories; for the features that the columns become ask the "
+            "network, model.model, with rows model.encoding.encode(X)"
+        )
+    predictions = contests(machine, "certified_radius")
+    scale = np.ones(machine.n_features) if scale is None else check_scale(scale, machine.n_features)
+    if (scale < 0.0).any():
+        raise ValueError(f"scale must be >= 0, got {scale.min()}")
+    if not scale.any():
+        raise ValueError("scale must be positive for at least one feature; with zeros alone none can change")
+    design = machine._design(X)
+    machine.outputs(X)  # refuses rows whose outputs overflow
+    found, attacks = [], []
+    with limited_threads(), np.errstate(all="ignore"):
+        margins = Margins(machine, scale, reduced=norm == "l2")
+        rows = Rows.of(machine, margins, design)
+        for contest in predictions:
+            nearest = Nearest(margins, design.shape[0], return_attack)
+            search(nearest, list(meetings(margins, rows, contest)))
+            found.append(nearest.radii * margins.unit)
+            if nearest.steps is not None:
+                attacks.append(_attack(machine, margins, rows, contest, nearest.steps))
+    if machine.target == "labels":
+        return (found[0], attacks[0]) if return_attack else found[0]
+    radii = np.stack(found, axis=1)
+    return (radii, np.stack(attacks, axis=1)) if return_attack else radii
+
+
+def contests(model: Any, name: str) -> list[np.ndarray]:
+    """Return for each prediction the outputs among which the largest wins; one more output, the last, is 0."""
+    if model.target not in ("labels", "indicator"):
+        raise TypeError(f"{name} needs a model that predicts classes, got one of target={model.target!r}")
+    formula = model._formula()
+    if not is_quadratic(formula):
+        raise TypeError(f"{name} needs outputs of degree 2 at most, got a model of higher degree")
+    m = len(formula.constant)
+    if m > 1 and model.target == "labels":
+        return [np.arange(m)]
+    return [np.array([m, c]) for c in range(m)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows, with outputs (n, m + 1) and errors (n, m + 1, 3), as of :meth:`Margins.errors`."""
+
+    design: Design
+    outputs: np.ndarray
+    errors: np.ndarray
+
+    @classmethod
+    def of(cls, model: Any, margins: Margins, design: Design) -> Rows:
+        """Return the rows of a design."""
+        return cls(design, with_zero(model._outputs(design)), margins.errors(design))
+
+    def winners(self, contest: np.ndarray) -> np.ndarray:
+        """Return the output (n,) that is the largest among some, the first of those that are level."""
+        return contest[self.outputs[:, contest].argmax(axis=1)]
+
+
+class Nearest:
+    """Of every row the radius that is proven, and the nearest point found at which the class changes.
+
+    ``steps`` (n, d) lead there in the coordinates of :class:`Margins`, NaN if there is none; None if nobody asks.
+    """
+
+    def __init__(self, margins: Margins, n: int, keep_steps: bool) -> None:
+        self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)
+        self.steps = np.full((n, margins.scale.size), np.nan) if keep_steps else None
+        self.basis = margins.basis
+
+    def prove(self, rows: np.ndarray, radii: np.ndarray) -> None:
+        """Take note of radii in which one other class does not win."""
+        self.radii[rows] = np.minimum(self.radii[rows], radii)
+
+    def reach(self, rows: np.ndarray, distances: np.ndarray, steps: np.ndarray) -> None:
+        """Take note of steps after which one other class is level."""
+        closer = distances < self.distances[rows]
+        self.distances[rows[closer]] = distances[closer]
+        if self.steps is not None:
+            self.steps[rows[closer]] = steps[closer] if self.basis is None else steps[closer] @ self.basis.T
+
+
+class Meeting:
+    """The rows in which one output wins against another; iterating yields blocks of them.
+
+    A block is the indices of its rows, and their slopes, margins and errors.
+    """
+
+    def __init__(self, margins: Margins, rows: Rows, wins: np.ndarray, winner: int, loser: int) -> None:
+        self.margins, self.rows, self.wins, self.pair = margins, rows, wins, (winner, loser)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """A of the difference of both outputs."""
+        return self.margins.matrix(*self.pair)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        winner, loser = self.pair
+        size = rows_at_once(max(self.margins.scale.size, *self.margins.local.factors.shape[1:]))
+        for first in range(0, len(self.wins), size):
+            at = self.wins[first : first + size]
+            outputs, errors = self.rows.outputs[at], self.rows.errors[at]
+            slopes = self.margins.slopes(self.rows.design.rows(at), winner, loser)
+            yield at, slopes, outputs[:, winner] - outputs[:, loser], errors[:, winner] + errors[:, loser]
+
+
+def meetings(margins: Margins, rows: Rows, contest: np.ndarray) -> Iterator[Meeting]:
+    """Yield the meetings of all outputs that win somewhere with all others."""
+    winners = rows.winners(contest)
+    for winner, loser in permutations(contest.tolist(), 2):
+        wins = np.flatnonzero(winners == winner)
+        if len(wins):
+            yield Meeting(margins, rows, wins, winner, loser)
+
+
+def _balls(nearest: Nearest, meetings: list[Meeting]) -> None:
+    for meeting in meetings:
+        of = spectrum(meeting.matrix)
+        for rows, slopes, margins, errors in meeting:
+            radii, points = ball_radii(of, slopes, margins, errors)
+            nearest.prove(rows, radii)
+            nearest.reach(rows, np.linalg.norm(points, axis=1), points)
+
+
+def _boxes(nearest: Nearest, meetings: list[Meeting]) -> None:
+    for meeting in meetings:
+        matrix = meeting.matrix
+        for rows, slopes, margins, _ in meeting:
+            nearest.reach(rows, *box_crossings(matrix, slopes, margins))
+    for meeting in meetings:
+        matrix = meeting.matrix
+        diagonal = convex_diagonal(matrix)
+        for rows, slopes, margins, errors in meeting:
+            radii, ends = box_radii(matrix, diagonal, slopes, margins, errors, nearest.distances[rows])
+            nearest.prove(rows, radii)
+            nearest.reach(rows, *ray_crossings(matrix, slopes, margins, ends))
+
+
+_SEARCHES = {"l2": _balls, "linf": _boxes}
+
+
+def _attack(model: Any, margins: Margins, rows: Rows, contest: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return points (n, d) beyond the ends of steps where another class wins by more than rounding; NaN if none."""
+    X, before = dense_rows(rows.design), rows.winners(contest)
+    points = np.full_like(steps, np.nan)
+    left = np.flatnonzero(np.isfinite(steps).all(axis=1))
+    for beyond in _BEYOND:
+        if not len(left):
+            break
+        ends = X[left] + (1.0 + beyond) * margins.scale * steps[left]
+        there = Rows.of(model, margins, DenseDesign(ends))
+        at, after = np.arange(len(left)), there.winners(contest)
+        gains = there.outputs[at, after] - there.outputs[at, before[left]]
+        changed = gains > there.errors[at, after, 0] + there.errors[at, before[left], 0]
+        points[left[changed]] = ends[changed]
+        left = left[~changed]
+    return points

@@ -1,0 +1,233 @@
+"""Models as one C99 header: constant arrays and functions over them, without allocation and without other libraries.
+
+Parameters are read in the order in which they are stored, so no index is computed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from mopn.data.designs import make_design
+from mopn.export.c_encoding import test_rows, write_encoding
+from mopn.export.c_writer import CWriter, header_prefix
+from mopn.export.comparison import warn_of_lost_digits
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
+from mopn.models.replacement import replacement
+
+__all__ = ["write_c"]
+
+# Of the self-test: what rounding may change, relative to the sum of the moduli of all that is added up.
+_TOLERANCES = {"float": 1e-5, "double": 1e-12}
+
+
+def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str) -> None:
+    """Write the header of a model; see :func:`mopn.export.to_c`."""
+    name = header_prefix(name, path)
+    header = _Header(name, dtype)
+    text = header.text(model)
+    warn_of_lost_digits(model, header.kind)
+    with replacement(path) as file:
+        file.write(text.encode())
+
+
+class _Header(CWriter):
+    """The functions of a model; of a table they encode its rows first."""
+
+    def text(self, model: Any) -> str:
+        """Return the header of a model."""
+        formula = model._formula()
+        m, d = formula.linear.shape
+        if model.encoding is None:
+            self.feature_names(model.feature_names)
+            test = 2 * (np.cos(np.arange(d))[None],)
+        else:
+            test = test_rows(write_encoding(self, model.encoding), self.kind)
+        self._outputs(formula, model.n_features, encoded=model.encoding is not None)
+        if model.has_probabilities:
+            self._probabilities(model, m)
+        self._prediction(model, m)
+        flash = self.flash
+        self._self_test(formula, *test)
+        units = sum(len(term.weights) for term in formula.terms)
+        inputs = f"{d} features" if model.encoding is None else f"{model.n_features} columns, {d} features"
+        comment = (
+            f"A model of {inputs}, {m} outputs and {units} units, written by mopn.\n"
+            f"   Flash: {flash:,} bytes of constants, and code; names and the self-test take more if they are used.\n"
+            f"   {self.name}_self_test() returns 0 if the functions below compute what they should."
+        )
+        return self.guarded(comment, ["math.h"])
+
+    def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
+        """Define the outputs of features, or of columns."""
+        m, d = formula.linear.shape
+        constant = self.constant("constant", formula.constant)
+        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
+        if encoded:
+            body += f"    {self.real} x[{d}];\n    {self.name}_encode(columns, x);\n"
+        for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
+            if rows.any() or (label == "linear" and not formula.terms):
+                pointer = self.stream(label, rows)
+                body += (
+                    f"{pointer}"
+                    f"    for (int c = 0; c < {m}; c++) {{\n"
+                    f"        {self.real} sum = 0;\n"
+                    f"        for (int j = 0; j < {d}; j++) sum += *{label}++ * x[j]{square};\n"
+                    "        out[c] += sum;\n"
+                    "    }\n"
+                )
+        for number, term in enumerate(formula.terms):
+            body += self._term(term, number, d)
+        row = "columns" if encoded else "x"
+        self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
+        self.function("void", "outputs", f"const {self.real} *{row}, {self.real} *out", body)
+
+    def _term(self, term: Term, number: int, d: int) -> str:
+        """Return the loop over the units of a term."""
+        k, m = term.weights.shape
+        pointer = self.stream(f"v{number}", term.weights)
+        lines, feature = self._feature(term, f"{number}", d)
+        return (
+            f"{pointer}{lines}"
+            f"    for (int s = 0; s < {k}; s++) {{\n"
+            f"        {self.real} feature = 1;\n"
+            f"{feature}"
+            f"        for (int c = 0; c < {m}; c++) out[c] += feature * *v{number}++;\n"
+            "    }\n"
+        )
+
+    def _feature(self, term: Term, number: str, d: int) -> tuple[str, str]:
+        """Return the pointers to the parameters of units, and the lines that compute ``feature`` of one of them."""
+        if isinstance(term, Products):
+            return self._product(term, number, d)
+        assert isinstance(term, (AnovaTerm, Subsets))
+        pointer = self.stream(f"p{number}", term.factors)
+        each, z = f"        for (int j = 0; j < {d}; j++) ", f"*p{number}++ * x[j]"
+        if isinstance(term, Subsets):
+            return pointer, f"{each}feature *= 1 + {z};\n"
+        degree = len(term.theta) - 1
+        theta = self.constant(f"theta{number}", term.theta)
+        return pointer + self.stream(f"start{number}", term.start.T), (
+            f"        {self.real} degrees[{degree + 1}];\n"
+            f"        for (int t = 0; t <= {degree}; t++) degrees[t] = *start{number}++;\n"
+            f"{each}{{\n"
+            f"            const {self.real} z = {z};\n"
+            f"            for (int t = {degree}; t > 0; t--) degrees[t] += degrees[t - 1] * z;\n"
+            "        }\n"
+            "        feature = 0;\n"
+            f"        for (int t = 1; t <= {degree}; t++) feature += {theta}[t] * degrees[t];\n"
+        )
+
+    def _product(self, term: Products, number: str, d: int) -> tuple[str, str]:
+        pointers = self.stream(f"u{number}", term.factors.swapaxes(0, 1)) + self.stream(f"b{number}", term.biases.T)
+        return pointers, (
+            f"        for (int t = 0; t < {len(term.factors)}; t++) {{\n"
+            f"            {self.real} sum = 0;\n"
+            f"            for (int j = 0; j < {d}; j++) sum += *u{number}++ * x[j];\n"
+            f"            sum += *b{number}++;\n"
+            f"            for (int i = 0; i < {term.power}; i++) feature *= sum;\n"
+            "        }\n"
+        )
+
+    # -- predictions --------------------------------------------------------------------------------------------------
+
+    def _probabilities(self, model: Any, m: int) -> None:
+        count, body = m, f"    {self.name}_outputs(x, p);\n"
+        if model.link == "softmax":
+            body += self._softmax(m)
+        elif model.target == "labels" and m > 1:
+            body += self._against_the_rest(m) + self._softmax(m)
+        elif model.target == "labels":
+            count = 2
+            body += "    p[1] = p[0];\n    p[0] = -p[0];\n" + self._logistic(2)
+        else:
+            body += self._logistic(m)
+        if model.target == "ordinal":
+            count = m + 1
+            body += self._levels(m)
+        self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
+        self.function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
+
+    def _softmax(self, m: int) -> str:
+        return (
+            f"    {self.real} highest = p[0], sum = 0;\n"
+            f"    for (int c = 1; c < {m}; c++) if (p[c] > highest) highest = p[c];\n"
+            f"    for (int c = 0; c < {m}; c++) sum += p[c] = exp{self.suffix}(p[c] - highest);\n"
+            f"    for (int c = 0; c < {m}; c++) p[c] /= sum;\n"
+        )
+
+    def _logistic(self, m: int) -> str:
+        return f"    for (int c = 0; c < {m}; c++) p[c] = 1 / (1 + exp{self.suffix}(-p[c]));\n"
+
+    def _against_the_rest(self, m: int) -> str:
+        """Return the line of log(1 / (1 + exp(-o))): their softmax are probabilities that add up to 1."""
+        small = f"log1p{self.suffix}(exp{self.suffix}(p[c] < 0 ? p[c] : -p[c]))"
+        return f"    for (int c = 0; c < {m}; c++) p[c] = (p[c] < 0 ? p[c] : 0) - {small};\n"
+
+    def _levels(self, m: int) -> str:
+        """Return the lines that sort the probabilities of y <= r_c and take differences."""
+        return (
+            f"    for (int c = 1; c < {m}; c++) {{\n"
+            f"        const {self.real} moved = p[c];\n"
+            "        int to = c;\n"
+            "        for (; to > 0 && p[to - 1] > moved; to--) p[to] = p[to - 1];\n"
+            "        p[to] = moved;\n"
+            "    }\n"
+            f"    p[{m}] = 1;\n"
+            f"    for (int c = {m}; c > 0; c--) p[c] -= p[c - 1];\n"
+        )
+
+    def _prediction(self, model: Any, m: int) -> None:
+        if model.target == "outputs":
+            if model.predicts_means:
+                self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
+                body = f"    {self.name}_outputs(x, means);\n"
+                body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
+                self.function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
+            return
+        argument = f"const {self.real} *x"
+        if model.target in ("labels", "indicator"):
+            self.predict_classes(model, argument, self._local_outputs(m), m)
+            return
+        if model.target == "vector":
+            value = f"exp{self.suffix}(out[0])" if model.predicts_means else "out[0]"
+            self.parts.append(f"/* Returns {'the exponential of ' * model.predicts_means}the output. */")
+            body = self._local_outputs(m) + f"    return {value};\n"
+        else:
+            if not model.has_probabilities:
+                raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
+            levels = self.constant("levels", model.classes.astype(np.float64))
+            self.parts.append("/* Returns the expected level. */")
+            body = (
+                f"    {self.real} p[{m + 1}], level = 0;\n"
+                f"    {self.name}_probabilities(x, p);\n"
+                f"    for (int c = 0; c < {m + 1}; c++) level += p[c] * {levels}[c];\n"
+                "    return level;\n"
+            )
+        self.function(self.real, "predict", argument, body)
+
+    def _local_outputs(self, m: int) -> str:
+        return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
+
+    def _self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
+        """Define the test of some rows (r, c), whose features are (r, d)."""
+        (count, m), columns = (len(rows), len(formula.constant)), rows.shape[1]
+        x = self.constant("test_x", rows)
+        expected = self.constant("test_outputs", formula.outputs(make_design(features)))
+        magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(features)))
+        tolerances = self.constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
+        self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
+        self.function(
+            "int",
+            "self_test",
+            "void",
+            f"    for (int i = 0; i < {count * m}; i++) {{\n"
+            f"        {self.real} out[{m}];\n"
+            f"        {self.name}_outputs({x} + i / {m} * {columns}, out);\n"
+            f"        const {self.real} error = out[i % {m}] - {expected}[i];\n"
+            f"        if (!(error <= {tolerances}[i] && -error <= {tolerances}[i])) return i + 1;\n"
+            "    }\n"
+            "    return 0;\n",
+        )

@@ -1,0 +1,221 @@
+"""Models in integers as C99 headers: for processors without floats, in flash, without any library.
+
+Features are read one after the other, each with the parameters that multiply it, so that zeros cost nothing and no copy
+of a row is made. Nothing that C leaves to the compiler is used: only numbers that are not negative are shifted.
+"""
+
+from __future__ import annotations
+
+import os
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from mopn.export.c_writer import CWriter, header_prefix
+from mopn.export.integers import IntegerModel
+from mopn.export.quantization import quantize
+from mopn.models.replacement import replacement
+
+__all__ = ["write_integer_c"]
+
+# Products up to this need no more than the int of an AVR.
+_INT16 = np.iinfo(np.int16).max
+# Of a line in the comment.
+_LINE = 110
+# Cycles of a product of a parameter and a feature, of one with a square, and of the rest of a unit; and bytes of the
+# stack beside sums and outputs. ``python -m benchmarks.devices --parts costs`` compares them with what emulators count.
+_CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233), "AVR, wide": (90, 115, 362)}
+_STACK = 40
+
+
+def write_integer_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str, X: Any) -> IntegerModel:
+    """Write the header of a model in integers and return it; see :func:`mopn.export.to_c`."""
+    name = header_prefix(name, path)
+    integers = quantize(model, X, dtype)
+    text = _IntegerHeader(name).text(integers)
+    with replacement(path) as file:
+        file.write(text.encode())
+    return integers
+
+
+class _IntegerHeader(CWriter):
+    """The functions of a model in integers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "float32")
+        self.upper = name.upper()
+
+    def text(self, integers: IntegerModel) -> str:
+        """Return the header."""
+        model, d, (k, m) = integers.model, len(integers.inputs.bits), integers.V.shape
+        self.parts.append(self._memory(integers.dtype))
+        self.feature_names(model.feature_names)
+        self._inputs(integers)
+        self._check(integers)
+        self._outputs(integers)
+        local = f"    int32_t out[{m}];\n    {self.name}_outputs(x, out);\n"
+        self.predict_classes(model, f"const {self.name}_input *x", local, m)
+        self._self_test(integers)
+        comment = (
+            f"A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
+            f"With parameters of {integers.dtype}, {integers.agreement}.\n"
+            f"Outputs are integers times 2^{-integers.exponent}. No row can make a sum leave 32 bits.\n"
+            f"{self._cost(integers)}\n"
+            f"{self.name}_self_test() returns 0 if the functions below compute what they should."
+        )
+        lines = [line for part in comment.split("\n") for line in wrap(part, _LINE)]
+        return self.guarded("\n   ".join(lines), ["stdint.h"])
+
+    def _memory(self, dtype: str) -> str:
+        """Return the macros for constants in flash, which an AVR reads by instructions of their own."""
+        flash, number, long, byte = (f"{self.upper}_{word}" for word in ("FLASH", "PARAMETER", "LONG", "BYTE"))
+        read = {"int8": "(int8_t)pgm_read_byte", "int16": "(int16_t)pgm_read_word"}[dtype]
+        return (
+            "/* Constants stay in flash. */\n"
+            f"#ifdef __AVR__\n#include <avr/pgmspace.h>\n#define {flash} PROGMEM\n"
+            f"#define {number}(p) ({read}(p))\n"
+            f"#define {long}(p) ((int32_t)pgm_read_dword(p))\n#define {byte}(p) (pgm_read_byte(p))\n"
+            f"#else\n#define {flash}\n#define {number}(p) (*(p))\n#define {long}(p) (*(p))\n"
+            f"#define {byte}(p) (*(p))\n#endif\n"
+        )
+
+    def _stored(self, kind: str, label: str, values: np.ndarray) -> str:
+        """Declare an array in flash and return its name."""
+        self.flash += values.size * int(kind.strip("uint_")) // 8
+        return self.array(kind, label, [str(int(i)) for i in values.ravel()], f"{self.upper}_FLASH")
+
+    def _inputs(self, integers: IntegerModel) -> None:
+        """Define numbers and type of the inputs and say what they are."""
+        inputs, m = integers.inputs, integers.V.shape[1]
+        self.parts.append(f"#define {self.upper}_FEATURES {len(inputs.bits)}\n#define {self.upper}_OUTPUTS {m}\n")
+        if inputs.bits.any() or inputs.zero.any():
+            self.parts.append("/* x[j] is the nearest integer to 2^bits[j] times feature j, minus zero[j]. */")
+            self.array("int16_t", "bits", [str(i) for i in inputs.bits])
+            self.array("int32_t", "zero", [str(i) for i in inputs.zero])
+        else:
+            self.parts.append("/* x[j] is feature j, which is a whole number. */")
+        self.parts.append(f"typedef {inputs.dtype}_t {self.name}_input;\n")
+        self.feature = "x[j]"
+        if inputs.shifts.any():
+            shifts = self._stored("uint8_t", "input_shifts", inputs.shifts)
+            self.feature = f"(int32_t)x[j] * ((int32_t)1 << {self.upper}_BYTE({shifts} + j))"
+
+    def _check(self, integers: IntegerModel) -> None:
+        inputs = integers.inputs
+        self.parts.append("/* Returns 0, or the number of the first feature that is out of range and clamped to it. */")
+        self.function(
+            "int",
+            "check",
+            f"const {self.name}_input *x",
+            f"    for (int j = 0; j < {len(inputs.bits)}; j++) {{\n"
+            f"        const int32_t t = {self.feature};\n"
+            f"        if (t < {inputs.lowest} || t > {inputs.highest}) return j + 1;\n"
+            "    }\n"
+            "    return 0;\n",
+        )
+
+    def _outputs(self, integers: IntegerModel) -> None:
+        (k, m), forms = integers.V.shape, len(integers.forms.U)
+        # Of a copy compilers make a call of memcpy, which is a library's.
+        start = self._stored("int32_t", "minus_start", -integers.forms.start)
+        constant = self._stored("int32_t", "minus_constant", -integers.constant)
+        body = (
+            f"    int32_t sums[{forms}];\n"
+            f"    for (int s = 0; s < {forms}; s++) sums[s] = -{self.upper}_LONG({start} + s);\n"
+            f"    for (int c = 0; c < {m}; c++) out[c] = -{self.upper}_LONG({constant} + c);\n"
+            f"{self._sums(integers)}"
+        )
+        if k:
+            body += self._units(integers)
+        if forms > k:
+            shifts = self._stored("uint8_t", "linear_shifts", integers.shifts[k:])
+            body += (
+                f"    for (int c = 0; c < {m}; c++) {{\n"
+                f"        const int32_t sum = sums[{k} + c], shift = {self.upper}_BYTE({shifts} + c);\n"
+                "        out[c] += sum < 0 ? -(-sum >> shift) : sum >> shift;\n"
+                "    }\n"
+            )
+        d = len(integers.inputs.bits)
+        self.parts.append(f"/* Sets out[{m}] to the outputs of x[{d}], in steps of 2^{-integers.exponent}. */")
+        self.function("void", "outputs", f"const {self.name}_input *x, int32_t *out", body)
+
+    def _sums(self, integers: IntegerModel) -> str:
+        """Return the loop over the features, which adds them to the sums of all forms."""
+        inputs, U, (k, m) = integers.inputs, integers.forms.U, integers.V.shape
+        d, low, high, number = len(inputs.bits), inputs.lowest, inputs.highest, f"{self.upper}_PARAMETER"
+        # By features: the parameters of all forms, and those of the feature's square in linear ones.
+        stream = np.hstack([U[:, :d].T, U[k:, d:].T]) if inputs.with_squares else U.T
+        u = self._stored(f"{integers.dtype}_t", "u", stream)
+        wide = "" if self._narrow(integers) else "(int32_t)"
+        lines = (
+            f"    const {integers.dtype}_t *u = {u};\n"
+            f"    for (int j = 0; j < {d}; j++) {{\n"
+            f"        const int32_t given = {self.feature};\n"
+            f"        const int16_t t = (int16_t)(given < {low} ? {low} : given > {high} ? {high} : given);\n"
+            f"        if (t == 0) {{ u += {stream.shape[1]}; continue; }}\n"
+            f"        for (int s = 0; s < {len(U)}; s++, u++) sums[s] += {wide}{number}(u) * t;\n"
+        )
+        if inputs.with_squares:
+            lines += (
+                f"        const int32_t square = (int32_t)t * t >> {inputs.square_shift};\n"
+                f"        for (int c = {k}; c < {k + m}; c++, u++) sums[c] += {number}(u) * square;\n"
+            )
+        return lines + "    }\n"
+
+    def _units(self, integers: IntegerModel) -> str:
+        """Return the loop over the units, which adds their squares to the outputs."""
+        k, m = integers.V.shape
+        v = self._stored(f"{integers.dtype}_t", "v", integers.V)
+        shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
+        square_shifts = self._stored("uint8_t", "square_shifts", integers.square_shifts)
+        size = f"(uint32_t)(sums[s] < 0 ? -sums[s] : sums[s]) >> {self.upper}_BYTE({shifts} + s)"
+        return (
+            f"    const {integers.dtype}_t *v = {v};\n"
+            f"    for (int s = 0; s < {k}; s++) {{\n"
+            f"        const uint32_t size = {size};\n"
+            f"        const uint32_t square = size * size >> {self.upper}_BYTE({square_shifts} + s);\n"
+            f"        const int32_t feature = (int32_t)(square < {integers.top} ? square : {integers.top});\n"
+            f"        for (int c = 0; c < {m}; c++, v++) out[c] += {self.upper}_PARAMETER(v) * feature;\n"
+            "    }\n"
+        )
+
+    def _self_test(self, integers: IntegerModel) -> None:
+        """Define the test of a row with features of the whole range."""
+        inputs, m = integers.inputs, integers.V.shape[1]
+        d = len(inputs.bits)
+        spread = (1.0 + np.cos(np.arange(d))) / 2.0
+        ends = [v >> inputs.shifts for v in (inputs.lowest, inputs.highest)]
+        row = np.rint(ends[0] + spread * (ends[1] - ends[0])).astype(np.int64)[None]
+        x = self.array(f"{self.name}_input", "test_x", [str(i) for i in row[0]])
+        expected = self.array("int32_t", "test_outputs", [str(i) for i in integers._integer_outputs(row)[0]])
+        self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
+        self.function(
+            "int",
+            "self_test",
+            "void",
+            f"    int32_t out[{m}];\n"
+            f"    {self.name}_outputs({x}, out);\n"
+            f"    for (int c = 0; c < {m}; c++) if (out[c] != {expected}[c]) return c + 1;\n"
+            "    return 0;\n",
+        )
+
+    @staticmethod
+    def _narrow(integers: IntegerModel) -> bool:
+        """Return whether products of parameters and features have 16 bits."""
+        inputs = integers.inputs
+        return bool(np.abs(integers.forms.U).max() * max(inputs.highest, -inputs.lowest) <= _INT16)
+
+    def _cost(self, integers: IntegerModel) -> str:
+        """Return what is known of memory and time before a compiler has seen the header."""
+        (k, m), forms, d = integers.V.shape, len(integers.forms.U), len(integers.inputs.bits)
+        later = k * m + d * m * integers.inputs.with_squares
+        avr = "AVR, narrow" if self._narrow(integers) else "AVR, wide"
+        m0, m4, avr = (
+            f"{round(d * forms * a + later * b + k * c, -2):,}" for a, b, c in (_CYCLES[n] for n in ("M0", "M4", avr))
+        )
+        return (
+            f"Flash: {self.flash:,} bytes of constants, and code of about 0.3 kB on a Cortex-M, 1 kB on an AVR. "
+            f"Stack: about {4 * (forms + m) + _STACK} bytes. Cycles of a row without zeros, to a sixth, compiled for "
+            f"size: {m0} on a Cortex-M0, {m4} on a Cortex-M4, {avr} on an AVR."
+        )

@@ -1,0 +1,287 @@
+"""Models of degree 2 in integers: parameters of 8 or 16 bits, sums of 32, and a bound of the resulting errors.
+
+A unit is computed as ``Z = start + <U, y>``, ``f = min(((|Z| >> r) ** 2) >> q, top)``, and an output as the sum of
+``V f``, of a constant and of ``Z >> r`` for a linear form. y are the features as integers and, if the formula has
+squares of features, ``t * t >> g``. :mod:`mopn.export.quantization` finds shifts and parameters from data.
+docs/mathematics.md derives the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mopn.data.designs import DenseDesign
+from mopn.export.input_integers import InputIntegers
+from mopn.models.formula import Formula, dense_rows
+from mopn.models.quadratic import Quadratic
+from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.proven import proven_upper
+
+__all__ = ["Agreement", "Forms", "IntegerModel", "shifted", "squares"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How integers agree with floats on some rows.
+
+    Attributes
+    ----------
+    rows : int
+    bound : float
+        A proven bound of the error of every output of these rows.
+    error : float
+        The largest error that was found.
+    may_change : int or None
+        Rows whose class may change, by the bound; None if the model predicts no classes.
+    changed : int or None
+        Rows whose class was found to change.
+
+    Examples
+    --------
+    >>> from mopn.export.integers import Agreement
+    >>> print(Agreement(rows=450, bound=3.5, error=0.7, may_change=13, changed=0).may_change)
+    13
+    """
+
+    rows: int
+    bound: float
+    error: float
+    may_change: int | None
+    changed: int | None
+
+    def __str__(self) -> str:
+        text = f"outputs of {self.rows:,} rows are off by at most {self.bound:.2g} (proven), {self.error:.2g} (found)"
+        if self.may_change is None:
+            return text
+        return f"{text}; at most {self.may_change:,} of them change their class (proven), {self.changed:,} do (found)"
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Linear forms ``Z = start + <U, y>`` of integers, and the real numbers that they stand for.
+
+    Attributes
+    ----------
+    U : ndarray of shape (F, D), and start (F,)
+        Integers, as int64.
+    exact : ndarray of shape (F, D), and exact_start (F,)
+        What they were rounded from.
+    center, center_error : ndarray of shape (D,)
+        Means over the data of y, and of its difference from the features that it stands for.
+    """
+
+    U: np.ndarray
+    start: np.ndarray
+    exact: np.ndarray
+    exact_start: np.ndarray
+    center: np.ndarray
+    center_error: np.ndarray
+
+    def values(self, y: np.ndarray) -> np.ndarray:
+        """Return the integers Z (n, F)."""
+        return y @ self.U.T + self.start
+
+    def exact_values(self, eta: np.ndarray) -> np.ndarray:
+        """Return the real numbers (n, F) of features eta (n, D)."""
+        return eta @ self.exact.T + self.exact_start
+
+    def errors(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Return bounds (n, F) of |Z - z|."""
+        D = self.U - self.exact
+        rest = np.abs(self.start - self.exact_start + D @ self.center + self.exact @ self.center_error)
+        inputs = np.abs(y - eta - self.center_error) @ np.abs(self.exact).T
+        return np.abs(y - self.center) @ np.abs(D).T + inputs + rest
+
+    def largest(self, lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:
+        """Return the largest |Z| (F,) for y in a box."""
+        ends = self.U * lowest, self.U * highest
+        low, high = (function(*ends).sum(axis=1) + self.start for function in (np.minimum, np.maximum))
+        return np.maximum(np.abs(low), np.abs(high))
+
+
+@doors
+@dataclass(frozen=True, eq=False, repr=False)
+class IntegerModel(Displayed):
+    """A model of degree 2 in integers, computed here bit for bit as its C header computes it.
+
+    It is made by ``mopn.export.to_c(model, path, arithmetic="integer", X=rows)``.
+
+    Attributes
+    ----------
+    dtype : {"int8", "int16"}
+        The type of the parameters.
+    exponent : int
+        Outputs are integers times ``2 ** -exponent``.
+    agreement : Agreement
+        Of these outputs and classes with those of the model, for the rows that the ranges were taken from.
+    inputs : InputIntegers
+        How features become integers: ``inputs.integers(X)`` are those that C takes.
+    forms : Forms
+        The F linear forms: of k units, then of m outputs if they have linear terms.
+    shifts, square_shifts : ndarray of shape (F,), and (k,)
+        To the right: of the values of forms, and of the squares of units.
+    top : int
+        The largest value of a unit.
+    V, constant : ndarray of shape (k, m), and (m,)
+        Weights of the units, and constants of the outputs, as integers.
+    model : Model or FactorizationModel
+        What is computed in integers; ``formula`` is that of the features as integers, and ``exact_V`` what V was
+        rounded from.
+    center, center_error : ndarray of shape (k,)
+        Means over the data of the values of units, and of the real numbers that they stand for minus these values.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn, tempfile
+    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), target="vector")
+    >>> X = np.arange(200).reshape(100, 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     integers = mopn.export.to_c(model, f"{folder}/model.h", arithmetic="integer", X=X)
+    >>> bool(np.all(np.abs(integers.outputs([[3, 5]]) - 32.0) <= integers.bounds([[3, 5]])))
+    True
+    """
+
+    model: Any
+    dtype: str
+    inputs: InputIntegers
+    formula: Formula
+    forms: Forms
+    shifts: np.ndarray
+    square_shifts: np.ndarray
+    top: int
+    V: np.ndarray
+    exact_V: np.ndarray
+    constant: np.ndarray
+    exponent: int
+    center: np.ndarray
+    center_error: np.ndarray
+    agreement: Agreement
+
+    def _entries(self) -> dict[str, str]:
+        return {"dtype": self.dtype, "agreement": str(self.agreement)}
+
+    def integer_outputs(self, X: Any) -> np.ndarray:
+        """Return the outputs (n, m) as integers, those of the function ``outputs`` in C.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Features as the model takes them; numbers out of the ranges are clamped to them, as in C.
+        """
+        return self._integer_outputs(self.inputs.integers(self._rows(X)))
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """Return the outputs (n, m) as floats, the integers times ``2 ** -exponent``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        return np.ldexp(self.integer_outputs(X).astype(np.float64), -self.exponent)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return what the model predicts from these outputs: labels, indicators or numbers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        return self.model._predictions(self.outputs(X))
+
+    def agree(self, X: Any) -> Agreement:
+        """Return how outputs and classes of rows agree with those of the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Any rows, not only those that the ranges were taken from.
+        """
+        X = self._rows(X)
+        exact, found, bound = self.model.outputs(X), self.outputs(X), self.bounds(X)
+        may_change = changed = None
+        if self.model.target in ("labels", "indicator"):
+            alone = self.model.target == "indicator" or exact.shape[1] == 1
+            may_change = int(np.sum((_signs_may_change if alone else _argmax_may_change)(exact, bound)))
+            classes = [self.model._predictions(outputs).reshape(len(X), -1) for outputs in (exact, found)]
+            changed = int(np.sum((classes[0] != classes[1]).any(axis=1)))
+        return Agreement(len(X), float(bound.max()), float(np.abs(found - exact).max()), may_change, changed)
+
+    def bounds(self, X: Any) -> np.ndarray:
+        """Return bounds (n, m) of the errors of the outputs of rows, rounding of floats included.
+
+        They are inf for rows so far out of the ranges that their squares overflow.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            return proven_upper(self._bounds(self._rows(X)))
+
+    def _bounds(self, X: np.ndarray) -> np.ndarray:
+        """Return the bounds of rows; NaN where terms of both signs overflow."""
+        y, eta = self.inputs.features(self.inputs.integers(X)), self.inputs.exact_features(X)
+        Z, z, e = self.forms.values(y), self.forms.exact_values(eta), self.forms.errors(y, eta)
+        k = len(self.V)
+        f, phi = self._units(Z), squares(z[:, :k], self.shifts[:k], self.square_shifts)
+        # |Z| >> r is between |z| 2^-r - e - 1 and |z| 2^-r + e; its square is cut off in the same way.
+        size, error = (np.ldexp(a[:, :k], -self.shifts[:k]) for a in (np.abs(z), e))
+        low = np.minimum(np.ldexp(np.maximum(size - error - 1.0, 0.0) ** 2, -self.square_shifts) - 1.0, self.top)
+        high = np.ldexp((size + error) ** 2, -self.square_shifts)
+        unit_errors = np.maximum(np.abs(low - phi + self.center_error), np.abs(high - phi + self.center_error))
+        D = self.V - self.exact_V
+        bound = np.abs(f - self.center) @ np.abs(D) + unit_errors @ np.abs(self.exact_V)
+        exact_constant = np.ldexp(self.formula.constant, self.exponent)
+        bound += np.abs(self.constant - exact_constant + self.center @ D - self.center_error @ self.exact_V)
+        if len(self.shifts) > k:
+            bound += np.ldexp(e[:, k:], -self.shifts[k:]) + (self.shifts[k:] > 0)
+        return np.ldexp(bound, -self.exponent) * (1.0 + 1e-9) + self._rounding(X, eta)
+
+    def _rows(self, X: Any) -> np.ndarray:
+        return dense_rows(self.model._design(X))
+
+    def _integer_outputs(self, integers: np.ndarray) -> np.ndarray:
+        """Return the outputs of integers (n, d) as C takes them."""
+        Z, k = self.forms.values(self.inputs.features(integers)), len(self.V)
+        out = self._units(Z) @ self.V + self.constant
+        return out + shifted(Z[:, k:], self.shifts[k:]) if len(self.shifts) > k else out
+
+    def _units(self, Z: np.ndarray) -> np.ndarray:
+        """Return the integers f (n, k) of the units."""
+        k = len(self.V)
+        return np.minimum((np.abs(Z[:, :k]) >> self.shifts[:k]) ** 2 >> self.square_shifts, self.top)
+
+    def _rounding(self, X: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Return bounds (n, m) of the rounding errors of floats: in the model, and in the numbers compared with it."""
+        steps = 4.0 * (X.shape[1] + len(self.V) + 16) * np.finfo(float).eps
+        size = Quadratic.of(self.model._formula()).formula().mapped(np.abs).outputs(DenseDesign(np.abs(X)))
+        size += self.formula.mapped(np.abs).outputs(DenseDesign(np.abs(eta[:, : X.shape[1]])))
+        return steps * size
+
+
+def squares(z: np.ndarray, shifts: np.ndarray, square_shifts: np.ndarray) -> np.ndarray:
+    """Return the real numbers that integers f stand for."""
+    return np.ldexp(z * z, -2 * shifts - square_shifts)
+
+
+def shifted(Z: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+    """Return Z / 2^shifts, rounded towards 0."""
+    return np.sign(Z) * (np.abs(Z) >> shifts)
+
+
+def _argmax_may_change(outputs: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Return whether another output may become the largest, by rows: unless the contrary is proven."""
+    best = outputs.argmax(axis=1)[:, None]
+    least = np.take_along_axis(outputs - bound, best, axis=1)
+    others = outputs + bound
+    np.put_along_axis(others, best, -np.inf, axis=1)
+    return ~(others < least).all(axis=1)
+
+
+def _signs_may_change(outputs: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Return whether the sign of an output may change, by rows: unless the contrary is proven."""
+    return ~(np.abs(outputs) > bound).all(axis=1)

@@ -1,0 +1,97 @@
+"""The encoding of a table as ONNX: columns of numbers and of texts become the features of a network.
+
+A function of a number is a sum of ramps: f(t_0) + sum_j r_j (f(t_{j+1}) - f(t_j)), where r_j is the part of the segment
+from t_j to t_{j+1} that lies below the number. A product with the changes of all functions adds them up, a column each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mopn.export.onnx_nodes import Graph, type_code
+from mopn.solvers.tools.caller import warn_caller
+from mopn.tables.columns import LevelColumn, NumberColumns
+from mopn.tables.encoding import TableEncoding
+
+__all__ = ["ML", "encode_columns"]
+
+# The domain of the operator that finds texts.
+ML = "ai.onnx.ml"
+_LAST = np.array([2])
+
+
+def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
+    """Add the inputs and the features (n, d) of a table.
+
+    If all columns are numbers, the input is ``X`` (n, c). If not, every column is an input (n, 1) of its name: of
+    numbers, NaN where they are missing, or of texts, empty where they are missing. Numbers are read in float64 where
+    the dtype of the graph would lose digits of a column.
+    """
+    read = encoding.input_type(graph.dtype)
+    encoding = encoding.rounded(read)
+    if not encoding.levels:
+        X = graph.input("X", read, len(encoding.columns))
+        return _joined(graph, _of_numbers(graph, X, encoding.numbers, read))
+    kinds = [object if j in encoding.level_columns else read for j in range(len(encoding.columns))]
+    inputs = [graph.input(name, kind, 1) for name, kind in zip(encoding.columns, kinds, strict=True)]
+    parts = []
+    if encoding.number_columns:
+        numbers = _joined(graph, [inputs[j] for j in encoding.number_columns])
+        parts += _of_numbers(graph, numbers, encoding.numbers, read)
+    for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
+        if len(level.means):
+            parts.append(_of_levels(graph, inputs[j], level))
+        if level.gaps and "" in level.known:
+            warn_caller(
+                f"column {encoding.columns[j]!r} has the text '' and missing values, and ONNX one text for both: a "
+                "missing value counts as ''"
+            )
+    return _joined(graph, parts)
+
+
+def _joined(graph: Graph, parts: list[str]) -> str:
+    return graph("Concat", *parts, axis=1)
+
+
+def _of_numbers(graph: Graph, X: str, numbers: NumberColumns, read: type) -> list[str]:
+    """Add the functions of numbers, and the indicators of gaps."""
+    missing = graph("IsNaN", X)
+    parts = []
+    if numbers.widths.any():
+        parts.append(_functions(graph, X, missing, numbers, read))
+    if numbers.gaps.any():
+        gaps = graph("Gather", missing, np.flatnonzero(numbers.gaps), axis=1)
+        parts.append(graph("Cast", gaps, to=type_code(graph.dtype)))
+    return parts
+
+
+def _functions(graph: Graph, X: str, missing: str, numbers: NumberColumns, read: type) -> str:
+    """Add the functions, by arrays (c, n, knots) and (c, n, functions); they are 0 where a number is missing."""
+    slopes, changes = numbers.segments
+    knots = np.where(np.isfinite(numbers.knots), numbers.knots, 0.0)
+    zero, one = graph.real(np.zeros(1), read), graph.real(np.ones(1), read)
+    present = graph("Sub", _by_columns(graph, graph("Where", missing, zero, X)), graph.real(knots[:, None], read))
+    ramps = graph("Mul", present, graph.real(slopes.reshape(knots.shape)[:, None], read))
+    ramps = graph("Cast", graph("Max", graph("Min", ramps, one), zero), to=type_code(graph.dtype))
+    sums = graph("MatMul", ramps, changes.reshape(numbers.functions.shape))
+    values = graph("Add", sums, numbers.functions[:, :1])
+    values = graph("Where", _by_columns(graph, missing), np.zeros(1), values)
+    rows = graph("Reshape", graph("Transpose", values, perm=[1, 0, 2]), np.array([0, numbers.used.size]))
+    return graph("Gather", rows, np.flatnonzero(numbers.used), axis=1)
+
+
+def _by_columns(graph: Graph, X: str) -> str:
+    """Add an array (c, n, 1) of an array (n, c)."""
+    return graph("Unsqueeze", graph("Transpose", X, perm=[1, 0]), _LAST)
+
+
+def _of_levels(graph: Graph, texts: str, level: LevelColumn) -> str:
+    """Add the indicators of levels, or their means where a text is unknown."""
+    known = [text for text in level.known if text is not None]
+    keys = known if "" in known else [*known, ""]
+    numbers = level.codes([*known, None])[: len(keys)].tolist()
+    codes = graph("LabelEncoder", texts, keys_strings=keys, values_int64s=numbers, default_int64=-1, domain=ML)
+    w = len(level.means)
+    first = level.count - w
+    indicators = graph("Cast", graph("Equal", codes, np.arange(first, first + w)), to=type_code(graph.dtype))
+    return graph("Where", graph("Less", codes, np.array([0])), level.means, indicators)

@@ -1,0 +1,236 @@
+"""Models as ONNX graphs of plain operators, in float32 or float64.
+
+The outputs of a graph are what the methods of the model return: ``prediction``, ``probabilities`` if the model has
+them, and ``outputs`` if they are not the prediction. Labels are gathered from a constant, so that strings need no
+operator of their own, and nothing is a list of dictionaries. The names of the features are in the metadata.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mopn.export.comparison import warn_of_lost_digits
+from mopn.export.onnx_encoding import ML, encode_columns
+from mopn.export.onnx_nodes import Graph, type_code
+from mopn.models.files import plain_labels
+from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
+from mopn.solvers.tools.door import door
+from mopn.tables.encoding import TableEncoding
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["make_encoder_onnx", "onnx_labels", "to_onnx"]
+
+# The versions of the operators: since 18 axes are inputs everywhere. onnxruntime has it since 1.14.
+_OPSETS = {"": 18, ML: 3}
+# The version of the file format that came with it.
+_FORMAT = 8
+_ONE = np.array([1])
+
+
+@door
+def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
+    """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
+
+    Parameters
+    ----------
+    model : Model, FactorizationModel, TableModel or fitted estimator
+    dtype : {"float32", "float64"}, default "float32"
+        The type of the input ``X`` (n, d), of the arithmetic and of the outputs. Numbers of a table are float64 in
+        a graph of float32, too, where float32 would lose digits of a column, such as milliseconds since 1970.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Of operator set 18. Its outputs: ``prediction``, what ``predict`` returns; ``probabilities``, what
+        ``predict_proba`` returns, if the model has probabilities; ``outputs``, what :meth:`mopn.Model.outputs`
+        returns, if that is not the prediction. If the features have names, the metadata hold them in the order of
+        the columns of X, as ``feature_names``, a JSON list. Store the graph by ``onnx.save(graph, path)``.
+
+        A model of a table takes its columns: one input ``X`` (n, c), NaN where a number is missing, if all are
+        numbers; if not, an input (n, 1) for each column, of its name (with an underscore, if the graph has this
+        name), in their order: of numbers or, for levels, of texts, empty where they are missing. Dates are days
+        since 1970. An unknown text counts as the mean of the known ones.
+
+    Raises
+    ------
+    ImportError
+        If the package onnx is not installed.
+    TypeError
+        For labels that ONNX has no type for, such as dates.
+    ValueError
+        For another dtype, or numbers beyond it.
+
+    Warns
+    -----
+    UserWarning
+        If float32 changes outputs of rows like the training data by more than 0.1 % of their range: rows drawn
+        from the encoding of a table, or about the center of the features that the fit scaled. And where a column
+        has the empty text and missing values, which are one text in a graph.
+
+    Notes
+    -----
+    X is dense. A graph does not check its input: NaN, infinity and overflow give NaN, not an error. Outputs agree
+    with those of the model to about 1e-4 of the largest in float32, 1e-11 in float64. The ANOVA kernel of degree 3
+    and above and the all-subsets kernel form an array (n, d, k).
+    """
+    graph = _graph(dtype)
+    machine = fitted_model(model)
+    formula = machine._formula()
+    if machine.encoding is None:
+        features = graph.input("X", graph.dtype, machine.n_features)
+    else:
+        features = encode_columns(graph, machine.encoding)
+    outputs = _outputs(graph, formula, features)
+    single = len(formula.constant) == 1
+    probabilities = _probabilities(graph, machine, outputs, single) if machine.has_probabilities else None
+    graph.output("prediction", _prediction(graph, machine, outputs, single, probabilities))
+    if probabilities is not None:
+        graph.output("probabilities", probabilities)
+    if machine.target not in ("outputs", "vector") or machine.predicts_means:
+        graph.output("outputs", outputs)
+    warn_of_lost_digits(machine, graph.dtype)
+    return _made(graph, {} if machine.feature_names is None else {"feature_names": machine.feature_names.tolist()})
+
+
+def make_encoder_onnx(encoding: TableEncoding, dtype: str) -> onnx.ModelProto:
+    """Return the graph of an encoding; its output is ``features`` (n, d)."""
+    graph = _graph(dtype)
+    graph.output("features", encode_columns(graph, encoding))
+    return _made(graph, {"feature_names": encoding.columns})
+
+
+def _graph(dtype: str) -> Graph:
+    """Return a graph without nodes, if onnx is installed."""
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        raise ImportError("to_onnx needs the package onnx: pip install onnx") from error
+    return Graph(dtype)
+
+
+def _made(graph: Graph, metadata: Mapping[str, Sequence[Any]]) -> onnx.ModelProto:
+    """Return the model of a graph, with metadata as lists of JSON."""
+    import onnx
+
+    made = onnx.helper.make_model(
+        graph.proto(),
+        producer_name="mopn",
+        opset_imports=[onnx.helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)],
+        ir_version=_FORMAT,
+    )
+    if metadata:
+        onnx.helper.set_model_props(made, {name: json.dumps(values) for name, values in metadata.items()})
+    return onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
+
+
+def _outputs(graph: Graph, formula: Formula, X: str) -> str:
+    """Add the outputs (n, m) of features X."""
+    parts = [graph("MatMul", _features(graph, term, X), term.weights) for term in formula.terms]
+    if formula.squares.any():
+        parts.append(graph("MatMul", graph("Mul", X, X), formula.squares.T))
+    if formula.linear.any() or not parts:
+        parts.append(graph("MatMul", X, formula.linear.T))
+    return graph("Add", graph("Sum", *parts), formula.constant)
+
+
+def _features(graph: Graph, term: Term, X: str) -> str:
+    """Add the values (n, k) of the units of a term."""
+    if isinstance(term, Products):
+        return _product(graph, term, X)
+    if isinstance(term, Subsets):
+        return graph("ReduceProd", graph("Add", _entries(graph, term.factors, X), np.ones(1)), _ONE, keepdims=0)
+    assert isinstance(term, AnovaTerm)
+    return _anova(graph, term, X)
+
+
+def _product(graph: Graph, term: Products, X: str) -> str:
+    factors = [graph("Add", graph("MatMul", X, U.T), bias) for U, bias in zip(term.factors, term.biases, strict=True)]
+    product = factors[0]
+    for factor in factors[1:]:
+        product = graph("Mul", product, factor)
+    if term.power == 2:
+        return graph("Mul", product, product)
+    return product if term.power == 1 else graph("Pow", product, np.array(term.power, dtype=np.int64))
+
+
+def _anova(graph: Graph, term: AnovaTerm, X: str) -> str:
+    """Algorithm 1 by degrees: A^t of the entries before j is a cumulative sum of z_j A^{t-1} of those before j."""
+    z = before = _entries(graph, term.factors, X)
+    parts = []
+    for t, (start, theta) in enumerate(zip(term.start, term.theta, strict=True)):
+        if t == 0:
+            continue
+        if theta:
+            whole = graph("Add", graph("ReduceSum", before, _ONE, keepdims=0), start)
+            parts.append(graph("Mul", whole, np.array(theta)))
+        if t < len(term.theta) - 1:
+            before = graph("Mul", z, graph("Add", graph("CumSum", before, np.array(1), exclusive=1), start))
+    return graph("Sum", *parts)
+
+
+def _entries(graph: Graph, factors: np.ndarray, X: str) -> str:
+    """Add z (n, d, k), the products of every entry with the parameters of its feature."""
+    return graph("Mul", graph("Unsqueeze", X, np.array([2])), factors.T)
+
+
+def _probabilities(graph: Graph, model: Any, outputs: str, single: bool) -> str:
+    """Add what ``predict_proba`` returns."""
+    if model.target == "ordinal":
+        return _levels(graph, _link(graph, model.link, outputs), len(model.classes))
+    if model.target != "labels" or model.link == "softmax":
+        return _link(graph, model.link, outputs)
+    if single:
+        return _link(graph, model.link, graph("Concat", graph("Neg", outputs), outputs, axis=1))
+    # Probabilities of one against the rest that add up to 1: a softmax of log(1 / (1 + exp(-o))), without underflow.
+    small = graph("Log", graph("Add", graph("Exp", graph("Neg", graph("Abs", outputs))), np.ones(1)))
+    return graph("Softmax", graph("Sub", graph("Min", outputs, np.zeros(1)), small), axis=1)
+
+
+def _link(graph: Graph, link: str, outputs: str) -> str:
+    return graph("Softmax", outputs, axis=1) if link == "softmax" else graph("Sigmoid", outputs)
+
+
+def _levels(graph: Graph, cumulative: str, count: int) -> str:
+    """Add the probabilities of levels: the differences of the sorted ones of y <= r_c, and of 0 and 1."""
+    ordered = graph("TopK", cumulative, np.array([count - 1]), axis=1, largest=0)
+    differences = np.eye(count - 1, count) - np.eye(count - 1, count, 1)
+    return graph("Add", graph("MatMul", ordered, differences), np.eye(count)[-1])
+
+
+def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilities: str | None) -> str:
+    """Add what ``predict`` returns."""
+    if model.target == "labels":
+        classes = graph.store(onnx_labels(model.classes))
+        if single:
+            positive = graph("Greater", graph("Squeeze", outputs, _ONE), np.zeros(()))
+            return graph("Gather", classes, graph("Cast", positive, to=type_code(np.int64)))
+        return graph("Gather", classes, graph("ArgMax", outputs, axis=1, keepdims=0))
+    if model.target == "ordinal":
+        if probabilities is None:
+            raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
+        return graph("MatMul", probabilities, model.classes.astype(np.float64))
+    if model.target == "indicator":
+        return graph("Cast", graph("Greater", outputs, np.zeros(())), to=type_code(np.int64))
+    if model.predicts_means:
+        outputs = graph("Exp", outputs)
+    return graph("Squeeze", outputs, _ONE) if model.target == "vector" else outputs
+
+
+def onnx_labels(classes: np.ndarray) -> np.ndarray:
+    """Return labels as an array that ONNX has a type for, strings as objects; ``TypeError`` if there is none."""
+    labels = plain_labels(classes)
+    assert labels is not None
+    if labels.dtype.kind in "iu" and np.can_cast(labels.dtype, np.int64):
+        return labels.astype(np.int64)
+    if labels.dtype.kind == "U":
+        return labels.astype(object)
+    if labels.dtype.kind in "bf":
+        return labels
+    raise TypeError(f"ONNX has no labels of dtype {labels.dtype}; use strings or integers of at most 64 bits")

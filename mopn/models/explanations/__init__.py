@@ -1,1 +1,0 @@
-"""What explains a model: Shapley values, effects, interactions, contributions and certified radii."""
