@@ -20,7 +20,7 @@ from mopn.compiled.jit import inner, jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import FAST
 
-__all__ = ["Pairs", "add_forms", "add_gradients", "add_products", "set_outputs"]
+__all__ = ["Pairs", "add_gradients", "set_outputs"]
 
 
 class Pairs(NamedTuple):
@@ -32,63 +32,45 @@ class Pairs(NamedTuple):
 
 
 # The steps of a row are inlined: they are a few instructions each, and calls would take a fifth of the time.
-@inner(nogil=True, fastmath=FAST, forceinline=True)
+_row = inner(nogil=True, fastmath=FAST, forceinline=True)
+
+
+@_row
 def _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums):  # type: ignore[no-untyped-def]
-    """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i), and the sums of the groups that occur."""
+    """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i), unless A2 is None, and the sums of the groups that occur."""
     k = units.shape[1]
-    for s in range(k):
-        A1[s], A2[s] = constants[0, s], constants[1, s]
     first, end = span(rows.starts, i, rows.length)
-    _clear(groups, rows, first, end, sums)
-    for entry in range(first, end):
-        j = place(rows.indices, entry, first)
-        x, h = units.dtype.type(value(rows.values, entry)), units[j]
-        if groups is not None and groups[j] >= 0:
-            inside = sums[groups[j]]
-            for s in range(k):
-                A2[s] += h[s] * x * (A1[s] - inside[s])
-                inside[s] += h[s] * x
-                A1[s] += h[s] * x
-        else:
-            for s in range(k):
-                if distinct:
-                    A2[s] += h[s] * x * A1[s]
-                A1[s] += h[s] * x
-    if not distinct:
+    for s in range(k):
+        A1[s] = constants[0, s]
+    if A2 is not None:
         for s in range(k):
-            A2[s] = A1[s] * A1[s]
-
-
-@inner(nogil=True, fastmath=FAST, forceinline=True)
-def _clear(groups, rows, first, end, sums):  # type: ignore[no-untyped-def]
-    """Set the sums of the groups that occur in a row to zero."""
+            A2[s] = constants[1, s]
     if groups is not None:
         for entry in range(first, end):
             group = groups[place(rows.indices, entry, first)]
             if group >= 0:
                 sums[group] = 0
-
-
-@inner(nogil=True, fastmath=FAST, forceinline=True)
-def _set_projection(groups, rows, i, constants, units, A1, sums):  # type: ignore[no-untyped-def]
-    """Set A1 (k,) to <h, x_i>, and the sums of the groups that occur."""
-    k = units.shape[1]
-    for s in range(k):
-        A1[s] = constants[0, s]
-    first, end = span(rows.starts, i, rows.length)
-    _clear(groups, rows, first, end, sums)
     for entry in range(first, end):
         j = place(rows.indices, entry, first)
         x, h = units.dtype.type(value(rows.values, entry)), units[j]
         if groups is not None and groups[j] >= 0:
             inside = sums[groups[j]]
             for s in range(k):
+                if A2 is not None:
+                    A2[s] += h[s] * x * (A1[s] - inside[s])
                 inside[s] += h[s] * x
+                A1[s] += h[s] * x
+        else:
+            for s in range(k):
+                if A2 is not None and distinct:
+                    A2[s] += h[s] * x * A1[s]
+                A1[s] += h[s] * x
+    if A2 is not None and not distinct:
         for s in range(k):
-            A1[s] += h[s] * x
+            A2[s] = A1[s] * A1[s]
 
 
-@inner(nogil=True, fastmath=FAST, forceinline=True)
+@_row
 def _set_adjoint(slopes, i, weights, adjoint):  # type: ignore[no-untyped-def]
     """Set the adjoint (k,) of a row; four outputs at a time, as stores cost more than additions."""
     adjoint[:] = 0
@@ -104,7 +86,7 @@ def _set_adjoint(slopes, i, weights, adjoint):  # type: ignore[no-untyped-def]
             adjoint[s] += a * u[s]
 
 
-@inner(nogil=True, fastmath=FAST, forceinline=True)
+@_row
 def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
     """Add the slopes of a row times K(h, x) to the derivatives of the weights (m, k)."""
     fours = len(of_weights) - len(of_weights) % 4
@@ -122,7 +104,7 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
             u[s] += a * A2[s]
 
 
-@inner(nogil=True, fastmath=FAST, forceinline=True)
+@_row
 def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
     """Add adjoint times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
     k = units.shape[1]
@@ -145,7 +127,7 @@ def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, 
                 of_h[s] += adjoint[s] * x * (2 * A1[s])
 
 
-@inner(nogil=True, fastmath=FAST, forceinline=True)
+@_row
 def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
     """Add the linear term of a row to its outputs (m, b)."""
     m = linear.shape[1]
@@ -158,7 +140,7 @@ def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-d
             outputs[c, row] += x * w[c]
 
 
-@inner(nogil=True, fastmath=FAST, forceinline=True)
+@_row
 def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-untyped-def]
     """Add the slopes of a row to the derivatives of a linear term (1 + d, m)."""
     m = of_linear.shape[1]
@@ -173,20 +155,10 @@ def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-unt
 
 @jit(nogil=True, fastmath=FAST)
 def set_outputs(pairs, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
-    """Set the outputs of the rows ``begin`` to ``stop - 1``.
+    """Set the outputs (m, b) of the rows ``begin`` to ``stop - 1``.
 
-    Parameters
-    ----------
-    pairs : Pairs
-    rows : Lines
-    begin, stop : int
-    constants : ndarray of shape (2, k)
-    units : ndarray of shape (d, k)
-    weights : ndarray of shape (m, k)
-    linear : ndarray of shape (1 + d, m) or (0, m)
-        Coefficients of a linear term, constants first.
-    outputs : ndarray of shape (m, b)
-        Set to the sums of K(h, x) times the weights, and the linear term.
+    They are the sums of K(h, x) times the weights (m, k), for units (d, k) with constants (2, k), plus a linear term
+    (1 + d, m), constants first, unless it has length 0.
     """
     distinct, groups, n_groups = pairs
     workspace = np.empty((2 + n_groups, units.shape[1]), units.dtype)
@@ -208,41 +180,20 @@ def add_gradients(  # type: ignore[no-untyped-def]
 ):
     """Add the gradients of a loss with the slopes (m, b); features are computed again, not stored.
 
-    The gradients are added to ``of_units`` (d, k), ``of_weights`` (m, k), ``of_linear`` (1 + d, m) unless of length 0,
-    and ``of_constants`` (2, k): the sums over the rows of adjoint * <h, x>, and of adjoint.
+    The gradients are added to ``of_weights`` (m, k), ``of_units`` (d, k), ``of_linear`` (1 + d, m) unless of length 0,
+    and ``of_constants`` (2, k): the sums over the rows of adjoint * <h, x>, and of adjoint. Without ``of_weights``, or
+    without ``weights``, those of the units alone, or of the weights alone.
     """
     distinct, groups, n_groups = pairs
     workspace = np.empty((3 + n_groups, units.shape[1]), units.dtype)
-    A1, A2, adjoint, sums = workspace[0], workspace[1], workspace[2], workspace[3:]
+    A1, adjoint, sums = workspace[0], workspace[1], workspace[3:]
+    A2 = None if of_weights is None else workspace[2]
     for i in range(begin, stop):
         _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums)
-        _set_adjoint(slopes, i - begin, weights, adjoint)
-        _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units)
-        _add_forms(slopes, i - begin, A2, of_weights)
-        if len(of_linear):
+        if weights is not None:
+            _set_adjoint(slopes, i - begin, weights, adjoint)
+            _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units)
+        if of_weights is not None:
+            _add_forms(slopes, i - begin, A2, of_weights)
+        if of_linear is not None and len(of_linear):
             _add_linear_adjoint(rows, i, slopes, i - begin, of_linear)
-
-
-@jit(nogil=True, fastmath=FAST)
-def add_products(  # type: ignore[no-untyped-def]
-    pairs, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units
-):
-    """Add the gradients of the units only, which need <h, x> only."""
-    distinct, groups, n_groups = pairs
-    workspace = np.empty((2 + n_groups, units.shape[1]), units.dtype)
-    A1, adjoint, sums = workspace[0], workspace[1], workspace[2:]
-    for i in range(begin, stop):
-        _set_projection(groups, rows, i, constants, units, A1, sums)
-        _set_adjoint(slopes, i - begin, weights, adjoint)
-        _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units)
-
-
-@jit(nogil=True, fastmath=FAST)
-def add_forms(pairs, rows, begin, stop, constants, units, slopes, of_weights):  # type: ignore[no-untyped-def]
-    """Add the gradients of the weights only, sum_i G_ci K(h_s, x_i)."""
-    distinct, groups, n_groups = pairs
-    workspace = np.empty((2 + n_groups, units.shape[1]), units.dtype)
-    A1, A2, sums = workspace[0], workspace[1], workspace[2:]
-    for i in range(begin, stop):
-        _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums)
-        _add_forms(slopes, i - begin, A2, of_weights)

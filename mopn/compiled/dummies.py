@@ -17,7 +17,7 @@ from mopn.compiled.jit import inner
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.vectorization import IN_ORDER
 
-__all__ = ["as_array", "as_theta", "lower_degrees", "sweep_dummies", "symmetric_polynomials"]
+__all__ = ["as_theta", "lower_degrees", "sweep_dummies", "symmetric_polynomials"]
 
 
 @inner()
@@ -48,7 +48,6 @@ def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
 
 def as_theta(theta, coefficients):  # type: ignore[no-untyped-def]
     """Return the coefficients with the type of theta: a tuple, whose loops are unrolled, an array, or None."""
-    raise NotImplementedError("compiled code only")
 
 
 @overload(as_theta)
@@ -59,25 +58,6 @@ def _as_theta_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
     if isinstance(theta, types.NoneType):
         return lambda theta, coefficients: None
     return lambda theta, coefficients: coefficients
-
-
-def as_array(theta):  # type: ignore[no-untyped-def]
-    """Return the coefficients as an array, one type for all degrees, or None: what is rare is compiled once."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(as_array)
-def _as_array_of_types(theta):  # type: ignore[no-untyped-def]
-    if isinstance(theta, types.BaseTuple):
-        return _array_of_tuple
-    return lambda theta: theta
-
-
-def _array_of_tuple(theta):  # type: ignore[no-untyped-def]
-    array = np.empty(len(theta))
-    for t in range(len(theta)):
-        array[t] = theta[t]
-    return array
 
 
 @inner(fastmath=IN_ORDER)

@@ -21,23 +21,10 @@ _PROVEN, _FOUND, _OPEN = 0, 1, 2
 def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found, picks):  # type: ignore[no-untyped-def]
     """Lower ``found`` (n,) where flips, one after the other, turn the margin of a row by more than rounding.
 
-    Parameters
-    ----------
-    P : ndarray of shape (T, T)
-        The quadratic part of the margin between the T options of all columns.
-    lines : ndarray of shape (n, T)
-        Slopes of the margin along the options, at each row.
-    starts : ndarray of shape (C + 1,)
-        Where the options of each column begin.
-    allowed : ndarray of bool, shape (T,)
-        Whether one may flip to an option.
-    current : ndarray of shape (n, C)
-        The options of the rows.
-    margins : ndarray of shape (n,)
-    tolerances : ndarray of shape (n, C + 1)
-        What rounding changes after so many flips.
-    found, picks : ndarray of shape (n,), (n, C)
-        The number of flips, and the option that each column flips to, -1 if it does not; overwritten.
+    P (T, T) is the quadratic part of the margin between the T options of all columns, and ``lines`` (n, T) are its
+    slopes along the options at each row. The options of column j begin at ``starts[j]``; ``allowed`` (T,) says whether
+    one may flip to an option. ``current`` (n, C) are the options of the rows, and ``tolerances`` (n, C + 1) what
+    rounding changes after so many flips. ``picks`` (n, C) is set to the option that each column flips to, or -1.
     """
     for i in range(len(margins)):
         columns, options, gains, pairs = _game(P, lines[i], starts, allowed, current[i])

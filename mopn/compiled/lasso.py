@@ -13,17 +13,9 @@ __all__ = ["minimize_l1"]
 def minimize_l1(K, slopes, thresholds, z, rounds, tol):  # type: ignore[no-untyped-def]
     """Minimise <slopes, u> + u' K u / 2 + sum_s thresholds_s |z_s + u_s| over u; add u to z in place.
 
-    Parameters
-    ----------
-    K : ndarray of shape (k, k)
-        Symmetric, positive semidefinite; coordinates with K_ss = 0 stay.
-    slopes : ndarray of shape (k,)
-        Overwritten with slopes + K u.
-    thresholds, z : ndarray of shape (k,)
-    rounds : int
-        Largest number of passes over the coordinates.
-    tol : float
-        A pass that changes no coordinate by more than ``tol`` times the largest of z is the last.
+    K (k, k) is symmetric and positive semidefinite; coordinates with K_ss = 0 stay. ``slopes`` (k,) become
+    slopes + K u. At most ``rounds`` passes are made; one that changes no coordinate by more than ``tol`` times the
+    largest of z is the last.
     """
     for _ in range(rounds):
         moved = 0.0

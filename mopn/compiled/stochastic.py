@@ -51,30 +51,11 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Take one step for every ``batch`` rows in ``order``.
 
-    Parameters
-    ----------
-    kind : int
-    thetas : ndarray of shape (c, m)
-        Coefficients of the kernels of each panel.
-    lines : Lines
-        The rows of X, with ``dummies`` leading dummies.
-    loss : CompiledLoss
-    y, offset, weights : ndarray of shape (n,)
-    order : ndarray of ints
-    batch : int
-    step : float
-    adaptive : bool
-        Whether to divide steps by the roots of the sums of squared gradients: AdaGrad.
-    counts : ndarray of shape (d,)
-        Number of rows that have each feature.
-    panels, panel_sums : ndarray of shape (c, d, 8)
-    lams, ridges : ndarray of shape (c, 8)
-    w, w_sums : ndarray of shape (d,)
-    linear : bool
-        Whether w is fitted, with the strength ``alpha``.
-    intercept : ndarray of shape (2,)
-        The intercept, and its sum of squared gradients.
-    fit_intercept : bool
+    ``thetas`` (c, m) are the coefficients of the kernels of each panel. ``lines`` are the rows of X, with ``dummies``
+    leading dummies; ``counts`` (d,) says how many rows have each feature. ``y``, ``offset`` and ``weights`` are (n,).
+    If ``adaptive``, steps are divided by the roots of the sums of squared gradients (AdaGrad): ``panel_sums`` (c, d, 8)
+    of the ``panels``, ``w_sums`` (d,) of w, and the second entry of ``intercept`` (2,) of the intercept. ``lams`` and
+    ``ridges`` are (c, 8). If ``linear``, w is fitted, with the strength ``alpha``.
     """
     longest = longest_line(lines)
     table, adjoints = workspace(kind, thetas[0], longest)
@@ -123,8 +104,7 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
                     for s in range(WIDTH):
                         g = gradient[c, feature, s] + part * ridges[c, s] * panels[c, feature, s]
                         panels[c, feature, s] -= step * g
-                for s in range(WIDTH):
-                    gradient[c, feature, s] = 0.0
+                gradient[c, feature] = 0.0
             if linear and feature >= dummies:
                 g = w_gradient[feature] + part * alpha * w[feature]
                 w[feature], w_sums[feature] = _step(w[feature], w_sums[feature], g, step, adaptive)

@@ -18,17 +18,9 @@ _MAX_ENTRIES = 1 << 32
 class Lines(NamedTuple):
     """The rows or the columns of a matrix, laid out one after the other.
 
-    Attributes
-    ----------
-    starts : ndarray of uint32 or None
-        Where each line starts, and where the last one ends; None if all lines are full.
-    indices : ndarray of uint32 or None
-        The place of each entry in its line; None if all lines are full. Unsigned, so that compiled code does not check
-        for negative indices.
-    values : ndarray of float64 or None
-        The entries; None if all are 1, which saves the multiplications.
-    size, length : int
-        Number of lines, and of places in each.
+    There are ``size`` lines of ``length`` places. ``starts`` says where each line starts, and where the last one ends;
+    ``indices`` the place of each entry in its line; both are None if all lines are full. They are unsigned, so that
+    compiled code does not check for negative indices. ``values`` are None if all are 1: no multiplications then.
     """
 
     starts: np.ndarray | None

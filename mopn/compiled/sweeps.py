@@ -18,7 +18,7 @@ from numba.extending import overload
 
 from mopn.compiled.cancellation import CANCELLATION, set_without
 from mopn.compiled.coordinates import derivative_of, penalized_step, update_state, weight_of
-from mopn.compiled.dummies import as_array, as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
+from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
 from mopn.compiled.jit import inner, jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
@@ -44,10 +44,9 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
     return g, c, sizes
 
 
-# What depends on types alone is chosen by them. Of a branch both sides would be compiled, which takes twice the time.
+# Chosen by type, not by a branch: as a function of its own it would change the order of the sums.
 def _omega_of(omegas, s):  # type: ignore[no-untyped-def]
     """Return row s, or None if there are no rows."""
-    raise NotImplementedError("compiled code only")
 
 
 @overload(_omega_of)
@@ -66,31 +65,17 @@ def sweep(  # type: ignore[no-untyped-def]
     This product is twice the decrease of the bound along a coordinate, whatever the units of X and p. The kinds of
     kernels are those of :mod:`mopn.compiled.coordinates`.
 
-    Parameters
-    ----------
-    theta : tuple or ndarray of m floats, or None
-        (1.0,) for the linear kernel. The loops over a tuple are unrolled.
-    omega : ndarray of shape (d,) or None
-    columns, rows : Lines
-        Both of X; no rows for kernels whose derivatives have no differences that cancel, the linear one and factors.
-    loss : CompiledLoss
-        The loss, and ``smoothness``, the bound mu of its second derivative.
-    y, outputs : ndarray of shape (n,)
-        Targets, and outputs, which are updated unless the loss is squared: then they follow from the slopes.
-    weights : ndarray of shape (n,) or None
-        Sample weights; None if all are 1.
-    state : ndarray of shape (n, 1 + q)
-        The slopes, and A^1, ..., A^{m-1} for ANOVA, the kernel for all-subsets, xi for a factor; updated.
-    p : ndarray of shape (d,)
-    scale : float
-        The factor of K in the outputs.
-    ridge : float
-        The objective's penalty is ``ridge / 2 * p_j^2``.
-    begin, stop : int
+    ``theta`` is a tuple, whose loops are unrolled, or an array of m floats, (1.0,) for the linear kernel, or None.
+    ``columns`` and ``rows`` are those of X; rows are None for kernels whose derivatives have no differences that
+    cancel, the linear one and factors. ``smoothness`` is the bound mu of the loss's second derivative. ``outputs`` (n,)
+    are updated unless the loss is squared: then they follow from the slopes. ``weights`` (n,) are None if all are 1.
+    ``state`` (n, 1 + q) has the slopes, and A^1, ..., A^{m-1} for ANOVA, the kernel for all-subsets, xi for a factor.
+    ``scale`` is the factor of K in the outputs; the penalty is ``ridge / 2 * p_j^2``.
     """
     largest = 0.0
     if rows is not None:
-        coefficients = as_array(theta)
+        # An array is one type for all degrees: the rare case is compiled once.
+        coefficients = None if theta is None else np.asarray(theta)
     for j in range(begin, stop):
         first, end = span(columns.starts, j, columns.length)
         old = base = p[j]

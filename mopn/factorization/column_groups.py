@@ -45,9 +45,8 @@ def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
 def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
     """Return an order (n,) of the samples in which those of one thread are contiguous, for each group of columns.
 
-    ``designs`` are the columns of the designs. With t threads and g groups there are t^g blocks of samples; groups for
-    which these would be too small are ignored. Return None if threads do not pay, or if there are dense columns, whose
-    sums would change.
+    With t threads and g groups there are t^g blocks of samples; groups for which these would be too small are ignored.
+    Return None if threads do not pay, or if there are dense columns, whose sums would change.
     """
     designs = list(designs)
     if any(columns.indices is None for columns in designs):

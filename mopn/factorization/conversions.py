@@ -28,13 +28,7 @@ def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def direct_to_network(lams: Any, P: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return unit vectors (k, d) and weights (k, 1) of the network of one output with units p_s / ||p_s||.
-
-    Parameters
-    ----------
-    lams : array-like of shape (k,)
-    P : array-like of shape (k, d)
-    """
+    """Return unit vectors (k, d) and weights (k, 1) of the network of one output with units p_s / ||p_s||."""
     lams, P = np.asarray(lams, dtype=np.float64), np.asarray(P, dtype=np.float64)
     squares = np.einsum("sj,sj->s", P, P)
     alive = (squares > 0) & (lams != 0)

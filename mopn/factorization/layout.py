@@ -14,14 +14,7 @@ __all__ = ["Layout"]
 
 
 class Layout:
-    """The terms' parameters one after the other.
-
-    Attributes
-    ----------
-    terms : list of Term
-    size : int
-        Number of parameters of all terms.
-    """
+    """The terms' parameters one after the other, ``size`` numbers in all."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
         self.terms = list(terms)

@@ -16,17 +16,10 @@ __all__ = ["StochasticPasses", "without_absent_features"]
 
 
 class StochasticPasses:
-    """Passes of mini-batches over the rows; parameters have the layout of compiled functions.
+    """Passes of mini-batches over the rows from a flat point x; parameters have the layout of compiled functions.
 
-    Parameters
-    ----------
-    losses : Losses
-    layout : Layout
-        Terms of the same design: kernels of fixed lambda and theta, and perhaps an intercept and a linear term.
-    x : ndarray
-        The flat point to start from; it is not changed.
-    sums : ndarray or None
-        Sums of squared gradients of earlier passes, flat like the point.
+    The terms have one design: kernels of fixed lambda and theta, and perhaps an intercept and a linear term. ``sums``
+    are those of squared gradients of earlier passes, flat like the point.
     """
 
     def __init__(self, losses: Losses, layout: Layout, x: np.ndarray, sums: np.ndarray | None = None) -> None:

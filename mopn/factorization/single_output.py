@@ -40,14 +40,8 @@ class SingleOutputProblem(Displayed, Smooth):
     parameters on a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate
     and the loss has compiled ``code``. The objective is not convex, so there is no certificate.
 
-    Parameters
-    ----------
-    rows : Rows
-    terms : sequence of Term
-    rng : Generator, int or None
-        For the default start.
-    units : tuple of a str and a sequence of str
-        The name of the units in results, and the names of their parts in the terms.
+    ``rng`` is for the default start. ``units`` are the name of the units in results, and the names of their parts in
+    the terms.
     """
 
     starts_at_random = True
@@ -205,9 +199,7 @@ class SingleOutputProblem(Displayed, Smooth):
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n,), without the offset."""
-        return sum(
-            (t.outputs(at) for t, at in zip(self.terms, self.views(x), strict=True)), np.zeros(self.rows.shape[0])
-        )
+        return _outputs(self.terms, self.views(x), self.rows.shape[0])[:, 0]
 
     def penalty(self, x: np.ndarray) -> float:
         """Return the sum of the penalties."""
@@ -264,11 +256,8 @@ def _value_gradient(
 class CoordinateBlocks:
     """A run of coordinate descent.
 
-    Attributes
-    ----------
-    updates : list of callables
-        Each minimises along the coordinates of one block in turn, and returns the largest product of a derivative
-        and its step.
+    Each of ``updates`` minimises along the coordinates of one block in turn, and returns the largest product of a
+    derivative and its step.
     """
 
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:

@@ -23,20 +23,11 @@ __all__ = ["SweepState"]
 
 
 class SweepState:
-    """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output.
+    """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output; sample weights must be positive.
 
     For the squared loss, sweeps update the slopes only, from which the outputs follow. With threads, sweeps may use
-    another order of the samples, ``order``; arguments and results have the original order.
-
-    Parameters
-    ----------
-    losses : SumOfLosses
-        Of data in memory; weights must be positive.
-    outputs : ndarray of shape (n,)
-        Without the offset.
-    designs : iterable of Design
-        Those whose columns decide on the order of the samples; none for the order that they have.
-    n_threads : int
+    another order of the samples, ``order``, on which the columns of ``designs`` decide; arguments and results have the
+    original order.
     """
 
     def __init__(
@@ -125,13 +116,8 @@ class Sweeper:
         self.columns, self.rows = state.lines(design)
         self.n_threads = state.n_threads
         self._parts = column_parts(self.columns, self.n_threads)
-        self._losses = (
-            state.loss,
-            state.smoothness,
-            state._arranged_y,
-            state._arranged_outputs,
-            state._arranged_weights,
-        )
+        targets = state._arranged_y, state._arranged_outputs, state._arranged_weights
+        self._losses = state.loss, state.smoothness, *targets
         self._workspace, self._arrange = state.workspace, state._arrange
         self._slopes = state._arranged_slopes
 
@@ -147,9 +133,8 @@ class Sweeper:
         dummies = P.shape[1] - self.columns.size
         losses = (*self._losses, state, values, P, scales, ridges)
         if self._in_threads():
-            decrease = in_turn(
-                parallel_sweep_units, theta, omegas, self.columns, self.rows, *losses, dummies, self._parts
-            )
+            data = theta, omegas, self.columns, self.rows
+            decrease = in_turn(parallel_sweep_units, *data, *losses, dummies, self._parts)
         else:
             # What a kernel does not need is not compiled.
             cancels = omegas is None and (theta is None or len(theta) > 1)

@@ -200,20 +200,21 @@ def _sparse_outputs(block: Block, rows: slice, layers: _Layers) -> np.ndarray:
 
 
 def _sparse_forms(block: Block, G: np.ndarray, layers: _Layers) -> np.ndarray:
-    from mopn.compiled.degree_two import add_forms
+    from mopn.compiled.degree_two import add_gradients
 
     slopes = np.ascontiguousarray(G.T)
     total = np.zeros((len(slopes), layers.at.units.shape[1]))
-    add_forms(layers.pairs, block.lines, 0, len(G), layers.constants, layers.at.units, slopes, total)
+    rows = layers.pairs, block.lines, 0, len(G), layers.constants, layers.at.units
+    add_gradients(*rows, None, slopes, None, None, total, None)
     return total
 
 
 def _sparse_products(block: Block, G: np.ndarray, layers: _Layers) -> tuple[np.ndarray, np.ndarray]:
-    from mopn.compiled.degree_two import add_products
+    from mopn.compiled.degree_two import add_gradients
 
     sums, slopes = (np.zeros_like(layers.constants), np.zeros_like(layers.at.units)), np.ascontiguousarray(G.T)
     parts = layers.constants, layers.at.units, layers.weights
-    add_products(layers.pairs, block.lines, 0, len(G), *parts, slopes, *sums)
+    add_gradients(layers.pairs, block.lines, 0, len(G), *parts, slopes, *sums, None, None)
     return sums
 
 
@@ -245,24 +246,24 @@ class RelationLayers(SparseLayers):
         return value, gradient, of_weights.T[: len(H)], self.layout.linear_gradient(of_linear)
 
     def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
-        from mopn.compiled.degree_two import add_forms
+        from mopn.compiled.degree_two import add_gradients
 
         nothing = np.zeros((len(H), 0)), np.zeros((0, 0))
         tables = self._of_tables(H, *nothing)
         total = self.rows.sum(_sparse_forms, self._between_tables(H, *nothing), along=(G,))
         if self.pairs.distinct:
-            add_forms(*self._over_tables(tables), self._slopes(G), total)
+            add_gradients(*self._over_tables(tables), None, self._slopes(G), None, None, total, None)
         return total.T[: len(H)]
 
     def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
-        from mopn.compiled.degree_two import add_products
+        from mopn.compiled.degree_two import add_gradients
 
         tables, layers = (of(H, W, np.zeros((0, 0))) for of in (self._of_tables, self._between_tables))
         of_constants, of_rows = self.rows.sum(_sparse_products, layers, along=(G,))
         of_units = self.tables.X.T @ of_rows
         if self.pairs.distinct:
             sums = np.zeros(of_constants.shape), of_units
-            add_products(*self._over_tables(tables), tables.weights, self._slopes(G), *sums)
+            add_gradients(*self._over_tables(tables), tables.weights, self._slopes(G), *sums, None, None)
         return 0.5 * self.layout.gradient(layers.at, of_constants, of_units, len(H))
 
     def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:

@@ -22,19 +22,11 @@ one = fit(1)
 """
 
 FORK = """
-from numba import threading_layer
-
-assert np.array_equal(fit(2), one) and threading_layer()
-if (child := os.fork()) == 0:
-    os._exit(0 if np.array_equal(fit(2), one) else 1)
-assert os.waitpid(child, 0)[1] == 0
-"""
-
-FORK_BEFORE = """
 from mopn.compiled.parallel import threads_usable
 
+assert not THREADS_STARTED or np.array_equal(fit(2), one)
 if (child := os.fork()) == 0:
-    os._exit(0 if threads_usable() and np.array_equal(fit(2), one) else 1)
+    os._exit(0 if threads_usable() != THREADS_STARTED and np.array_equal(fit(2), one) else 1)
 assert os.waitpid(child, 0)[1] == 0
 """
 
@@ -54,18 +46,10 @@ def run(code, **environment):
     subprocess.run([sys.executable, "-c", DATA + code], check=True, env=environment)
 
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
-
-
-@pytest.mark.slow
-@needs_fork
-def test_a_process_forked_after_a_fit_with_threads_uses_one():
-    run(FORK)
-
-
-@needs_fork
-def test_a_process_forked_before_has_threads():
-    run(FORK_BEFORE)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+@pytest.mark.parametrize("started", [pytest.param(True, marks=pytest.mark.slow), False])
+def test_a_forked_process_has_threads_unless_its_parent_started_some(started):
+    run(f"THREADS_STARTED = {started}" + FORK)
 
 
 @pytest.mark.slow

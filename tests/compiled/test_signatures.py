@@ -42,14 +42,14 @@ MATRICES = [
 
 
 def compiled():
-    """The number of types that each compiled function has met."""
+    """The number of types that each function called from Python has met."""
     modules = [module.name for module in pkgutil.iter_modules(mopn.compiled.__path__)]
     members = [vars(importlib.import_module(f"mopn.compiled.{name}")) for name in modules]
     return {
         (function.__module__, function.__name__): len(function.signatures)
         for names in members
         for function in names.values()
-        if isinstance(function, Dispatcher)
+        if isinstance(function, Dispatcher) and "no_cpython_wrapper" not in function.targetoptions
     }
 
 

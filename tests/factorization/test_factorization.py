@@ -15,7 +15,7 @@ from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
 from mopn.losses.losses import Squared
-from mopn.solvers import LBFGS, CoordinateDescent
+from mopn.solvers import LBFGS, SGD, CoordinateDescent
 from mopn.solvers.numerics.quasi_newton import quasi_newton
 
 DIRECT = {
@@ -421,15 +421,6 @@ def test_fitted_and_lifted_solutions_are_certified(kernel, loss):
     assert measure.gap <= 1e-3 * found.fun
 
 
-def test_lambda_fixed_to_one_is_a_smaller_class():
-    X, y, _, _ = data()
-    funs = {
-        lams: mopn.minimize(make("second", X, y, lams=lams, penalty="weighted"), LBFGS(), tol=1e-10, max_iter=3000).fun
-        for lams in ("ones", "fit")
-    }
-    assert funs["fit"] < funs["ones"] * (1 - 1e-3)
-
-
 # -- conversions -------------------------------------------------------------------------------------------------------
 
 
@@ -575,12 +566,15 @@ def test_only_degree_two_is_a_network():
             problem.network(problem.unpack(problem.start()))
 
 
-def test_missing_oracles_are_named():
+@pytest.mark.parametrize(
+    ("kind", "solver", "oracle"),
+    [("homogeneous", CoordinateDescent(), "blocks"), ("shared", LBFGS(), "gradient"), ("shared", SGD(), "passes"),
+     ("fitted", SGD(), "passes")],
+)  # fmt: skip
+def test_missing_oracles_are_named(kind, solver, oracle):
     X, y, _, _ = data()
-    with pytest.raises(TypeError, match="'blocks'"):
-        mopn.minimize(make("homogeneous", X, y), CoordinateDescent())
-    with pytest.raises(TypeError, match="'gradient'"):
-        mopn.minimize(make("shared", X, y), LBFGS())
+    with pytest.raises(TypeError, match=f"'{oracle}'"):
+        mopn.minimize(make(kind, X, y), solver)
 
 
 def test_a_loss_of_ones_own_has_gradients_only():

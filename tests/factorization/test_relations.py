@@ -71,16 +71,14 @@ def test_any_scale(rng, scale, centered):
     assert found.fun == pytest.approx(expected.fun, rel=1e-9)
 
 
-@pytest.mark.parametrize("options", PLAINLY.values(), ids=PLAINLY)
-def test_what_has_no_sums_by_table_forms_the_plain_matrix(options):
+@pytest.mark.parametrize(
+    ("options", "solver"),
+    [*((options, CoordinateDescent()) for options in PLAINLY.values()), ({}, AdaGrad())],
+    ids=[*PLAINLY, "passes"],
+)
+def test_what_has_no_sums_by_table_forms_the_plain_matrix(options, solver):
     related, plain, y, weights = drawn(np.random.default_rng(0))
-    found, expected = results(related, plain, y, weights, CoordinateDescent(), **options)
-    np.testing.assert_array_equal(found.x, expected.x)
-
-
-def test_stochastic_passes_form_the_plain_matrix():
-    related, plain, y, weights = drawn(np.random.default_rng(0))
-    found, expected = results(related, plain, y, weights, AdaGrad())
+    found, expected = results(related, plain, y, weights, solver, **options)
     np.testing.assert_allclose(found.x, expected.x, rtol=1e-12, atol=1e-12)
 
 

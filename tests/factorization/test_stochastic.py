@@ -145,13 +145,6 @@ def test_a_plateau_ends_the_run():
     assert result.nit < 500
 
 
-@pytest.mark.parametrize("options", [{"lams": "fit"}, {"fit_lower": "shared", "degree": 3}])
-def test_fitted_lambda_and_theta_have_no_stochastic_steps(options):
-    problem = make("second", **options)
-    with pytest.raises(TypeError, match="'passes'"):
-        mopn.minimize(problem, SGD())
-
-
 @pytest.mark.parametrize("options", [{"step": 0.0}, {"decay": -1.0}, {"batch_size": 0}])
 def test_bad_options(options):
     for solver in (SGD, AdaGrad):

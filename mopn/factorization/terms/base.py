@@ -23,28 +23,17 @@ Update = Callable[[], float]
 class Term(ABC):
     """A part of the outputs, with its own parameters and penalty.
 
-    Attributes
-    ----------
-    shapes : dict
-        The names and shapes of its parameters.
-    lower : dict
-        Lower bounds of parameters, by name, where there are some.
-    smooth : bool
-        Whether gradient methods can fit it: its parameters have no constraints other than bounds.
-    multiconvex : bool
-        Whether it has updates for coordinate descent.
-    designs : tuple of Design
-        The data on which it depends.
+    ``shapes`` has its parameters by name, ``lower`` the lower bounds of some, ``designs`` the data on which it depends.
     """
 
-    shapes: dict[str, tuple[int, ...]]
-    lower: dict[str, float]
+    # Whether gradient methods can fit it: its parameters have no constraints other than bounds.
     smooth = True
+    # Whether it has updates for coordinate descent.
     multiconvex = True
-    designs: tuple[Design, ...]
 
     def __init__(self, shapes: dict[str, tuple[int, ...]], designs: Sequence[Design] = ()) -> None:
-        self.shapes, self.designs, self.lower = shapes, tuple(designs), {}
+        self.shapes, self.designs = shapes, tuple(designs)
+        self.lower: dict[str, float] = {}
 
     @abstractmethod
     def start(self, rng: np.random.Generator) -> Parameters:

@@ -28,16 +28,8 @@ _INNER_ROUNDS, _INNER_TOL = 200, 1e-6
 class KernelTerm(Term):
     """sum_s lambda_s K(p_s, x) with fixed lambda and the penalty ``sum_s ridge_s / 2 * ||p_s||^2``.
 
-    Parameters
-    ----------
-    design : Design
-    kernel : FactorKernel
-    lams : ndarray of shape (k,)
-    ridge : ndarray of shape (k,)
-    scale : float
-        Standard deviation of the random start.
-    name : str
-        Name of the parameter P (k, d).
+    ``lams`` and ``ridge`` are (k,), ``scale`` is the standard deviation of the random start, and ``name`` that of the
+    parameter P (k, d).
     """
 
     def __init__(
@@ -56,7 +48,6 @@ class KernelTerm(Term):
         return self.lams, self.ridge
 
     def kernel_at(self, at: Parameters) -> FactorKernel:
-        """Return the kernel."""
         return self.kernel
 
     def outputs(self, at: Parameters) -> np.ndarray:

@@ -26,16 +26,8 @@ class ProductTerm(Term):
 
     With z^t = x for all t it is the symmetrised tensor's homogeneous polynomial of degree m (equation 10 of the paper);
     with z^1 = a and z^2 = b, low-rank bilinear regression. With ``distinct``, products of a feature with itself are
-    excluded: 1/2 (<u, x> <v, x> - <u * x, v * x>) for m = 2 (appendix D.3).
-
-    Parameters
-    ----------
-    designs : sequence of m designs
-    rank : int
-    beta : float
-    distinct : bool
-    scale : float
-        Standard deviation of the random start.
+    excluded: 1/2 (<u, x> <v, x> - <u * x, v * x>) for m = 2 (appendix D.3). ``scale`` is the standard deviation of the
+    random start.
     """
 
     def __init__(self, designs: Sequence[Design], rank: int, beta: float, distinct: bool, scale: float) -> None:
