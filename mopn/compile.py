@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -35,23 +36,21 @@ def _calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield fits of one step, and the other calls of compiled loops. Losses differ at run time alone."""
     for storage, X in {"dense": _X, "sparse": sparse.csr_array(_X)}.items():
         for degree in (2, 3):
-            name = f"coordinate descent of degree {degree}, {storage}"
-            yield name, lambda X=X, d=degree: _factorize(X, CoordinateDescent(), degree=d)
-        yield f"L-BFGS, {storage}", lambda X=X: _factorize(X, LBFGS())
-        yield f"stochastic passes, {storage}", lambda X=X: _factorize(X, SGD())
-        yield f"lifted problems, {storage}", lambda X=X: _step(LiftedProblem(X, _Y, rank=2), CoordinateDescent())
-    yield (
-        "relation blocks",
-        lambda: _factorize(RelationBlocks([_X, _X], np.tile(np.arange(8), (2, 1)).T), CoordinateDescent()),
-    )
+            yield f"coordinate descent of degree {degree}, {storage}", partial(_fit, X, CoordinateDescent(), degree)
+        yield f"L-BFGS, {storage}", partial(_fit, X, LBFGS())
+        yield f"stochastic passes, {storage}", partial(_fit, X, SGD())
+        yield f"lifted problems, {storage}", partial(_step, LiftedProblem(X, _Y, rank=2), CoordinateDescent())
+    blocks = RelationBlocks([_X, _X], np.tile(np.arange(8), (2, 1)).T)
+    yield "relation blocks", partial(_fit, blocks, CoordinateDescent())
     network = NetworkProblem(sparse.csr_array(_X), np.arange(8) % 3, strength=1e-3)
-    yield "networks, sparse", lambda: _step(network, ConditionalGradient(refit="full"))
+    yield "networks, sparse", partial(_step, network, ConditionalGradient(refit="full"))
     classifier = Model(np.ones((1, 4)), np.ones((1, 1)), classes=np.arange(2))
-    yield "certified flips", lambda: classifier.certified_flips(_X, return_attack=True)
+    yield "certified flips", partial(classifier.certified_flips, _X, return_attack=True)
 
 
-def _factorize(X: Any, solver: Any, **options: Any) -> None:
-    _step(FactorizationProblem(X, _Y, n_components=2, fit_linear=True, fit_intercept=True, **options), solver)
+def _fit(X: Any, solver: Any, degree: int = 2) -> None:
+    options: Any = {"degree": degree, "n_components": 2, "fit_linear": True, "fit_intercept": True}
+    _step(FactorizationProblem(X, _Y, **options), solver)
 
 
 def _step(problem: Any, solver: Any) -> None:
