@@ -64,6 +64,7 @@ def test_a_process_forked_after_a_fit_with_threads_uses_one():
 
 
 @needs_fork
+@pytest.mark.slow
 def test_a_process_forked_before_has_threads():
     run(FORK_BEFORE)
 

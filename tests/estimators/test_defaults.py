@@ -51,6 +51,7 @@ def same(cls, ours, theirs, X, Z):
 @pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
+@pytest.mark.slow
 def test_the_unit_of_the_features_does_not_matter(cls, factor):
     X, y = data(cls)
     same(cls, fitted(cls), few(cls).fit(factor * X, y), X, factor * X)

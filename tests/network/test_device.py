@@ -158,6 +158,7 @@ def test_fits(library, options, refit):
 
 
 @every_library
+@pytest.mark.slow
 def test_models_and_strengths(library):
     device, host = both_problems(library, augment=True, scale="features", strength=0.1)
     assert device.strength_max() == pytest.approx(host.strength_max(), rel=1e-8)

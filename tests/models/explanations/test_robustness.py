@@ -112,7 +112,7 @@ def crossings(model, X, directions):
 
 
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
-@tried(20, rng=generators)
+@tried(10, rng=generators)
 def test_planes_against_all_directions(kernel, rng):
     model = random_model(rng, 2, kernel=kernel)
     X = rng.standard_normal((6, 2))
