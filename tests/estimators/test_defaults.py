@@ -66,6 +66,7 @@ def test_units_and_origins_of_single_features_do_not_matter(cls):
 
 @pytest.mark.covering(1)
 @every_estimator
+@pytest.mark.slow
 def test_repeated_samples_change_nothing(cls):
     X, y = data(cls)
     once, thrice = fitted(cls), few(cls).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3, axis=0))

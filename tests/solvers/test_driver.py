@@ -151,7 +151,7 @@ def test_an_interrupted_run_leaves_the_treatment_of_floating_point_errors_as_it_
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("no convergence"), MemoryError()])
-@pytest.mark.parametrize("refit", ["none", "output", "full"])
+@pytest.mark.parametrize("refit", ["none", "output", pytest.param("full", marks=pytest.mark.slow)])
 def test_a_failure_at_any_moment_keeps_the_best_point(refit, error):
     """Each evaluation in turn fails, in the loop, in refits and in the last measurement: the run ends with a point."""
     solver = ConditionalGradient(refit=make_correction(refit, max_iter=8), max_units=2, schedule="fill")
@@ -531,15 +531,15 @@ def test_the_iterations_of_refits_are_counted():
 def test_progress_is_told_from_inside_refits_and_changes_nothing(monkeypatch, capsys):
     monkeypatch.setattr(driver, "_BETWEEN", 0.0)
     solver, seen = ConditionalGradient(refit="full"), []
-    result = mopn.minimize(network(), solver, tol=0, max_iter=3, progress=seen.append, verbose=1)
-    silent = mopn.minimize(network(), solver, tol=0, max_iter=3)
+    result = mopn.minimize(network(), solver, tol=0, max_iter=2, progress=seen.append, verbose=1)
+    silent = mopn.minimize(network(), solver, tol=0, max_iter=2)
     assert np.array_equal(result.x, silent.x)
     assert result.refit_nit == silent.refit_nit
     inside = [each for each in seen if each.fun not in result.trace["fun"]]
     assert len(inside) > 3
     assert [each.refit_nit for each in seen] == sorted(each.refit_nit for each in seen)
     assert [each.time for each in seen] == sorted(each.time for each in seen)
-    assert {each.nit for each in seen} == {0, 1, 2, 3}
+    assert {each.nit for each in seen} == {0, 1, 2}
     assert seen[-1].refit_nit == result.refit_nit
     assert capsys.readouterr().out.count("  refit: ") >= len(inside)
 
@@ -573,7 +573,7 @@ def test_progress_is_called_or_refused():
 # -- times and proofs --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refit", ["none", "output", "full"])
+@pytest.mark.parametrize("refit", ["none", "output", pytest.param("full", marks=pytest.mark.slow)])
 def test_times_of_the_parts_add_up_to_less_than_the_whole(refit):
     trace = mopn.minimize(network(), ConditionalGradient(refit=refit), tol=1e-4, max_iter=30).trace
     parts = [trace[f"{part}_time"] for part in ("oracle", "proof", "refit")]
