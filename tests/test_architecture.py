@@ -264,11 +264,11 @@ def work(seconds):
 def test_quick(): work(0.1)
 def test_waits(): time.sleep(1.0)
 def test_compiles(): [numba.njit(lambda x: x @ x.T)(np.ones((2, 2), dtype)) for dtype in "fdFD"]
-def test_too_much(): work(1.0)
+def test_too_much(): work(1.5)
 @pytest.mark.slow
 def test_slow(): work(1.0)
 """)
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", ROOT / "pyproject.toml", tmp_path]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert "1 failed, 3 passed, 1 deselected" in done.stdout, done.stdout
-    assert "test_too_much - Failed: 1.0" in done.stdout
+    assert "test_too_much - Failed: 1.5" in done.stdout

@@ -573,7 +573,7 @@ def test_progress_is_called_or_refused():
 # -- times and proofs --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refit", ["none", "output", pytest.param("full", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("refit", ["none", "output", "full"])
 def test_times_of_the_parts_add_up_to_less_than_the_whole(refit):
     trace = mopn.minimize(network(), ConditionalGradient(refit=refit), tol=1e-4, max_iter=30).trace
     parts = [trace[f"{part}_time"] for part in ("oracle", "proof", "refit")]
