@@ -145,7 +145,7 @@ def test_the_page_on_torch(tmp_path, monkeypatch, capsys):
 def test_the_scripts_are_found():
     assert len(SHOWN) >= 8
     assert len(SCRIPTS) >= 20
-    assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [4, 7, 3]
+    assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [4, 6, 3]
 
 
 @pytest.mark.slow
