@@ -1,21 +1,34 @@
 """The two tiers of the suite: the quick one by default, all of it with ``--all``.
 
-The quick one leaves out what is marked ``slow``, tries properties on fewer examples, and runs a test with several
-parameters on a pairwise covering of their product: every two values of two parameters meet in a case. With the mark
-``covering(1)`` every value occurs in a case.
+The quick tier leaves out cases that are marked ``slow``, the studies and the clusters, tries properties on fewer
+examples, and runs a test with several parameters on a pairwise covering of their product: every two values of two
+parameters meet in a case. With the mark ``covering(1)`` every value occurs in a case. A quick case that takes too much
+of the processor fails.
 """
 
 import gc
 import os
+import subprocess
+import sys
+import time
 from collections import defaultdict
 from itertools import combinations
+from pathlib import Path
 from zlib import crc32
 
+import pytest
 from hypothesis import settings
 
 # The matrices of the tests are small, and two BLAS threads only wait for each other.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+from numba.core import event  # noqa: E402  (imports NumPy, which reads the variables)
+
+# Seconds of processor that a quick case may take: alone, and where it starts a process or is the first to import a
+# library. It fails beyond twice as much, as a busy machine inflates even these seconds.
+BUDGET, BUDGET_OF_STARTS = 0.5, 2.0
+HERE = Path(__file__).parent
 
 settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True, database=None)
 settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=100)
@@ -27,6 +40,18 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     settings.load_profile("thorough" if config.getoption("all") else "quick")
+
+
+def pytest_sessionstart(session):
+    """Compile once, before workers start that would each do it."""
+    if getattr(session.config.option, "tx", None) and not hasattr(session.config, "workerinput"):
+        subprocess.run([sys.executable, "-m", "mopn.compile"], check=True, cwd=HERE.parent, stdout=sys.stderr)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave studies and clusters to ``--all``, but for the test that every study has its results."""
+    slow = {"benchmarks", "cluster"} & {*collection_path.parts[len(HERE.parts) :]} and collection_path.suffix == ".py"
+    return True if slow and collection_path.name != "test_programs.py" and not config.getoption("all") else None
 
 
 def pytest_collection_modifyitems(config, items):
@@ -56,3 +81,44 @@ def covering(items):
             kept.add(item)
             seen[item.function] |= together
     return kept
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Fail a quick case beyond its budget; fixtures are not counted, and neither is the compiler."""
+    own, children, compiler, modules = *processor(), COMPILER.seconds, len(sys.modules)
+    result = yield
+    own, children = (after - before for after, before in zip(processor(), (own, children), strict=True))
+    seconds = own + children - (COMPILER.seconds - compiler)
+    item.user_properties.append(("processor", seconds))
+    budget = BUDGET_OF_STARTS if children or len(sys.modules) > modules else BUDGET
+    if seconds > 2.0 * budget and not item.config.getoption("all"):
+        pytest.fail(f"{seconds:.2f} s of processor, a quick case has {budget} s: make it smaller, or mark it slow")
+    return result
+
+
+def processor():
+    """Seconds of this process with its threads, and of its children that have ended."""
+    times = os.times()
+    return time.process_time(), times.children_user + times.children_system
+
+
+class Compiler(event.Listener):
+    """Seconds of processor that numba has compiled for."""
+
+    def __init__(self):
+        self.seconds, self.depth = 0.0, 0
+        event.register("numba:compile", self)
+
+    def on_start(self, _):
+        if not self.depth:
+            self.began = time.process_time()
+        self.depth += 1
+
+    def on_end(self, _):
+        self.depth -= 1
+        if not self.depth:
+            self.seconds += time.process_time() - self.began
+
+
+COMPILER = Compiler()

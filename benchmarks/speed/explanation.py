@@ -43,9 +43,7 @@ def _program(args: argparse.Namespace) -> None:
             for m in (1, most):
                 model = mopn.Model(basis, weights[:, :m], kernel=kernel, augment=True)
                 prediction = min(seconds_of(lambda model=model, X=X: model.outputs(X), args.repeats))
-                values = min(
-                    seconds_of(lambda model=model, X=X, b=background: shap_values(model, X, b), args.repeats)
-                )
+                values = min(seconds_of(lambda model=model, X=X, b=background: shap_values(model, X, b), args.repeats))
                 ratio = values / prediction
                 table.row(name, kernel, m, 1e3 * prediction, 1e3 * values, ratio, ratio / m)
 

@@ -569,7 +569,6 @@ class NetworkEstimator(NetworkAttributes):
     def _score(self, targets: Targets, prediction: np.ndarray) -> float:
         """Return the score of a prediction, as ``score`` does."""
 
-
     # -- the steps of fit -------------------------------------------------------------------------------------------
 
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:

@@ -46,8 +46,9 @@ def run(code, **environment):
     subprocess.run([sys.executable, "-c", DATA + code], check=True, env=environment)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
-@pytest.mark.parametrize("started", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("started", [True, False])
 def test_a_forked_process_has_threads_unless_its_parent_started_some(started):
     run(f"THREADS_STARTED = {started}" + FORK)
 

@@ -30,7 +30,7 @@ STOPPED = [
 OPTIONS = {
     "tol": 0.0,
     "max_iter": 4,
-    "max_units": 6,
+    "max_units": 4,
     "refit": "output",
     "n_components": 2,
     "random_state": 0,

@@ -51,6 +51,7 @@ def same(cls, ours, theirs, X, Z):
 @pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
+@pytest.mark.slow
 def test_the_unit_of_the_features_does_not_matter(cls, factor):
     X, y = data(cls)
     same(cls, fitted(cls), few(cls).fit(factor * X, y), X, factor * X)
@@ -65,6 +66,7 @@ def test_units_and_origins_of_single_features_do_not_matter(cls):
 
 @pytest.mark.covering(1)
 @every_estimator
+@pytest.mark.slow
 def test_repeated_samples_change_nothing(cls):
     X, y = data(cls)
     once, thrice = fitted(cls), few(cls).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3, axis=0))

@@ -413,6 +413,7 @@ def test_gaps_are_told_in_words_and_relative(cls, validation_fraction):
     assert model.proof_ == "deterministic"
 
 
+@pytest.mark.slow
 def test_the_oracle_of_an_estimator_is_that_of_its_solver():
     y = default_y(MultiOutputPNClassifier)
     # Without a limit of units the aim is a proof, and the last one is random.
@@ -555,9 +556,10 @@ def test_the_validation_split_follows_the_random_state():
     def fit(seed):
         return few(MultiOutputPNClassifier, validation_fraction=0.4, random_state=seed).fit(X, Y_LABELS)
 
-    assert_array_equal(fit(0).validation_scores_, fit(0).validation_scores_)
-    assert_array_equal(raw(fit(0)), raw(fit(0)))
-    assert not np.array_equal(raw(fit(0)), raw(fit(1)))
+    first, again, other = map(fit, (0, 0, 1))
+    assert_array_equal(first.validation_scores_, again.validation_scores_)
+    assert_array_equal(raw(first), raw(again))
+    assert not np.array_equal(raw(first), raw(other))
 
 
 def test_an_empty_network_is_kept_only_if_there_is_no_other():

@@ -10,6 +10,7 @@ from mopn.estimators import MultiOutputPNClassifier
 
 
 @pytest.mark.parametrize("seed", [3, 6, 8])
+@pytest.mark.slow
 def test_five_units_find_the_five_forms_that_made_the_classes(seed):
     """Exchanges of one unit alone end at half of the accuracy."""
     rng, H = np.random.default_rng(10 + seed), np.random.default_rng(1000 + seed).standard_normal((20, 5))
@@ -24,6 +25,7 @@ def test_five_units_find_the_five_forms_that_made_the_classes(seed):
 
 
 @pytest.mark.parametrize(("norm", "units", "shape", "seed"), [("l1/l2", 10, (150, 8), 4), ("l1/linf", 3, (120, 5), 1)])
+@pytest.mark.slow
 def test_rounding_errors_do_not_choose_the_minimum(norm, units, shape, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal(shape)

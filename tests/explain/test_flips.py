@@ -269,7 +269,7 @@ def test_many_levels_are_sparse(of_table):
     rng = np.random.default_rng(0)
     X = {"user": rng.integers(0, 300, 3000).astype(str).astype(object), "shop": rng.integers(0, 5, 3000).astype(str)}
     y = (np.array([int(u) % 3 for u in X["user"]]) + (X["shop"] == "1")) > 1
-    classifier = TableClassifier(max_units=4, strength=mopn.Ratio(0.01), levels=["user", "shop"]).fit(X, y)
+    classifier = TableClassifier(max_units=2, strength=mopn.Ratio(0.01), levels=["user", "shop"]).fit(X, y)
     rows = {name: values[:20] for name, values in X.items()}
     flips = certified_flips(classifier, rows, return_attack=True)
     assert (flips.found == flips.proven + 1).all()

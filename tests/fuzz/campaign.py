@@ -18,17 +18,7 @@ from tests.fuzz.warm_starts import warm_started
 
 
 class Category(NamedTuple):
-    """Calls of one kind.
-
-    Attributes
-    ----------
-    draw : callable
-        Returns a call.
-    weight : float
-        How many of all calls, relative to the other categories.
-    where : str
-        Where the calls belong; see :class:`tests.fuzz.trial.Trial`.
-    """
+    """Calls of one kind: how to draw one, their share of all calls, and where they belong (:class:`Trial`)."""
 
     draw: Callable[[np.random.Generator], Trial]
     weight: float

@@ -77,17 +77,17 @@ def _is_targets(step: str, name: str, value: Any) -> bool:
     return name in _TARGETS and not isinstance(value, str)
 
 
-def _is_option(step: str, name: str, value: Any) -> bool:
-    data = _is_samples(step, name, value) or _is_new_samples(step, name, value) or _is_targets(step, name, value)
-    return not data and name not in _NOT_OPTIONS and step not in ("solver", "minimize")
+def _is_option(*of: Any) -> bool:
+    data = _is_samples(*of) or _is_new_samples(*of) or _is_targets(*of)
+    return not data and of[1] not in _NOT_OPTIONS and of[0] not in ("solver", "minimize")
 
 
-def _named(*wanted: str) -> Callable[[str, str, Any], bool]:
-    return lambda step, name, value: name in wanted
+def _named(wanted: str) -> Callable[[str, str, Any], bool]:
+    return lambda step, name, value: name == wanted
 
 
-def _in(*steps: str) -> Callable[[str, str, Any], bool]:
-    return lambda step, name, value: step in steps and name not in ("start", "callback")
+def _in(wanted: str) -> Callable[[str, str, Any], bool]:
+    return lambda step, name, value: step == wanted and name not in ("start", "callback")
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------

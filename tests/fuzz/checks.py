@@ -14,17 +14,7 @@ from tests.fuzz.trial import NotFiniteError, WrongError
 
 @dataclass(frozen=True)
 class Found:
-    """What a call found.
-
-    Attributes
-    ----------
-    numbers : dict of arrays
-        All that must be finite, and equal where two calls must agree.
-    fun, gap : float or None
-        The objective, and its distance to the minimum where that is bounded.
-    made : object
-        The estimator, the result or the model.
-    """
+    """What a call found: numbers, which must be finite, the objective, its gap, and what was made (a result, say)."""
 
     numbers: dict[str, np.ndarray] = field(default_factory=dict)
     fun: float | None = None

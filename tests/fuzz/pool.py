@@ -18,21 +18,9 @@ from tests.fuzz.worker import COMPILING, Draw, serve
 def run_all(
     seed: int, numbers: Iterator[int], jobs: int, draw: Draw = drawn, limit: int = 20, grace: int = 20
 ) -> Iterator[Record]:
-    """Make calls of a campaign in worker processes; yield their records as they come.
+    """Make calls of a campaign in some processes; yield their records as they come.
 
-    Parameters
-    ----------
-    seed : int
-    numbers : iterator of int
-        The calls.
-    jobs : int
-        Number of processes.
-    draw : callable
-        Returns a call.
-    limit : int
-        Seconds of a call.
-    grace : int
-        Seconds that a worker has to start, and to notice that it hangs.
+    A call has ``limit`` seconds, and a worker ``grace`` more, to start and to notice that it hangs.
     """
 
     def begin(number: int) -> _Worker:

@@ -308,41 +308,12 @@ def _written(rng: Generator, interface: Interface, arguments: Arguments) -> None
 # -- where they hold ---------------------------------------------------------------------------------------------------
 
 
-def _everywhere(interface: Interface) -> bool:
-    return True
-
-
 def _is_fit(interface: Interface) -> bool:
     return type(interface) is Fit
 
 
-def _is_saved(interface: Interface) -> bool:
-    return _is_fit(interface) and hasattr(interface.cls, "save")
-
-
-def _same_sparse(interface: Interface) -> bool:
-    """Whether sparse data are the same as dense ones: tables shift the functions of sparse columns to 0 at 0."""
-    return _takes_X(interface) and _any_order(interface) and not interface.taken
-
-
-def _is_classifier(interface: Interface) -> bool:
-    return _is_fit(interface) and is_classifier(interface.cls())
-
-
-def _takes_X(interface: Interface) -> bool:
-    return "X" in interface.names
-
-
-def _is_network(interface: Interface) -> bool:
-    return isinstance(interface, Solve) and interface.maker.name == "NetworkProblem"
-
-
 def _is_solve(interface: Interface) -> bool:
     return isinstance(interface, Solve)
-
-
-def _has_formula(interface: Interface) -> bool:
-    return isinstance(interface, Solve) and interface.maker.name == interface.maker.cls.__name__
 
 
 def _any_order(interface: Interface) -> bool:
@@ -352,20 +323,21 @@ def _any_order(interface: Interface) -> bool:
     return not isinstance(interface, PartialFit) and "cv" not in interface.defaults["init"]
 
 
-RELATIONS: dict[str, tuple[Relation, Callable[[Interface], bool]]] = {
-    "the same call": (_repeated, _everywhere),
-    "storage": (_storage, _everywhere),
-    "dense and sparse": (_sparse, _same_sparse),
+RELATIONS: dict[str, tuple[Relation, Callable[[Any], bool]]] = {
+    "the same call": (_repeated, lambda of: True),
+    "storage": (_storage, lambda of: True),
+    # Tables shift the functions of sparse columns to 0 at 0.
+    "dense and sparse": (_sparse, lambda of: "X" in of.names and _any_order(of) and not of.taken),
     "order of samples": (_permuted, _any_order),
     "weights and repetition": (_repetition, _any_order),
     "dtype": (_dtype, _any_order),
-    "saved": (_saved, _is_saved),
+    "saved": (_saved, lambda of: _is_fit(of) and hasattr(of.cls, "save")),
     "copied": (_copied, _is_fit),
     "refitted": (_refitted, _is_fit),
     "batches": (_batches, _is_fit),
-    "names of labels": (_labels, _is_classifier),
-    "certificates": (_certificates, _is_network),
+    "names of labels": (_labels, lambda of: _is_fit(of) and is_classifier(of.cls())),
+    "certificates": (_certificates, lambda of: _is_solve(of) and of.maker.name == "NetworkProblem"),
     "started from its end": (_warm, _is_solve),
-    "a callback that writes": (_written, lambda interface: not isinstance(interface, PartialFit)),
-    "objective": (_objective, _has_formula),
+    "a callback that writes": (_written, lambda of: not isinstance(of, PartialFit)),
+    "objective": (_objective, lambda of: _is_solve(of) and of.maker.name == of.maker.cls.__name__),
 }

@@ -19,22 +19,10 @@ class NotFiniteError(AssertionError):
 
 @dataclass(frozen=True)
 class Trial:
-    """A call.
+    """A call: the name of its interface, what is odd about it, and how to make it and check what it returns.
 
-    Attributes
-    ----------
-    interface : str
-    change : str
-        What is odd about it.
-    run : callable
-        Makes the call and checks what it returns.
-    names : frozenset of str
-        The names that the message of a refusal may say: those of the arguments.
-    refusals : tuple of exception types
-        What the interface documents to raise.
-    where : {"anywhere", "worker", "fork"}
-        Calls that send signals or start processes belong into worker processes; those that may write anywhere in memory
-        belong into forks, one each.
+    ``names`` are the words that a refusal may say, ``refusals`` what the interface documents to raise. Calls that send
+    signals or start processes belong into a "worker", those that may write anywhere in memory each into a "fork".
     """
 
     interface: str

@@ -1,5 +1,6 @@
 """Fits that start from an earlier one, whose attributes or data are odd."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def warm_started(rng: Generator) -> Trial:
         estimator = interface.fitted(arguments).set_params(warm_start=True)
         again, new = dict(arguments["fit"]), dense(arguments["predict"]["X"])
         if of_data:
-            _DATA[data](again)
+            again |= _DATA[data](again)
             new = new[:, : again["X"].shape[1]]
         else:
             fitted = {name: part for name, part in vars(estimator).items() if name.endswith("_")}
@@ -39,30 +40,10 @@ def warm_started(rng: Generator) -> Trial:
 _FITTED = frozenset({"warm_start", "start", "basis", "weights", "linear", "P", "U", "lams", "w", "theta", "intercept"})
 
 
-def _fewer_features(at: dict[str, Any]) -> None:
-    at["X"] = dense(at["X"])[:, :-1]
-
-
-def _other_samples(at: dict[str, Any]) -> None:
-    at["X"] = dense(at["X"])[::-1]
-
-
-def _other_labels(at: dict[str, Any]) -> None:
-    at["y"] = at["y"] + 7
-
-
-def _another_label(at: dict[str, Any]) -> None:
-    at["y"] = np.append(at["y"][:-2], [9, 9])
-
-
-def _no_change(at: dict[str, Any]) -> None:
-    pass
-
-
-_DATA = {
-    "the same data": _no_change,
-    "fewer features": _fewer_features,
-    "other samples": _other_samples,
-    "other labels": _other_labels,
-    "another label": _another_label,
+_DATA: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "the same data": lambda at: {},
+    "fewer features": lambda at: {"X": dense(at["X"])[:, :-1]},
+    "other samples": lambda at: {"X": dense(at["X"])[::-1]},
+    "other labels": lambda at: {"y": at["y"] + 7},
+    "another label": lambda at: {"y": np.append(at["y"][:-2], [9, 9])},
 }

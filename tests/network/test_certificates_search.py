@@ -105,7 +105,7 @@ def test_references_are_convex_conjugates():
 def test_gaps_are_not_loose():
     """At the minimum of an ordinary problem the gap is rounding alone."""
     found = []
-    for k in range(40):
+    for k in range(20):
         with mp.workdps(40):
             drawn = draw(np.random.default_rng((0, k)))
         if drawn.problem.losses.in_memory.weights.max() <= 2.0 and drawn.minimum > 0:

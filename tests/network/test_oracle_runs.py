@@ -56,7 +56,7 @@ def test_no_two_proofs_of_a_chain_share_a_start(starts):
         result = fit(problem, other)
         fit(problem, other, start=result)
         mopn.certify(problem, result.basis, result.weights, other)
-    mopn.path(problem, 3, ConditionalGradient(oracle=oracle), tol=0.1)
+    mopn.path(problem, 2, ConditionalGradient(oracle=oracle), tol=0.1)
     assert all_differ(starts)
 
 

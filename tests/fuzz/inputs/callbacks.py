@@ -79,25 +79,12 @@ def _generator(intermediate_result: Any) -> Any:
     yield intermediate_result
 
 
+_RAISED = (
+    ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, FloatingPointError, MemoryError, StopIteration,
+    GeneratorExit, KeyboardInterrupt, SystemExit, np.linalg.LinAlgError, RuntimeWarning,
+)  # fmt: skip
 _CALLBACKS: dict[str, Callable[[np.random.Generator], Any]] = {
-    **{
-        f"raises {kind.__name__}": _raiser(kind)
-        for kind in (
-            ValueError,
-            TypeError,
-            KeyError,
-            AttributeError,
-            ZeroDivisionError,
-            FloatingPointError,
-            MemoryError,
-            StopIteration,
-            GeneratorExit,
-            KeyboardInterrupt,
-            SystemExit,
-            np.linalg.LinAlgError,
-            RuntimeWarning,
-        )
-    },
+    **{f"raises {kind.__name__}": _raiser(kind) for kind in _RAISED},
     "writes": writer,
     "erases": eraser,
     "keeps": _keeper,

@@ -39,18 +39,7 @@ def odd_option(rng: np.random.Generator, name: str, value: Any) -> Any:
         return pick(rng, _NO_PROCESSES)
     numbers = _NUMBERS + (_LARGE if name in _WORK else _HUGE)
     if isinstance(value, str):
-        return pick(
-            rng,
-            (
-                *_OBJECTS,
-                *numbers[:8],
-                value.upper(),
-                f" {value}",
-                value.encode(),
-                [value],
-                np.str_(value),
-                np.array(value),
-            ),
-        )
+        others = value.upper(), f" {value}", value.encode(), [value], np.str_(value), np.array(value)
+        return pick(rng, (*_OBJECTS, *numbers[:8], *others))
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return pick(rng, numbers if number and rng.uniform() < 0.7 else _OBJECTS + numbers)
