@@ -143,13 +143,7 @@ def _packed_weights(lams: np.ndarray) -> np.ndarray:
 
 
 def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKernel:
-    """Return the kernel of a name.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name, a degree below 1, or coefficients that do not fit.
-    """
+    """Return the kernel of a name."""
     kernel, degree, theta = check_factor_kernel(kernel, degree, theta)
     if kernel == "all-subsets":
         return AllSubsetsFactors()

@@ -16,21 +16,7 @@ __all__ = ["check_groups", "feature_groups"]
 def feature_groups(interactions: Any, d: int, names: Sequence[Any] = ()) -> np.ndarray | None:
     """Return the number (d,) of each feature's group, -1 for one that is alone; None if all are.
 
-    Parameters
-    ----------
-    interactions : sequence of sequences of int or str
-        Groups of columns, by index or name; pairs of different groups interact.
-    d : int
-        Number of features.
-    names : sequence, optional
-        Names of the features, if they have some.
-
-    Raises
-    ------
-    TypeError
-        If it is no sequence of groups.
-    ValueError
-        For columns that there are not, groups that overlap or are empty, or if no pair is left.
+    ``interactions`` are groups of columns, by index or name; pairs of different groups interact.
     """
     listed = list(interactions) if _is_collection(interactions) else [interactions]
     if not all(map(_is_collection, listed)):
@@ -63,13 +49,7 @@ def feature_groups(interactions: Any, d: int, names: Sequence[Any] = ()) -> np.n
 
 
 def check_groups(groups: Any, d: int) -> np.ndarray | None:
-    """Return groups by number as ``feature_groups`` does: groups of several features are 0, 1, ... in their order.
-
-    Raises
-    ------
-    ValueError
-        If they are not d integers of at least -1.
-    """
+    """Return groups by number as ``feature_groups`` does: groups of several features are 0, 1, ... in their order."""
     groups = as_array(groups, "groups")
     if groups.shape != (d,) or groups.dtype.kind not in "iu" or (groups < -1).any():
         raise ValueError(

@@ -35,13 +35,7 @@ class Scales(NamedTuple):
 def scales_at_zero(rows: Rows, name: str, features: Callable[..., Any], *arguments: Any) -> Scales:
     """Return the scales of a problem; raise ``ValueError`` if floating point cannot hold them.
 
-    Parameters
-    ----------
-    rows : Rows
-    name : str
-        The argument that holds the data.
-    features : callable
-        Of a block and the ``arguments``: a bound (n,) of the moduli of the features of each sample.
+    ``features`` bounds the moduli (n,) of the features of the samples of a block; ``name`` is the argument that has X.
     """
     for argument, largest in zip(("y", "offset", "sample_weight"), rows.reduce(_largest, combine=max), strict=True):
         check_input(largest, argument)

@@ -14,12 +14,6 @@ def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.
     """Return the nonzero eigenvalues (r,) and unit eigenvectors (r, d) of W = sum_s weights_s h_s h_s'.
 
     Fewer units cannot represent W, and the moduli of the eigenvalues add up to its nuclear norm.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (k,)
-    units : ndarray of shape (k, d)
-        The vectors h_s, of any length.
     """
     # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
     Q, R = np.linalg.qr(units.T)

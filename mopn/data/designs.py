@@ -493,14 +493,6 @@ def make_design(X: Any, dummies: int = 0) -> Design:
         float64 or CSR. CSR and CSC with unsorted or repeated indices are copied and brought into canonical format.
     dummies : int, default 0
         Number of leading columns of ones.
-
-    Raises
-    ------
-    TypeError
-        If X is not numeric.
-    ValueError
-        If X is not two-dimensional, is empty, or holds NaN or infinity; or if it is sparse and its arrays do not fit
-        its shape.
     """
     design = stored_design(X)
     return AugmentedDesign(design, dummies) if dummies else design

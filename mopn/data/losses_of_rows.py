@@ -105,20 +105,7 @@ class Losses(OutputLoss):
     def of_data(
         cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None, target_weight: Any = None
     ) -> Losses:
-        """Validate what a user gave for n rows.
-
-        Parameters
-        ----------
-        loss : str or Loss
-        y : array-like
-            Labels (n,) for multi-class losses, targets (n,) or (n, m) for losses per output.
-        n : int
-        sample_weight : array-like of shape (n,), optional
-            Nonnegative, not all zero.
-        offset : array-like of shape (n,) or (n, m) or (m,), optional
-        target_weight : array-like of shape (m,), optional
-            Positive; for losses per output.
-        """
+        """Validate what a user gave for n rows."""
         loss = get_loss(loss)
         y, m, classes = check_targets(y, n, loss)
         check_own_loss(loss, y)

@@ -17,14 +17,8 @@ class RowArray(NDArrayOperatorsMixin):
     Elementwise functions of NumPy and products with matrices from the right give such arrays again. What else there is
     to know of one is a sum over the blocks, and goes through ``Rows.sum``.
 
-    Parameters
-    ----------
-    function : callable
-        Of a block, then the rows of the arrays ``along`` in it, then the ``arguments``. It must be importable, as other
-        processes call it.
-    along, arguments : sequence
-    shape : tuple of int, optional
-        n and the number of columns, where somebody asks for it.
+    ``function`` takes a block, then its rows of the arrays ``along``, then the ``arguments``. It must be importable, as
+    other processes call it.
     """
 
     def __init__(

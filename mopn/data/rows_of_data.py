@@ -16,18 +16,7 @@ __all__ = ["rows_of_data"]
 
 
 def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any, target_weight: Any = None) -> Rows:
-    """Validate the data of a problem, and return their rows.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d), RelationBlocks, RowBlocks or Chunks
-    y, sample_weight : array-like
-        None if the blocks bring them.
-    loss : str or Loss
-    offset : array-like of shape (n, m) or (m,), optional
-        For data in blocks it must be the same for all rows.
-    target_weight : array-like of shape (m,), optional
-    """
+    """Validate the data of a problem, and return their rows."""
     if isinstance(X, Chunks):
         return chunked_rows(X, loss, offset, target_weight)
     if isinstance(X, RowBlocks):

@@ -17,13 +17,7 @@ __all__ = ["compressed"]
 
 
 def compressed(X: Any, name: str = "X") -> Any:
-    """Return a sparse matrix in CSR or CSC format, without a copy if it has one of them, and all else on the host.
-
-    Raises
-    ------
-    ValueError
-        If its arrays do not fit each other or its shape; one pass over them finds out.
-    """
+    """Return a sparse matrix in CSR or CSC format, without a copy if it has one of them, and all else on the host."""
     X = to_host(X)
     if not sparse.issparse(X) or X.ndim != 2:
         return X

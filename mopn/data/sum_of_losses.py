@@ -17,10 +17,6 @@ __all__ = ["SumOfLosses"]
 class SumOfLosses:
     """The sum of the losses of all rows, as a function of outputs O: an array of n rows and m columns.
 
-    Parameters
-    ----------
-    rows : Rows
-
     Attributes
     ----------
     loss, n_outputs, classes, offset, smoothness

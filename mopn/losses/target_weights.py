@@ -17,13 +17,6 @@ class WeightedByTarget(Loss):
     """sum_c t_c l(y_c, o_c) of a loss l per output. The conjugate is sum_c t_c l*(y_c, g_c / t_c).
 
     Each entry is a row of one output to l, whose results are then weighted.
-
-    Parameters
-    ----------
-    loss : Loss
-        A sum of losses per output.
-    weights : ndarray of shape (m,)
-        Positive.
     """
 
     def __init__(self, loss: Any, weights: np.ndarray) -> None:
