@@ -17,10 +17,7 @@ __all__ = ["compressed"]
 def compressed(X: Any, name: str = "X") -> Any:
     """Return a sparse matrix in CSR or CSC format, without a copy if it has one of them, and all else as it is.
 
-    Raises
-    ------
-    ValueError
-        If its arrays do not fit each other or its shape; one pass over them finds out.
+    Raises ``ValueError`` if its arrays do not fit each other or its shape; one pass over them finds out.
     """
     if not sparse.issparse(X) or X.ndim != 2:
         return X
