@@ -48,17 +48,8 @@ _LARGE = 1 << 18
 class DaskBlocks(Chunks):
     """Blocks on the workers. What a worker that died held is computed anew from the graph of the arrays.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    groups : sequence of Future
-        Each of a list of consecutive ``RawBlock``, which one task of a pass takes.
-    timeout : float
-        Seconds that a pass may take.
-    classes : ndarray or None
-        Sorted labels that y may have.
-    size : int
-        Blocks of each group, a power of two; the last one may have fewer.
+    Each of ``groups`` is a future of a list of ``size`` consecutive ``RawBlock``, a power of two, or fewer in the last;
+    one task of a pass takes it. A pass may take ``timeout`` seconds. ``classes`` are the sorted labels that y may have.
     """
 
     def __init__(
@@ -107,10 +98,7 @@ class DaskBlocks(Chunks):
     def _reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
         """Return the combined terms: a task for every group of blocks, and one for every branch of the tree.
 
-        Raises
-        ------
-        OSError
-            If a block cannot be computed, or the cluster does not answer in time; from then on at once.
+        Raises ``OSError`` if a block cannot be computed, or the cluster does not answer in time; from then on at once.
         """
         if self._lost is not None:
             raise self._lost
@@ -222,10 +210,8 @@ class DaskBlocks(Chunks):
 def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, timeout: float) -> DaskBlocks:
     """Return the blocks of dask arrays or DataFrames, as they are; the cluster begins to compute them.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is no dask collection, or their chunks do not fit each other; or without a client.
+    Raises ``TypeError`` or ``ValueError`` if an argument is no dask collection, if chunks do not fit each other, or
+    without a client.
     """
     timeout = check_seconds(timeout, "timeout")
     classes = None if classes is None else distinct_labels(classes, "classes")[0]

@@ -66,12 +66,8 @@ class Chunks(ABC):
     def reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
         """Return the combined terms; the task and what it returns can be sent to other processes.
 
-        Raises
-        ------
-        OSError
-            If a chunk cannot be had, or has changed since the first pass.
-        ValueError
-            If no chunk has a row.
+        Raises ``OSError`` if a chunk cannot be had, or has changed since the first pass; ``ValueError`` if none has a
+        row.
         """
         try:
             total = self._reduce(partial(_term, task), partial(_added, combine))
@@ -254,11 +250,8 @@ class _Task:
 def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: Any = None) -> ChunkedRows:
     """Look at all chunks once, and return their rows.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For what a problem in memory refuses, too, and for chunks that do not fit each other; the message names the
-        chunk, as a block, and the row in it.
+    Raises ``ValueError`` or ``TypeError`` for data that a problem in memory refuses, too, and for chunks that do not
+    fit each other; the message names the chunk, as a block, and the row in it.
     """
     loss, passes = get_loss(loss), PassCounter()
     if loss.targets != "labels" and chunks.classes is not None:

@@ -14,11 +14,9 @@ __all__ = ["RowArray", "rows_of"]
 class RowArray(NDArrayOperatorsMixin):
     """An array of n rows as a function of the blocks of the data.
 
-    Elementwise functions of NumPy and products with matrices from the right give such arrays again. What else there is
-    to know of one is a sum over the blocks, and goes through ``Rows.sum``.
-
-    ``function`` takes a block, then its rows of the arrays ``along``, then the ``arguments``. It must be importable, as
-    other processes call it.
+    Elementwise functions of NumPy and products with matrices from the right give such arrays again. Sums over the
+    blocks go through ``Rows.sum``. The function takes a block, the rows in it of the arrays ``along``, then the
+    ``arguments``; it must be importable, as other processes call it. The shape is given where somebody asks for it.
     """
 
     def __init__(

@@ -140,13 +140,7 @@ class RowBlocks:
         return len(self.blocks)
 
     def read(self, number: int) -> RawBlock:
-        """Return X of a block, and the targets and weights that it brings itself.
-
-        Raises
-        ------
-        OSError
-            If it cannot be read; the message names the block.
-        """
+        """Return X of a block, and the targets and weights that it brings itself; errors name the block."""
         block = self.blocks[number]
         try:
             found = _read(block)

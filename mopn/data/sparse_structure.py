@@ -17,7 +17,10 @@ __all__ = ["compressed"]
 
 
 def compressed(X: Any, name: str = "X") -> Any:
-    """Return a sparse matrix in CSR or CSC format, without a copy if it has one of them, and all else on the host."""
+    """Return a sparse matrix in CSR or CSC format, without a copy if it has one of them, and all else on the host.
+
+    Raises ``ValueError`` if its arrays do not fit each other or its shape; one pass over them finds out.
+    """
     X = to_host(X)
     if not sparse.issparse(X) or X.ndim != 2:
         return X

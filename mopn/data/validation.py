@@ -161,13 +161,7 @@ def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Me
 
 
 def check_factor_kernel(kernel: Any, degree: Any, theta: Any = None) -> tuple[str, int, np.ndarray | None]:
-    """Return the name of a kernel of any degree, the degree, and the coefficients of the degrees up to it, if any.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name, a degree below 1, or coefficients that do not fit.
-    """
+    """Return the name of a kernel of any degree, the degree, and the coefficients of the degrees up to it, if any."""
     kernel = choice(_FACTOR_KERNELS)(kernel, "kernel")
     degree = check_count(degree, "degree")
     if theta is None:

@@ -26,13 +26,7 @@ _NAMED = 5
 
 
 def warn_of_doubts(summary: TableSummary) -> None:
-    """Warn once of all columns of the training data that are probably not meant as they came, or have no value.
-
-    Parameters
-    ----------
-    summary : TableSummary
-        Texts that are numbers are columns of numbers.
-    """
+    """Warn once of all columns that are probably not meant as they came, or have no value."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, column in zip(summary.names, summary.columns, strict=True):
         if column.is_empty:

@@ -119,34 +119,13 @@ class TableEncoding:
         return dict(zip(table.names, (as_given(x, kind) for x, kind in columns), strict=True))
 
     def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
-        """Return the features of a table.
+        """Return the features (n, d) of a table, as an array, or a CSR matrix if there are many levels.
 
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, c), or dict
-            As for :func:`mopn.tables.reading.read_table`, or a list or a Series, which is one row. Columns of a frame
-            or a dictionary are taken by name, if the training data had names.
-        name : str, default "X"
-            For messages.
-        training : bool, default False
-            Whether X is a block of the training data: it may have no rows, and in rows of weight 0 unknown levels, and
-            words among numbers, which count as missing.
-
-        Returns
-        -------
-        ndarray or CSR matrix of shape (n, d)
-            Sparse if there are many levels.
-
-        Raises
-        ------
-        ValueError
-            If columns are missing or unknown, or hold levels in place of numbers, numbers in place of dates, or dates
-            with a time zone in place of those without one; or without a row.
-
-        Warns
-        -----
-        UserWarning
-            For levels that the training data did not have; their features are the means.
+        A list or a Series is one row. Columns of a frame or a dictionary are taken by name, if the training data had
+        names. A block of the training data (``training``) may have no rows, and in rows of weight 0 unknown levels, and
+        words among numbers, which count as missing. Warns of levels that the training data did not have; their features
+        are the means. Raises ``ValueError`` if columns are missing or unknown, or hold levels in place of numbers,
+        numbers in place of dates, or dates with a time zone in place of those without one; or without a row.
         """
         if not sparse.issparse(X):
             X = row_of(X, self.columns, named=self.named)

@@ -69,13 +69,7 @@ def _narrowed(numbers: np.ndarray) -> np.ndarray:
 
 
 def from_fields(values: Mapping[str, Any]) -> TableEncoding:
-    """Return the encoding of such arrays.
-
-    Raises
-    ------
-    ValueError
-        If one is missing or of another kind, or if they do not fit together.
-    """
+    """Return the encoding of such arrays; ``ValueError`` for those that do not fit together."""
     for name, (kinds, axes) in FIELDS.items():
         array = np.asarray(values.get(name))
         if array.dtype.kind not in kinds or array.ndim != axes:

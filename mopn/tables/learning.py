@@ -38,38 +38,16 @@ def learn_encoding(
     smoothness: float,
     levels: Collection[str | int] = (),
 ) -> TableEncoding:
-    """Return the encoding of a table by its rows; see :func:`encoding_of` and :func:`~mopn.tables.summaries.summarise`.
-
-    Parameters
-    ----------
-    table : Table
-    weights : ndarray of shape (n,), optional
-    curves, smoothness : as for ``encoding_of``
-    levels : as for ``summarise``
-    """
+    """Return the encoding of a table; see :func:`encoding_of` and :func:`~mopn.tables.summaries.summarise`."""
     return encoding_of(summarise(table, weights, levels), curves=curves, smoothness=smoothness)
 
 
 def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> TableEncoding:
     """Return the encoding of a table, or of the blocks of one, by their summary.
 
-    Parameters
-    ----------
-    summary : TableSummary
-    curves : int
-        Largest number K of functions of a column of numbers, beside itself.
-    smoothness : float
-        The exponent s of their decay.
-
-    Raises
-    ------
-    ValueError
-        For columns of too many levels, and where all are constant.
-
-    Warns
-    -----
-    UserWarning
-        Once, of all columns that are probably not meant as they came, or have no value.
+    Columns of numbers have at most ``curves`` functions beside themselves, of the size 1 / k^smoothness. Warns once of
+    all columns that are probably not meant as they came. Raises ``ValueError`` for columns of too many levels, and
+    where none varies.
     """
     summary = _read(summary)
     warn_of_doubts(summary)

@@ -40,10 +40,7 @@ class Quantiles:
 
     @classmethod
     def of(cls, x: np.ndarray, weights: np.ndarray) -> Quantiles:
-        """Return the distribution of numbers (n,) with positive weights, without an error.
-
-        It is equal to the last bit for numbers that have whole weights or are repeated.
-        """
+        """Return the distribution of numbers (n,) with positive weights; with whole weights exact to the last bit."""
         values, group = np.unique(x, return_inverse=True)
         return cls(values, np.bincount(group, weights, len(values)))
 
@@ -71,7 +68,7 @@ class Quantiles:
     def at(self, shares: list[float]) -> np.ndarray:
         """Return the quantiles at some shares of the weight, linear between neighbours.
 
-        Of weights of at least 1 they are to the last bit what ``numpy.quantile`` returns for repeated numbers. Smaller
+        With weights of at least 1 they are to the last bit those of ``numpy.quantile`` for repeated numbers. Smaller
         weights, such as those that sum to 1, count as multiples of the least one.
         """
         total, eps = self.weights.sum(), np.finfo(float).eps

@@ -74,22 +74,11 @@ class Table:
 
 
 def read_table(X: Any, name: str = "X") -> Table:
-    """Read a table.
+    """Read a table: a frame, an array (n, c), a record array, or dictionaries.
 
-    Parameters
-    ----------
-    X : DataFrame or array-like of shape (n, c), record array, or dict
-        A dictionary has a sequence or a single value for every column; a sequence of dictionaries has a row in each.
-    name : str, default "X"
-        For messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no table: sparse, of another number of axes, with two columns of one name, cells that hold several
-        values, or columns of several lengths.
-    ImportError
-        For a frame, if narwhals is not installed.
+    A dictionary has a sequence or a single value for every column; a sequence of dictionaries has a row in each. Raises
+    ``TypeError`` or ``ValueError`` for all else, for two columns of one name, cells that hold several values, and
+    columns of several lengths; ``ImportError`` for a frame, if narwhals is needed and not installed.
     """
     if isinstance(X, Table):
         return X

@@ -140,20 +140,10 @@ class TableSummary:
 
 
 def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str | int]) -> TableSummary:
-    """Return the summary of a table.
+    """Return the summary of a table; a weight of 2 equals a repeated row, and one of 0 a missing one.
 
-    Parameters
-    ----------
-    table : Table
-    weights : ndarray of shape (n,), optional
-        A weight of 2 equals a repeated row, and one of 0 a missing one.
-    levels : collection of str or int
-        Names or indices of columns of numbers, or texts of numbers, that are levels.
-
-    Raises
-    ------
-    ValueError
-        For unknown names in ``levels``, and for columns of too many levels.
+    Columns that ``levels`` names or counts are levels, whether they hold numbers or texts. Raises ``ValueError`` for
+    unknown names there, and for columns of too many levels.
     """
     declared = _indices(table, levels)
     if weights is None:
