@@ -55,7 +55,7 @@ from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import Rule, count
 from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.door import door, doors
 
 __all__ = ["ModelEstimator", "NetworkAttributes", "NetworkEstimator", "Scored", "network_model"]
 
@@ -148,6 +148,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
         if isinstance(X, Chunks):
+            self._plain_targets(None, reset=reset)  # numbers without names
             return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
@@ -253,6 +254,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             warn_caller(text, ConvergenceWarning)
 
 
+@doors
 class Scored:
     """What scores predictions; scikit-learn's mixins come behind it."""
 
