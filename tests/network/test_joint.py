@@ -231,6 +231,7 @@ def test_samples_are_taken_where_they_have_many_rows_for_every_parameter():
     assert found[30] == []
 
 
+@pytest.mark.slow
 def test_a_fit_of_many_samples_starts_on_some_and_is_as_good():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (20_000, 4))

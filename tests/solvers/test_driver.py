@@ -152,7 +152,7 @@ def test_an_interrupted_run_leaves_the_treatment_of_floating_point_errors_as_it_
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("no convergence"), MemoryError()])
-@pytest.mark.parametrize("refit", ["none", "output", "full"])
+@pytest.mark.parametrize("refit", ["none", "output", pytest.param("full", marks=pytest.mark.slow)])
 def test_a_failure_at_any_moment_keeps_the_best_point(refit, error):
     """Each evaluation in turn fails, in the loop, in refits and in the last measurement: the run ends with a point."""
     solver = ConditionalGradient(refit=make_corrective_step(refit, max_iter=8), max_units=2, schedule="fill")

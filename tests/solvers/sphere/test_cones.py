@@ -86,6 +86,7 @@ def test_few_outputs_have_a_proof_at_any_limit(work):
     assert bound_by_eigenvalues(stack, np.eye(30)[:1], 1e-9, Budget(1e3))[1] == np.inf
 
 
+@pytest.mark.slow
 def test_forms_prove_what_cones_leave_open():
     """All directions of the outputs are alike: the antisymmetric tensor of three indices, whose norm is 1/sqrt(6)."""
     T = np.zeros((3, 3, 3))
