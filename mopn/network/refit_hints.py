@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mopn.core.magnitudes import fits_single
+from mopn.core.magnitudes import Scales, fits_single
 from mopn.core.norms import Norm
 from mopn.data.rows import Rows
 from mopn.data.sum_of_losses import SumOfLosses
@@ -35,7 +35,7 @@ class RefitHints:
     rows: Rows
     losses: SumOfLosses
     norm: Norm
-    _scales: tuple[float, ...]
+    _scales: Scales
 
     @property
     def can_rotate_units(self) -> bool:

@@ -102,6 +102,7 @@ def test_references_are_convex_conjugates():
                 assert abs(value + conjugate(loss, -slope, [1.0]) - slope * o) < 1e-30
 
 
+@pytest.mark.slow
 def test_gaps_are_not_loose():
     """At the minimum of an ordinary problem the gap is rounding alone."""
     found = []

@@ -216,7 +216,8 @@ def test_the_strength_of_a_solution_is_that_of_its_penalty(norm):
     assert found.relative_gap <= 1e-3
 
 
-@tried(10, rng=generators)
+@pytest.mark.slow
+@tried(20, rng=generators)
 def test_no_network_that_is_not_larger_is_below_the_bound(rng):
     """Minimised in the ball by mopn, with W and b as an offset of half or all of their lengths."""
     loss, norm, kernel = (

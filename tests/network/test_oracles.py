@@ -245,6 +245,7 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
         assert atoms.bound <= 2.0 * optimum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("norm", "m"), [("l1/l2", 5), ("l1/linf", 13)])
 @pytest.mark.slow
 def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):

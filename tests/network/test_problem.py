@@ -202,6 +202,7 @@ def test_offset_shifts_the_outputs(loss):
     assert result.fun - result.gap <= optimum * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 def test_warm_start_equals_cold_start(norm):
     X, y = data("logistic")
@@ -264,6 +265,7 @@ def test_what_a_limit_leaves_are_the_largest_weights(norm, jointly):
         np.testing.assert_allclose(np.sort(left), np.sort(sizes.ravel())[-most:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_a_generous_max_units_is_no_number_to_reach(norm):
     problem = problem_of(norm, value=0.5, n=80)

@@ -94,6 +94,7 @@ def test_the_curvature_of_rows_is_that_of_gauss_and_newton(monkeypatch):
     np.testing.assert_allclose(blocks.rows, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_refits_of_relation_blocks_take_fewer_iterations():
     problem = problem_of()
     start = problem.start()

@@ -99,6 +99,7 @@ def test_bounds(kernel):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_fits_do_not_form_the_plain_matrix(monkeypatch):
     monkeypatch.setattr(RelationDesign, "matrix", lambda self: pytest.fail("formed"))
     for options in OPTIONS.values():

@@ -61,6 +61,7 @@ def test_few_rows_of_most_of_the_weight_are_all_there():
     np.testing.assert_array_equal(sample.design.matrix(), expected.design.matrix())
 
 
+@pytest.mark.slow
 @every_form
 def test_a_model_of_a_sample_is_as_good_as_one_of_all_rows(form):
     problem, direct = FORMS[form](X, Y), FORMS[form](X, Y)
@@ -73,6 +74,7 @@ def test_a_model_of_a_sample_is_as_good_as_one_of_all_rows(form):
     assert result.lower <= whole.fun
 
 
+@pytest.mark.slow
 def test_a_sample_serves_models_alone():
     """No proofs to a tolerance, and no starts that a user gives."""
     asked = []
@@ -109,6 +111,7 @@ def test_an_interrupt_while_the_sample_is_fitted_keeps_its_model(monkeypatch):
     assert result.fun - result.lower == pytest.approx(result.gap)
 
 
+@pytest.mark.slow
 def test_a_run_of_a_sample_is_the_same_again():
     first, second = (mopn.minimize(FORMS["dense"](X, Y), FILL, tol=1e-3, rng=3) for _ in range(2))
     np.testing.assert_array_equal(first.basis, second.basis)

@@ -96,6 +96,7 @@ def test_under_l1_each_target_is_a_problem_of_its_own(loss):
     assert minimum(y, 0.5, WEIGHTS) == pytest.approx(sum(alone), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_under_l1_linf_a_weight_is_a_repeated_target():
     """As the largest modulus of a row of weights does not change."""
     X, y = data("squared", m=2)
