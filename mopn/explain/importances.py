@@ -32,9 +32,10 @@ def importances_without_rows(model: Predictor, coordinates: Coordinates | None) 
         )
     outputs = Quadratic.of(formula).squared()
     d = outputs.linear.shape[1]
-    known = coordinates is not None and coordinates.deviations is not None
-    deviations = coordinates.deviations if known else np.ones(d)
-    center = np.zeros(d) if coordinates is None or coordinates.center is None else coordinates.center
+    center, deviations = np.zeros(d), np.ones(d)
+    if coordinates is not None:
+        center = center if coordinates.center is None else coordinates.center
+        deviations = deviations if coordinates.deviations is None else coordinates.deviations
     # Of z = (x - center) / deviations: slopes at z = 0, weights of squares of units, and of features.
     H, V = deviations * outputs.factors[0], outputs.weights
     at_center = outputs.biases[0] + outputs.factors[0] @ center

@@ -42,6 +42,7 @@ def model_game(model: Any, background: Background) -> Game:
     if is_quadratic(formula):
         return QuadraticGame(Quadratic.of(formula), background)
     direct = _as_direct(model) if model.form == "lifted" else model
+    assert direct.lams is not None
     if direct.kernel == "homogeneous":
         w = np.zeros(direct.n_features) if direct.w is None else direct.w
         parts = [

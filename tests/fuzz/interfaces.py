@@ -13,6 +13,8 @@ from sklearn.utils import get_tags
 
 import mopn
 import mopn.estimators
+from mopn.network.joint import JointProblem
+from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import Solver
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Form, Problem
@@ -241,8 +243,8 @@ class Joint(Maker):
         return problem.joint(network, Form(self.form))
 
 
-# Public problems that are made in another way than from samples.
-_JOINT = {"JointProblem": "gradient", "UnitBallProblem": "composite"}
+# Problems that are made from another one, and the form of their refits.
+_JOINT = {JointProblem: "gradient", UnitBallProblem: "composite"}
 
 
 class Solve(Interface):
@@ -325,7 +327,7 @@ class Correct(Solve):
 def solves() -> list[Solve]:
     """Every problem with every solver whose oracles it offers, with some options."""
     classes = [cls for name in mopn.__all__ if _is_subclass(cls := getattr(mopn, name), Problem)]
-    makers = [Joint(cls, _JOINT[name]) if (name := cls.__name__) in _JOINT else Maker(cls) for cls in classes]
+    makers = [Maker(cls) for cls in classes] + [Joint(cls, form) for cls, form in _JOINT.items()]
     solvers = [cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), Solver)]
     corrections = [
         cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), CorrectiveStep)
