@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn import FactorizationProblem, LiftedProblem, Model, NetworkProblem, RelationBlocks, minimize
+from mopn.explain import certified_flips
 from mopn.solvers import LBFGS, SGD, ConditionalGradient, CoordinateDescent
 
 __all__ = ["main"]
@@ -45,7 +46,7 @@ def _calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     network = NetworkProblem(sparse.csr_array(_X), np.arange(8) % 3, strength=1e-3)
     yield "networks, sparse", partial(_step, network, ConditionalGradient(refit="full"))
     classifier = Model(np.ones((1, 4)), np.ones((1, 1)), classes=np.arange(2))
-    yield "certified flips", partial(classifier.certified_flips, _X, return_attack=True)
+    yield "certified flips", partial(certified_flips, classifier, _X, return_attack=True)
 
 
 def _fit(X: Any, solver: Any, degree: int = 2) -> None:

@@ -29,6 +29,7 @@ def warn_of_doubts(summary: TableSummary) -> None:
     """Warn once of all columns that are probably not meant as they came, or have no value."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, column in zip(summary.names, summary.columns, strict=True):
+        doubt: tuple[str, str, str] | None
         if column.is_empty:
             doubt = "no value", "", "it has no effect, as a constant"
         elif isinstance(column, NumberSummary):

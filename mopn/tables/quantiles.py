@@ -105,7 +105,7 @@ class Quantiles:
         if not len(near):
             return self
         first, start = np.ones(len(values), bool), -1
-        for i in near + 1:
+        for i in map(int, near + 1):
             if first[i - 1]:
                 start = i - 1
             first[i] = values[i] - values[start] > max(tolerance[i], tolerance[start])
