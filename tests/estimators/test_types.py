@@ -11,6 +11,7 @@ import polars
 import pyarrow
 import pytest
 from sklearn.base import clone
+from values_of_types import TYPES
 
 import mopn
 from mopn.estimators import (
@@ -25,7 +26,6 @@ from mopn.estimators import (
     TableRegressor,
 )
 from mopn.tables.reading import read_table
-from tests.types import TYPES
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 N = 12

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-
-from tests.types import TYPES
+from values_of_types import TYPES
 
 Change = Callable[[np.random.Generator, Any], Any]
 

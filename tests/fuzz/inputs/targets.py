@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-
-from tests.types import TYPES
+from values_of_types import TYPES
 
 
 def _put(y: Any, value: Any, dtype: Any = object) -> np.ndarray:
