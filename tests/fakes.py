@@ -312,8 +312,8 @@ class FactorsOfLowRank(Smooth):
         return x / (1.0 + step * self.problem.strength)
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
-        value, gradient, _ = self.smooth(x)
-        return Evaluation(value + self.regularizer_value(x), gradient + self.problem.strength * x)
+        at = self.smooth(x)
+        return Evaluation(at.value + self.regularizer_value(x), at.gradient + self.problem.strength * x)
 
     def measure(self, x: np.ndarray) -> Measure:
         return Measure(self.value_gradient(x).value)
@@ -346,6 +346,7 @@ class FakeMonitor:
     rows: list[dict[str, float]] = field(default_factory=list)
     solved: list[Asked] = field(default_factory=list)
     answer: Callable[..., Result] = minimize
+    least: tuple[Any, float, Status] | None = None
 
     def __call__(self, point: Any, fun: float, lower: float = -math.inf, **columns: float) -> None:
         self.nit += 1
@@ -355,6 +356,9 @@ class FakeMonitor:
 
     def check_finite(self, fun: float) -> None:
         assert math.isfinite(fun)
+
+    def set_least(self, point: Any, fun: float, status: Status) -> None:
+        self.least = point, fun, status
 
     def stop(self, status: Status) -> NoReturn:
         self.status = status
