@@ -29,12 +29,12 @@ def warn_of_doubts(summary: TableSummary) -> None:
     """Warn once of all columns that are probably not meant as they came, or have no value."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, column in zip(summary.names, summary.columns, strict=True):
-        if column.is_empty:
-            doubt = "no value", "", "it has no effect, as a constant"
-        elif isinstance(column, NumberSummary):
+        if isinstance(column, NumberSummary):
             doubt = _of_numbers(column, name, summary)
         else:
             doubt = _of_levels(column, summary.n)
+        if column.is_empty:
+            doubt = "no value", "", "it has no effect, as a constant"
         if doubt is not None:
             what, example, advice = doubt
             found.setdefault((what, advice), []).append((name, example))
