@@ -36,7 +36,8 @@ class Dual(Displayed):
     bound : float
         Proven upper bound of the dual norm of D, the maximum of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit
         vectors h, where Gamma_c = sum_i D_ic x_i x_i' for ``kernel="homogeneous"``, and half of it without its diagonal
-        for ``"anova"``, and without products inside groups; of -h' Gamma_c h, or 0, with nonnegative weights. It is as certain as the ``proof`` of the result says.
+        for ``"anova"``, and without products inside groups. With nonnegative weights it is the largest -h' Gamma_c h, or 0.
+        It is as certain as the ``proof`` of the result says.
     scale : float
     basis : ndarray of shape (k, d)
     weights : ndarray of shape (k, m)
