@@ -36,7 +36,8 @@ class Dual(Displayed):
     bound : float
         Proven upper bound of the dual norm of D, the maximum of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit
         vectors h, where Gamma_c = sum_i D_ic x_i x_i' for ``kernel="homogeneous"``, and half of it without its diagonal
-        for ``"anova"``. It is as certain as the ``proof`` of the result says.
+        for ``"anova"``, and without products inside groups. With nonnegative weights it is the largest -h' Gamma_c h, or 0.
+        It is as certain as the ``proof`` of the result says.
     scale : float
     basis : ndarray of shape (k, d)
     weights : ndarray of shape (k, m)
@@ -50,7 +51,8 @@ class Dual(Displayed):
     >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
     >>> dual = mopn.minimize(problem).dual
     >>> D = dual.point(problem)
-    >>> D.shape, max(np.abs(np.linalg.eigvalsh(X.T * D[:, c] @ X)).max() for c in range(2)) <= dual.bound
+    >>> norm = max(np.abs(np.linalg.eigvalsh(X.T * D[:, c] @ X)).max() for c in range(2))
+    >>> D.shape, bool(norm <= dual.bound)
     ((60, 2), True)
     """
 
