@@ -231,7 +231,7 @@ def test_blocks_without_rows_are_left_out():
         np.testing.assert_array_equal(problem.classes, whole.classes)
         expected = whole.measure(whole.start(NETWORK), "exact")
         assert problem.measure(problem.start(NETWORK), "exact").fun == pytest.approx(expected.fun, rel=1e-12)
-        found = MultiOutputPNClassifier(max_units=1).fit(blocks)
+        found = MultiOutputPNClassifier(max_units=2).fit(blocks)
         np.testing.assert_array_equal(found.classes_, np.unique(Y))
     with pytest.raises(ValueError, match="X is empty: its blocks have no rows"):
         MultiOutputPNClassifier().fit(mopn.RowBlocks([X[:0]], Y[:0]))
@@ -434,8 +434,9 @@ def test_estimators_of_one_output_read_blocks():
 
 
 @pytest.mark.parametrize("estimator", [MultiOutputPNClassifier, MultiOutputFMClassifier, OrdinalFMRegressor])
+@pytest.mark.slow
 def test_estimators_of_networks_read_blocks(estimator):
-    options = {"max_units": 3, "tol": 1e-2} | ({"strength": 0.1} if estimator is OrdinalFMRegressor else {})
+    options = {"max_units": 5, "tol": 1e-2} | ({"strength": 0.1} if estimator is OrdinalFMRegressor else {})
     whole = estimator(**options).fit(X, Y)
     callables = [lambda part=part: part for part in zip(cut(X), cut(Y), cut(WEIGHTS), strict=True)]
     for blocks in (mopn.RowBlocks(cut(X), Y), mopn.RowBlocks(callables)):
