@@ -213,7 +213,7 @@ def found_derivative(theta, design, weights, state, p, j):
     n, ridge = len(state), 2.0**-400
     losses = (get_loss("squared").compiled, 0.0, np.zeros(n), np.zeros(n), weights)
     lines = design.column_lines, design.row_lines
-    product = compiled_sweep(theta, None, *lines, *losses, state, p.copy(), 1.0, ridge, None, j, j + 1)
+    product = compiled_sweep(theta, None, *lines, *losses, state, p.copy(), 1.0, ridge, j, j + 1)
     return product**0.5 * 2.0**-200
 
 
