@@ -311,6 +311,7 @@ def test_a_round_is_recorded_with_its_value_and_bound():
             "lower": problem.lower(at, bound),
             "rounding": 0.125,
             "restricted_lower": 0.25,
+            "dual": None,
             "estimated_gap": pytest.approx(at.value - problem.lower(at, np.linalg.norm(at.G, 2)) + 0.125, rel=1e-12),
             "n_units": 0,
             "value": pytest.approx(np.linalg.norm(at.G, 2), rel=1e-12),
