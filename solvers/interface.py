@@ -395,7 +395,7 @@ class Effort:
 
     >>> import mopn, numpy as np
     >>> oracle = mopn.oracles.basis_oracle("l1", "eigh")
-    >>> float(oracle(np.array([np.diag([1.0, 3.0])]), mopn.solvers.Effort(work=1e6)).values[0])
+    >>> float(oracle(np.array([np.diag([1.0, 3.0])]), mopn.solvers.interface.Effort(work=1e6)).values[0])
     3.0
     """
 

@@ -1,7 +1,7 @@
 """Explanations of models and fitted estimators: Shapley values, effects, interactions, certified robustness.
 
-All functions take a model or a fitted estimator. NumPy and SciPy suffice, but for :func:`certified_flips`, kernels of
-degree 3 and above, and interactions of factorization machines, which need numba.
+All functions take a model or a fitted estimator. SHAP values of degree 2, effects and contributions need NumPy and
+SciPy alone; certificates and other kernels need mopn's other dependencies, too.
 """
 
 from mopn.explain.column_effects import effects

@@ -116,6 +116,13 @@ def base_values(model: Fitted, background: Any) -> np.ndarray:
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
     background : array-like or sparse matrix of shape (N, d)
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
+    >>> float(mopn.explain.base_values(model, [[1.0, 1.0], [0.0, 0.0]]))
+    1.0
     """
     means = fitted_model(model).outputs(to_host(background)).mean(axis=0)
     return means if len(means) > 1 else means[0]
@@ -140,6 +147,13 @@ def feature_importances(model: Fitted, X: Any, background: Any = None) -> np.nda
     ------
     ValueError
         As :func:`shap_values`.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
+    >>> mopn.explain.feature_importances(model, [[1.0, 2.0]], background=[[0.0, 0.0]])
+    array([1.5, 3. ])
     """
     design, game = _explained(model, X, background)
     total = sum(np.abs(game.values(block)).sum(axis=1) for _, block in blocks(design, design.shape[1]))
@@ -170,6 +184,13 @@ def to_shap(model: Fitted, X: Any, background: Any = None, *, names: Any = None)
         If shap is missing.
     ValueError
         As :func:`shap_values`.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
+    >>> mopn.explain.to_shap(model, [[1.0, 2.0]], [[0.0, 0.0]]).values  # doctest: +SKIP
+    array([[1.5, 3. ]])
     """
     try:
         from shap import Explanation

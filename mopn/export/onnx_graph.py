@@ -79,6 +79,13 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     X is dense. A graph does not check its input: NaN, infinity and overflow give NaN, not an error. Outputs agree
     with those of the model to about 1e-4 of the largest in float32, 1e-11 in float64. The ANOVA kernel of degree 3
     and above and the all-subsets kernel form an array (n, d, k).
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.eye(2), np.eye(2), classes=np.array(["cat", "dog"]))
+    >>> [output.name for output in mopn.export.to_onnx(model).graph.output]  # doctest: +SKIP
+    ['prediction', 'outputs']
     """
     graph = _graph(dtype)
     machine = fitted_model(model)

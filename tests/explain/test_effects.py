@@ -114,6 +114,7 @@ def test_a_model_without_units_has_no_effects():
 
 def test_columns_are_read_by_name_and_missing_values_have_an_effect():
     model, X = MODELS["network"], table(20, 5)
+    assert repr(mopn.explain.effects(model, X)).startswith(f"Effects(columns={list(COLUMNS)}, constant=")
     found, turned = (
         mopn.explain.effects(model, {name: X[name] for name in names}) for names in (COLUMNS, COLUMNS[::-1])
     )
