@@ -40,7 +40,7 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 CEILINGS = {
     "packages and modules right below mopn": 16,
     "lines of mopn and solvers": 38_600,
-    "lines of tests": 39_660,
+    "lines of tests": 39_665,
     "lines of benchmarks": 17_448,
     "public names": 89,
     "numeric constants": 377,

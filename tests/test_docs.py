@@ -227,9 +227,12 @@ def test_the_problems_of_ones_own_agree(extensions):
         assert found.fun - found.gap - rounded <= least <= found.fun + rounded
 
 
-# Examples of the cluster start its processes.
+# Examples of the cluster start its processes, and those of blocks fit several estimators.
+SLOW = ("mopn.dask", "mopn.data.row_blocks")
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("mopn.dask")) for name in MODULES]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(SLOW)) for name in MODULES]
 )
 def test_docstring_examples(name):
     if name.startswith("mopn.dask"):
