@@ -70,8 +70,8 @@ def tables():
 
 CALLS = {
     "fit takes X_val": (lambda c, r: c.fit(X, LABELS, eval_set=(X, LABELS)), "TableClassifier.fit.*eval_set.*X_val="),
-    "importances": (lambda c, r: mopn.explain.feature_importances(c), r"call it as feature_importances\(X, "),
-    "to_c": (lambda c, r: mopn.export.to_c(c), r"TableClassifier.to_c\(\) missing .* 'path'; call it as to_c\(path"),
+    "importances": (lambda c, r: mopn.explain.feature_importances(c), r"call it as feature_importances\(model, X, "),
+    "to_c": (lambda c, r: mopn.export.to_c(c), r"to_c\(\) missing .* 'path'; call it as to_c\(model, path"),
     "plot_effect": (
         lambda c, r: mopn.plotting.plot_effect(c, "x0"),
         r"'column'; call it as plot_effect\(model, X",

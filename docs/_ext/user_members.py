@@ -16,6 +16,7 @@ _USERS = {"default_solver", "joint", "measure", "oracles", "output_layer", "star
 # What serves other parts of mopn.
 _INNER = {
     *("dual_rounding", "from_parts", "gains_by_single", "gradient_at_zero", "model_rounding", "passes_over_part"),
+    "regularizer",
     *("restricted_dual", "several", "split", "views", "with_random_units"),
 }
 

@@ -18,6 +18,7 @@ from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import of_present
+from mopn.data.values import to_host
 from mopn.estimators.base import NetworkAttributes, NetworkEstimator
 from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods, MultiOutputPNClassifier
@@ -135,8 +136,8 @@ class TableEstimator(TableReader, NetworkAttributes):
         """Fit the network of the features; ``own`` are the user's samples to validate on."""
         deadline = Deadline(self.max_time)
         say(self.verbose, "reading the samples")
-        given = X
-        X, y, sample_weight, present = self._samples(X, y, sample_weight)
+        given = to_host(X)
+        X, y, sample_weight, present = self._samples(given, y, sample_weight)
         task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
         (X, targets), held_out = network._parts((X, y, sample_weight), self._own_samples(*own))
         targets = targets.by_column(target_weight)

@@ -793,7 +793,7 @@ def test_errors_of_x(cls, bad, error, message):
 
 
 def test_classes_for_a_regressor_are_for_a_classifier():
-    with pytest.raises(TypeError, match=r"y must be numeric, .*could not convert .*: 'red'; .* take a classifier"):
+    with pytest.raises(TypeError, match=r"y must be numeric, .*could not convert .*: 'red'; .* classes are for"):
         MultiOutputPNRegressor().fit(X, ["red"] * len(X))
 
 

@@ -154,6 +154,7 @@ def test_no_estimator_of_networks_is_left_out():
     assert TARGETS.keys() == {name for name, kind in kinds.items() if issubclass(kind, base.NetworkEstimator)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MultiOutputPNRegressor", "MultiOutputFMClassifier"])
 def test_weights_by_target_count_in_all_folds(name):
     """Those of all targets together are weights of all samples, of which scores do not depend."""

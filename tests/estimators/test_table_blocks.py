@@ -49,7 +49,7 @@ def parquet(folder):
     return paths
 
 
-@pytest.mark.parametrize("make", [frames, parquet])
+@pytest.mark.parametrize("make", [frames, pytest.param(parquet, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("table", "network", "y"),
     [(TableClassifier, MultiOutputPNClassifier, LABELS), (TableRegressor, MultiOutputPNRegressor, TRUTH)],
@@ -114,9 +114,9 @@ LEVELS = np.column_stack([LABELS == "high", FRAME["known"]]).astype(int)
     [
         (TableClassifier, LABELS, {}),
         (TableClassifier, LABELS, {"loss": "binary-logistic", "class_weight": {"high": 2.0, "low": 1.0}}),
-        (TableClassifier, LEVELS, {}),
+        pytest.param(TableClassifier, LEVELS, {}, marks=pytest.mark.slow),
         (TableRegressor, TRUTH, {"loss": "huber"}),
-        (TableRegressor, np.column_stack([TRUTH, LABELS == "high"]), {}),
+        pytest.param(TableRegressor, np.column_stack([TRUTH, LABELS == "high"]), {}, marks=pytest.mark.slow),
     ],
     ids=["labels", "one against the rest", "indicators", "numbers", "columns"],
 )

@@ -150,7 +150,7 @@ def test_one_output(cls, options, y, solver, form):
     assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.covering(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("cls", "options", "y"), members(NETWORKS | TABLES))
 def test_blocks_of_rows(cls, options, y):
     """Blocks are not merged: the last digits differ."""

@@ -257,9 +257,9 @@ def test_fista_gives_up_where_no_step_has_a_value(monkeypatch):
 @every_solver
 def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys, monkeypatch):
     monkeypatch.setattr(driver, "_BETWEEN", math.inf)
-    first = mopn.minimize(make(), solver, tol=0, max_iter=5)
+    first = mopn.minimize(make(), solver, tol=0, max_iter=3)
     assert capsys.readouterr().out == ""
-    second = mopn.minimize(make(), solver, tol=0, max_iter=5, verbose=1, callback=lambda intermediate_result: None)
+    second = mopn.minimize(make(), solver, tol=0, max_iter=3, verbose=1, callback=lambda intermediate_result: None)
     out = capsys.readouterr().out
     assert np.array_equal(first.x, second.x)
     assert np.array_equal(first.trace["fun"], second.trace["fun"])
@@ -534,9 +534,9 @@ def test_lines_of_refits_change_nothing(monkeypatch, capsys):
     solver, lines = ConditionalGradient(refit="full"), {}
     for wait in (0.0, np.inf):
         monkeypatch.setattr(driver, "_BETWEEN", wait)
-        result = mopn.minimize(network(), solver, tol=0, max_iter=3, verbose=1)
+        result = mopn.minimize(network(), solver, tol=0, max_iter=2, verbose=1)
         lines[wait] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  refit: ")]
-    silent = mopn.minimize(network(), solver, tol=0, max_iter=3)
+    silent = mopn.minimize(network(), solver, tol=0, max_iter=2)
     assert np.array_equal(result.x, silent.x)
     assert result.refit_nit == silent.refit_nit
     assert not lines[np.inf]

@@ -161,11 +161,18 @@ def power_steps(count, rng):
     return select
 
 
+STEPS = {"random units": 0, "one step": 1, "ten steps": 10, "always the same": None}
+
+
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("tol", [1e-2, 0.0])
 @pytest.mark.parametrize("refit", ["output", "full", "none"])
 @pytest.mark.parametrize("norm", ["l1", "l1/l2"])
-@pytest.mark.parametrize("steps", [0, 1, 10, None], ids=["random units", "one step", "ten steps", "always the same"])
+@pytest.mark.parametrize(
+    "steps",
+    [pytest.param(steps, marks=[pytest.mark.slow] * (steps == 1)) for steps in STEPS.values()],
+    ids=STEPS,
+)
 def test_units_of_a_function_estimate_nothing(steps, norm, refit, tol):
     features, labels = load_iris(return_X_y=True)
     problem = mopn.NetworkProblem(

@@ -208,15 +208,15 @@ def calls_of(spy, max_iter=1000, **options):
 
 def test_a_round_selects_records_aims_inserts_and_improves():
     calls, monitor = calls_of(Spy(), max_iter=2)
-    a_round = ["output_gradient", "lmo", "set_target", "select_units", "insert", "improve"]
-    assert calls == ["oracle", "start", *a_round, *a_round, "output_gradient", "lmo"]
+    a_round = ["output_gradient", "lmo", "dual", "set_target", "select_units", "insert", "improve"]
+    assert calls == ["oracle", "start", *a_round, *a_round, "output_gradient", "lmo", "dual"]
     assert monitor.status == Status.MAX_ITER
     assert [row["n_units"] for row in monitor.rows] == [0, 3, 6]
 
 
 def test_a_full_run_is_polished_once_and_ends():
     calls, monitor = calls_of(Spy(), max_units=2)
-    select = ["output_gradient", "lmo"]
+    select = ["output_gradient", "lmo", "dual"]
     enter = [*select, "set_target", "select_units", "insert", "improve"]
     assert calls == ["oracle", "start", *enter, *select, "set_target", "polish", *select]
     assert monitor.status == Status.MAX_UNITS
@@ -225,7 +225,7 @@ def test_a_full_run_is_polished_once_and_ends():
 
 def test_where_units_enter_with_weight_the_polish_follows_at_once():
     calls, monitor = calls_of(Spy(inserts_by_line_search=True), max_units=2)
-    select = ["output_gradient", "lmo"]
+    select = ["output_gradient", "lmo", "dual"]
     assert calls == ["oracle", "start", *select, "set_target", "select_units", "insert", "polish", *select]
     assert monitor.status == Status.MAX_UNITS
 
