@@ -31,7 +31,7 @@ from mopn.network.norm_certificate import certify_network
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import path
-from mopn.solvers import Result, Status, minimize
+from mopn.solvers import Result, Status, Trace, minimize
 
 if TYPE_CHECKING:  # imported on use
     from mopn import estimators as estimators
@@ -62,6 +62,7 @@ __all__ = [
     "RowBlocks",
     "Status",
     "TableModel",
+    "Trace",
     "certify",
     "certify_network",
     "load",

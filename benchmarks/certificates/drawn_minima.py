@@ -69,15 +69,12 @@ def draw_features(rng: Rng, n: int, groups: int) -> tuple[np.ndarray, np.ndarray
         fields = rng.integers(0, 2, X.shape[1])
         fields[::width], fields[1::width] = 0, 1
         options["interactions"] = [np.flatnonzero(fields == field).tolist() for field in (0, 1)]
-    if rng.uniform() < 0.3:
-        options["lengths"] = 2.0 ** rng.integers(-20, 21, X.shape[1])
     return X, factors, group, options
 
 
 def extreme_units(parts: np.ndarray, options: dict[str, Any], columns: slice) -> list[tuple[mpf, np.ndarray]]:
     """Return the largest and the least eigenvalue of the form of one group, and unit vectors there."""
-    lengths = options.get("lengths", np.ones(columns.stop))[columns]
-    x, d = [mpf(float(a)) * mpf(float(b)) for a, b in zip(parts, lengths, strict=True)], len(parts)
+    x, d = [mpf(float(a)) for a in parts], len(parts)
     fields = np.arange(columns.start, columns.stop)
     for number, field in enumerate(options.get("interactions", ())):
         fields[np.isin(fields, field)] = -1 - number
