@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from values_of_types import TYPES
+
+from tests.values_of_types import TYPES
 
 Change = Callable[[np.random.Generator, Any], Any]
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from values_of_types import TYPES
+
+from tests.values_of_types import TYPES
 
 
 def _put(y: Any, value: Any, dtype: Any = object) -> np.ndarray:
