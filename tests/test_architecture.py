@@ -39,11 +39,11 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # Lower one with what you delete, and raise none: CONTRIBUTING.md, "What may enter".
 CEILINGS = {
     "packages and modules right below mopn": 19,
-    "lines of mopn and solvers": 36_980,
-    "lines of tests": 38_340,
+    "lines of mopn and solvers": 36_970,
+    "lines of tests": 38_320,
     "lines of benchmarks": 13_960,
-    "public names": 89,
-    "numeric constants": 377,
+    "public names": 78,
+    "numeric constants": 373,
 }
 PUBLIC = (
     "mopn",
