@@ -214,6 +214,7 @@ def test_what_is_refused(draw, error, message):
         draw()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_drawn_as_they_are(name):
