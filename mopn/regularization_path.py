@@ -220,7 +220,7 @@ def solutions(
         In this order.
     solver : Solver
     deadline : Deadline
-        The end of the time for all strengths, and for what is done with their solutions, together.
+        The end of the time for all strengths, and for the work on their solutions, together.
     options
         As for :func:`mopn.minimize`, for every strength.
 

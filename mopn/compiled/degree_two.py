@@ -181,8 +181,8 @@ def add_gradients(  # type: ignore[no-untyped-def]
     """Add the gradients of a loss with the slopes (m, b); features are computed again, not stored.
 
     The gradients are added to ``of_weights`` (m, k), ``of_units`` (d, k), ``of_linear`` (1 + d, m) unless of length 0,
-    and ``of_constants`` (2, k): the sums over the rows of adjoint * <h, x>, and of adjoint. Without ``of_weights``, or
-    without ``weights``, those of the units alone, or of the weights alone.
+    and ``of_constants`` (2, k): the sums over the rows of adjoint * <h, x>, and of adjoint. Without ``of_weights``
+    only the units get gradients, and without ``weights`` only the weights.
     """
     distinct, groups, n_groups = pairs
     workspace = np.empty((3 + n_groups, units.shape[1]), units.dtype)

@@ -26,7 +26,7 @@ def split(x: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
 
 
 def check_start(start: Any, size: int) -> np.ndarray:
-    """Return a copy of a flat point, or of that of an earlier result, to start from."""
+    """Return a copy of a flat point, or of an earlier result's point, to start from."""
     x = finite_numbers(getattr(start, "x", start), "start").copy()
     if x.shape != (size,):
         raise ValueError(f"start must be a flat point of shape ({size},), got {x.shape}")

@@ -73,7 +73,7 @@ class DaskBlocks(Chunks):
         return self._reduce(partial(_listed, task=_same), operator.add)
 
     def grouped(self, stored: int) -> DaskBlocks:
-        """Return the same blocks, of which a task takes several if they are small; ``stored`` numbers are in all."""
+        """Return the same blocks, several small ones a task; ``stored`` numbers are in all."""
         workers = sum(self._asked("ncores", workers=None).values()) or 1
         n, size = len(self.groups), 1
         # A task for each thread, at least.

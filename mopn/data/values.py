@@ -57,7 +57,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def as_numbers(values: Any, name: str) -> np.ndarray:
-    """Return values as an array of bool, integers or floats; what is read from objects and strings is float64.
+    """Return values as an array of bool, integers or floats; objects and strings become float64.
 
     Complex numbers, dates and differences of dates are refused, as all of them convert to floats without an error.
     """

@@ -331,7 +331,7 @@ class NetworkAttributes(ModelEstimator):
 class NetworkEstimator(NetworkAttributes):
     """Base of the convex estimators; subclasses encode y and define the kernel."""
 
-    # Those of the fit.
+    # Center and scale of the features, set by fit.
     _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
@@ -496,7 +496,7 @@ class NetworkEstimator(NetworkAttributes):
         problem, targets = self._problem_of_all(X, targets.by_column(target_weight))
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
-        del X  # the problem has its own arrays: those of merging and encoding are not needed
+        del X  # the problem has its own arrays; the merged and encoded ones are not needed
         problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
         start = self._previous(problem, targets) if continued else None
         result = self._solve(task, problem, targets, held_out, start, deadline.left)

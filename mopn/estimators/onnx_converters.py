@@ -97,7 +97,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         _add(scope, container, "Reshape", [row, shape], outputs[0].full_name)
         outputs[0] = SimpleNamespace(onnx_name=row)
     if _target(operator) == "labels" and _gives_scores(scope, operator, container):
-        del graph.graph.output[1:-1]  # the last ones are those of the model
+        del graph.graph.output[1:-1]  # the last ones are the model's
         if len(operator.raw_operator.classes_) == 2:
             outputs[1] = _of_two(scope, container, outputs[1], len(operator.raw_operator.model_._formula().constant))
     add_onnx_graph(scope, SimpleNamespace(inputs=inputs, outputs=outputs), container, graph)

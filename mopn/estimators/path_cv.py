@@ -52,7 +52,7 @@ _SIZES = Rule("an integer >= 1 or several", _sizes)
 _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
 
 
-# Of the time, the search takes at most this part, and the last fit the rest; of that of the search, the paths.
+# Largest parts: of the whole time for the search (the last fit takes the rest), of the search for the paths.
 _SHARE_OF_SEARCH, _SHARE_OF_PATHS = 1 / 3, 2 / 3
 # Of each refit, which starts at the network of the strength or of the size before.
 _ITERATIONS = 15

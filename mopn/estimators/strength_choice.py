@@ -38,7 +38,7 @@ _INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Sta
 
 
 class Choice(NamedTuple):
-    """The strength of a fit, given or that of least loss on held-out samples.
+    """The strength of a fit, given, or the one of least loss on held-out samples.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadlin
 
 
 def _held_out_loss(fold: Fold, network: Result) -> float:
-    """Return the loss of a network on held-out rows, of which few are copied at a time."""
+    """Return the loss of a network on held-out rows, copying few at a time."""
     model, loss, total = Model.from_result(fold.problem, network), fold.problem.losses.loss, 0.0
     for first in range(0, len(fold.test), _ROWS):
         rows = fold.test[first : first + _ROWS]

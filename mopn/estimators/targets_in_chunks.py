@@ -1,4 +1,4 @@
-"""The targets of samples in chunks on workers: found and encoded there, so that no process holds those of all rows."""
+"""The targets of samples in chunks on workers: found and encoded there, so that no process holds all targets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def samples_of_chunks(estimator: Any, X: Chunks) -> _Samples:
 
 
 def encoded_chunks(X: Chunks, targets: Targets) -> Chunks:
-    """Return chunks with the targets and weights of a problem, given those of each label."""
+    """Return chunks with the targets and weights of a problem, given each label's."""
     if targets.form in ("vector", "outputs"):
         return X
     labels = _INDICATORS if targets.form == "indicator" else targets.y

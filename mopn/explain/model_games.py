@@ -23,7 +23,7 @@ __all__ = ["background_rows", "model_game"]
 
 
 def background_rows(model: Any, background: Any, design: Design) -> Background:
-    """Return the rows that those of a design are compared with, by default themselves."""
+    """Return the rows that a design's rows are compared with, by default themselves."""
     if background is None:
         if design.shape[0] == 1:
             raise ValueError("X has a single row, which cannot be compared with itself: give a background")

@@ -21,7 +21,7 @@ __all__ = ["warn_of_lost_digits"]
 
 # Rows that are compared, fewer where they have many entries.
 _ROWS, _ENTRIES = 256, 2**20
-# The most that outputs may differ, relative to their range: ten times what is promised for the outputs of float32.
+# The most that outputs may differ, relative to their range: ten times the error promised for float32.
 _TOLERANCE = 1e-3
 
 

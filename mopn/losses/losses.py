@@ -468,7 +468,7 @@ class Dual(NamedTuple):
 
 
 def dual_of(loss: Any) -> Dual | None:
-    """Return the dual side of a built-in loss, and None for all others, of which bounds trust no method alone."""
+    """Return the dual side of a built-in loss, and None for all others, as bounds trust no single method of theirs."""
     given = loss.loss if isinstance(loss, WeightedByTarget) else loss
     if type(given) not in _BUILT_IN or any(hasattr(type(given), name) for name in vars(given)):
         return None

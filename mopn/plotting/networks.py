@@ -29,7 +29,7 @@ def plot_interactions(interactions: Interactions | Fitted, outputs: Sequence[Any
     Parameters
     ----------
     interactions : Interactions, or a model or fitted estimator
-        From :func:`mopn.explain.strongest_interactions`, by default that of a model without other options.
+        From :func:`mopn.explain.strongest_interactions`, by default called with the model alone.
     outputs : sequence of m labels, optional
         Names of the outputs; default the classes of a model, or numbers.
     ax : matplotlib Axes, optional

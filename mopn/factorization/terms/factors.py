@@ -28,8 +28,8 @@ _INNER_ROUNDS, _INNER_TOL = 200, 1e-6
 class KernelTerm(Term):
     """sum_s lambda_s K(p_s, x) with fixed lambda and the penalty ``sum_s ridge_s / 2 * ||p_s||^2``.
 
-    ``lams`` and ``ridge`` are (k,), ``scale`` is the standard deviation of the random start, and ``name`` that of the
-    parameter P (k, d).
+    ``lams`` and ``ridge`` are (k,), ``scale`` is the standard deviation of the random start. The parameter P (k, d)
+    is called ``name``.
     """
 
     def __init__(
