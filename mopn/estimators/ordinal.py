@@ -47,6 +47,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     _numeric_y = True
     _classes_name = "levels_"
     _policy = ORDINAL
+    _metric = staticmethod(r2_score)
 
     @door
     def __init__(
@@ -181,9 +182,6 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
 
     def _offset(self, targets: Targets) -> np.ndarray:
         return log_odds(targets.values, targets.weights)
-
-    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
-        return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
 class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
