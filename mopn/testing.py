@@ -10,7 +10,7 @@ import numpy as np
 from mopn.data.loss_checks import DIFFERENCE, ROUNDING, LossCheck
 from mopn.data.validation import check_targets
 from mopn.losses.hessians import Hessian
-from mopn.losses.links import LINKS
+from mopn.losses.loss import LINKS
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.door import door
@@ -89,9 +89,9 @@ class _FullCheck(LossCheck):
             self.hessian()
         if self.loss.link is not None:
             self.link(self.loss.link)
-        if self.loss.own_unit == 0.0:
+        if self.loss.output_scale == 0.0:
             scales = np.allclose(self.value_gradient(2.0 * self.y, 2.0 * self.O)[0], 4.0 * self.values)
-            self.see("own_unit", scales, "a positive number, as the loss does not scale with its targets", "0")
+            self.see("output_scale", scales, "a positive number, as the loss does not scale with its targets", "0")
 
     def lipschitz(self) -> None:
         """Compare the constant with differences of gradients, over steps along their steepest direction too."""

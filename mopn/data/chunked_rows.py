@@ -1,7 +1,7 @@
-"""Rows in chunks that are read in every pass: from files or callables here, and on the workers of a cluster.
+"""The rows of a problem's data: arrays in memory, or chunks that are read in every pass, here or on a cluster.
 
-A chunk is what is read at once: a block of the user's :class:`mopn.RowBlocks`, which messages call it, or rows of an
-array of Dask's. It is computed in blocks of fewer rows, as data in memory are.
+A chunk is read at once: a block of the user's :class:`mopn.RowBlocks`, as messages call it, or rows of a Dask array. It
+is computed in blocks of fewer rows, as data in memory are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -21,53 +21,69 @@ from mopn.data.designs import AugmentedDesign, DenseDesign, Design, SparseDesign
 from mopn.data.feature_scaling import Coordinates
 from mopn.data.loss_checks import check_own_loss
 from mopn.data.losses_of_rows import Losses, OutputLoss
-from mopn.data.row_arrays import RowArray, rows_of
-from mopn.data.row_blocks import RawBlock, named
+from mopn.data.relation_blocks import design_of
+from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.rows import (
     ArrayRows,
     Block,
     Function,
     PassCounter,
+    RowArray,
     Rows,
     block_size,
     combined,
     cut,
+    rows_of,
     tree_of_blocks,
     tree_sum,
-)
-from mopn.data.validation import as_array, as_numbers, check_weights, distinct_labels, label_codes
+)  # fmt: skip
+from mopn.data.validation import as_array, as_numbers, check_input, check_weights, distinct_labels, label_codes
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
-__all__ = ["IN_MEMORY", "ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "stored_numbers"]
+__all__ = ["IN_MEMORY", "ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "rows_of_data", "stored_numbers"]
 
-# Targets of the first chunk on which losses of the user's own are checked.
+# Targets of the first chunk, on which a user's loss is checked.
 _CHECKED = 10
 # Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, where passes need
 # neither messages nor files.
 IN_MEMORY = 1 << 24
 
 
-class Chunks(ABC):
-    """What computes a task for every chunk, and adds the terms up in a tree by the numbers of the chunks.
+def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any, target_weight: Any = None) -> Rows:
+    """Validate the data of a problem, and return their rows."""
+    if isinstance(X, RowBlocks):
+        X = LocalChunks(X.with_targets(y, sample_weight))
+    if isinstance(X, Chunks):
+        return chunked_rows(X, loss, offset, target_weight)
+    if y is None:
+        raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
+    design = design_of(X)
+    check_input(design.largest, "X")
+    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset, target_weight)
+    if losses.weights is not None:
+        check_input(losses.weights, "sample_weight")
+    return ArrayRows(design, losses)
 
-    Chunks without rows are left out, and those that are no longer what they were in the first pass are noticed.
+
+class Chunks(ABC):
+    """Sums over chunks in a tree by their numbers. Chunks without rows are left out; changed chunks are errors.
 
     Attributes
     ----------
     classes : ndarray or None
-        Sorted labels that y may have; None for those that it has.
+        Sorted labels that y may have; None for the labels found.
     """
 
     classes: np.ndarray | None = None
-    # The checksum of each chunk that has rows, by its number, once there was a pass.
+    # The checksums of the chunks that have rows, by number, from the first pass on.
     _checksums: dict[int, int] | None = None
 
     def reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
-        """Return the combined terms; the task and what it returns can be sent to other processes.
+        """Return the combined terms; the task and the terms can be sent to other processes.
 
-        Raises ``OSError`` if a chunk cannot be had, or has changed since the first pass; ``ValueError`` if none has a
-        row.
+        Raises ``OSError`` if a chunk cannot be read, or has changed since the first pass; ``ValueError`` if there are
+        no rows.
         """
         try:
             total = self._reduce(partial(_term, task), partial(_added, combine))
@@ -84,10 +100,10 @@ class Chunks(ABC):
 
     @abstractmethod
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> Chunks:
-        """Return what a task makes of each chunk, with the labels that y may have then."""
+        """Return the chunks that a task makes of these, with the labels of their y."""
 
     @abstractmethod
-    def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
+    def _reduce(self, task: Callable[[RawBlock], ChunkTerm], combine: Function) -> ChunkTerm:
         """Return the combined terms of all chunks."""
 
     def _check_unchanged(self, found: dict[int, int]) -> None:
@@ -101,24 +117,23 @@ class Chunks(ABC):
             )
 
 
-@dataclass(frozen=True)
-class Term:
-    """What a task returns for some chunks, and the checksums of those that have rows."""
+class ChunkTerm(NamedTuple):
+    """The value of a task for some chunks, and the checksums of chunks that have rows."""
 
     value: Any
     checksums: dict[int, int]
 
 
-def _term(task: Callable[[RawBlock], Any], chunk: RawBlock) -> Term:
+def _term(task: Callable[[RawBlock], Any], chunk: RawBlock) -> ChunkTerm:
     if not np.shape(chunk.X)[0]:
-        return Term(None, {})
-    return Term(task(chunk), {chunk.number: checksum(chunk.X, chunk.y, chunk.sample_weight)})
+        return ChunkTerm(None, {})
+    return ChunkTerm(task(chunk), {chunk.number: checksum(chunk.X, chunk.y, chunk.sample_weight)})
 
 
-def _added(combine: Function, a: Term, b: Term) -> Term:
+def _added(combine: Function, a: ChunkTerm, b: ChunkTerm) -> ChunkTerm:
     if not (a.checksums and b.checksums):
         return a if a.checksums else b
-    return Term(combined(a.value, b.value, combine), a.checksums | b.checksums)
+    return ChunkTerm(combined(a.value, b.value, combine), a.checksums | b.checksums)
 
 
 def _nothing(*_: Any) -> None:
@@ -134,13 +149,13 @@ class LocalChunks(Chunks):
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> LocalChunks:
         return LocalChunks(_Replaced(self.blocks, task), classes)
 
-    def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
+    def _reduce(self, task: Callable[[RawBlock], ChunkTerm], combine: Function) -> ChunkTerm:
         return tree_sum(map(task, self.blocks), combine)
 
 
 @dataclass(frozen=True)
 class _Replaced:
-    """What a task makes of blocks, anew in every pass."""
+    """Blocks that a task makes of others, anew in every pass."""
 
     blocks: Iterable[RawBlock]
     task: Callable[[RawBlock], RawBlock]
@@ -151,23 +166,23 @@ class _Replaced:
 
 @dataclass(frozen=True)
 class ChunkView:
-    """How a chunk becomes blocks: targets, coordinates and dummies, what is added to the outputs, and the precision."""
+    """How a chunk becomes blocks: targets, coordinates and dummies, added outputs, and the precision."""
 
     losses: OutputLoss
     coordinates: Coordinates | None = None
     dummies: int = 0
-    beside: Any = None
+    added: Any = None
     single: bool = False
 
     def blocks(self, chunk: RawBlock) -> list[Block]:
-        """Return the blocks of a chunk. Their rows are counted from its first one."""
+        """Return the blocks of a chunk, with rows counted from its first one."""
         base = _design(chunk.X)
         design = self.design(base)
         losses = self.losses.with_targets(chunk.y, _weights(chunk))
         blocks = cut(design.single() if self.single else design, losses, block_size(design, losses.n_outputs))
-        if self.beside is not None:
+        if self.added is not None:
             for block in blocks:
-                block.losses = block.losses.beside(rows_of(self.beside, block))
+                block.losses = block.losses.plus(rows_of(self.added, block))
         return blocks
 
     def design(self, base: DenseDesign | SparseDesign) -> Design:
@@ -177,7 +192,7 @@ class ChunkView:
 
 
 class ChunkedRows(Rows):
-    """Rows in chunks. Arrays of n rows are functions of the blocks, which every pass that needs them computes anew."""
+    """Rows in chunks. Arrays of n rows are functions of the blocks, computed in every pass that needs them."""
 
     def __init__(self, chunks: Chunks, view: ChunkView, summary: Summary, passes: PassCounter) -> None:
         self.chunks, self.view, self.summary, self._passes = chunks, view, summary, passes
@@ -213,11 +228,10 @@ class ChunkedRows(Rows):
     def single(self) -> ChunkedRows:
         return self._with(single=True)
 
-    def beside(self, outputs: Any) -> ChunkedRows:
-        return self._with(beside=outputs)
+    def plus(self, outputs: Any) -> ChunkedRows:
+        return self._with(added=outputs)
 
     def sample(self, fraction: float, seed: int) -> ArrayRows:
-        """Return a random sample of the rows, in memory."""
         self._passes.count += 1
         X, y, weights = self.chunks.sample(fraction, seed)
         losses = self.view.losses.with_targets(y, weights * (self.summary.weight / weights.sum()))
@@ -248,11 +262,7 @@ class _Task:
 
 
 def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: Any = None) -> ChunkedRows:
-    """Look at all chunks once, and return their rows.
-
-    Raises ``ValueError`` or ``TypeError`` for data that a problem in memory refuses, too, and for chunks that do not
-    fit each other; the message names the chunk, as a block, and the row in it.
-    """
+    """Validate all chunks in one pass, and return their rows; messages name the block and the row in it."""
     loss, passes = get_loss(loss), PassCounter()
     if loss.targets != "labels" and chunks.classes is not None:
         raise ValueError(f"classes are for multi-class losses; loss={loss.name!r} has none")
@@ -273,7 +283,7 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: A
 
 @dataclass(frozen=True)
 class Summary:
-    """What a first look at chunks finds, and at the first of them."""
+    """Summary of the first pass over chunks; ``number``, ``sparse`` and ``first_y`` belong to the first of them."""
 
     number: int
     n: int
@@ -286,17 +296,16 @@ class Summary:
 
 
 def _summary(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
-    return named(chunk, partial(_looked_at, loss=loss, classes=classes))
+    return named(chunk, partial(_validated, loss=loss, classes=classes))
 
 
-def _looked_at(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
+def _validated(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
     X = chunk.X
     if not sparse.issparse(X):
         finite = np.isfinite(as_numbers(X, "X")).all(axis=tuple(range(1, np.ndim(X))))
         if not finite.all():
-            raise ValueError(
-                f"row {int(np.argmin(finite))} of X contains NaN or infinity; impute or drop such rows first"
-            )
+            row = int(np.argmin(finite))
+            raise ValueError(f"row {row} of X contains NaN or infinity; impute or drop such rows first")
     design = stored_design(X)
     n, d = design.shape
     if chunk.y is None:
@@ -320,24 +329,23 @@ def _looked_at(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summa
 
 
 def _design(X: Any) -> DenseDesign | SparseDesign:
-    """Return the design of a chunk that the first look has found to be valid; sparse structure is checked again."""
+    """Return the design of a chunk that was validated; only sparse structure is checked again."""
     if sparse.issparse(X) or getattr(X, "dtype", None) not in (np.float32, np.float64):
         return stored_design(X)
     return DenseDesign(X)
 
 
 def _weights(chunk: RawBlock) -> np.ndarray | None:
-    """Return the weights of a chunk; all may be zero."""
     return check_weights(chunk.sample_weight, np.shape(chunk.X)[0])
 
 
 def stored_numbers(X: Any) -> int:
-    """Return how many numbers an array, a frame or a sparse matrix stores."""
+    """Return the number of values that an array, a frame or a sparse matrix stores."""
     return int(X.nnz) if sparse.issparse(X) else int(np.prod(np.shape(X)))
 
 
 def _drawn(chunk: RawBlock, fraction: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return rows of a chunk at random, of those with weight, and their targets and weights."""
+    """Return random rows of positive weight, their targets and weights."""
     n, weights = np.shape(chunk.X)[0], _weights(chunk)
     weights = np.ones(n) if weights is None else weights
     rows = np.flatnonzero((np.random.default_rng((seed, chunk.number)).random(n) < fraction) & (weights > 0))

@@ -22,13 +22,13 @@ from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.feature_scaling import Coordinates, ScaleName
-from mopn.data.input_size import check_input
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
 from mopn.data.validation import (
     as_numbers,
     check_flag,
+    check_input,
     check_sample_weight,
     check_weighted_classes,
     of_present,

@@ -9,9 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from mopn.data.input_size import is_start_size
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.validation import distinct_labels
+from mopn.data.validation import distinct_labels, is_start_size
 from mopn.estimators.fold_in import FoldIn, NewFeature
 from mopn.estimators.single_output import (
     BinaryClassifier,

@@ -12,10 +12,9 @@ import numpy as np
 
 from mopn.core.flat import check_start
 from mopn.data.designs import Design
-from mopn.data.input_size import check_start_size
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import finite_numbers
+from mopn.data.validation import check_start_size, finite_numbers
 from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
