@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -117,7 +117,8 @@ class Chunks(ABC):
             )
 
 
-class ChunkTerm(NamedTuple):
+@dataclass(frozen=True)
+class ChunkTerm:
     """The value of a task for some chunks, and the checksums of chunks that have rows."""
 
     value: Any
