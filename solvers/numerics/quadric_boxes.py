@@ -1,7 +1,7 @@
 """Boxes in which quadratic functions of a common matrix are positive, proven; and corners of boxes where they are not.
 
 The minimum of c + <b, u> + u'Au over a box is NP-hard to find. A diagonal D that makes A + D positive semidefinite
-bounds it by a convex problem over the same box, in which any point, optimal or not, proves a bound.
+bounds it by a convex problem over the same box, in which any point proves a bound.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
 def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
     """Return a diagonal D >= 0 (d,) with A + D positive semidefinite, proven; its sum is nearly the least.
 
-    The dual of that problem, max -<A, VV'> over V with rows of length 1 at most, is solved by projected gradients with
-    V of low rank (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
+    The dual, max -<A, VV'> over V with rows of length 1 at most, is solved by projected gradients with V of low rank
+    (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
     """
     d = len(matrix)
     of = spectrum(matrix)
@@ -51,11 +51,11 @@ def box_radii(
     matrix : ndarray of shape (d, d)
         A of the functions c_i + <b_i, u> + u'Au.
     diagonal : ndarray of shape (d,)
-        What :func:`convex_diagonal` returns for it.
+        Its :func:`convex_diagonal`.
     slopes, margins, errors
-        b, c and the errors in terms of ||u||_2, as ``ball_radii`` takes them.
+        b, c and the errors in terms of ||u||_2, as for ``ball_radii``.
     enough : ndarray of shape (n,)
-        Radii that nobody needs to exceed.
+        Radii that need not be exceeded.
 
     Returns
     -------

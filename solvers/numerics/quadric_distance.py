@@ -1,7 +1,7 @@
 """Distances from points to quadrics, proven: the balls in which quadratic functions of a common matrix stay positive.
 
 min ||u||^2 subject to g(u) = c + <b, u> + u'Au <= 0 is a trust-region problem, convex or not: its dual has one
-multiplier, and no gap. Any multiplier proves a bound, so the proof does not depend on how well the best one was found.
+multiplier, and no gap. Any multiplier proves a bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mopn.solvers.sphere.principal_directions import far_from_orthonormal
 
 __all__ = ["Spectrum", "ball_radii", "positive_root", "spectrum"]
 
-# Binary digits of the multiplier's distance from the least one: where they begin and end, and halvings of that range.
+# Binary logarithms of the multiplier's distance from the least one, and halvings of their range.
 _LEAST, _MOST, _HALVINGS = -50, 3, 30
 
 
@@ -33,10 +33,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(matrix: np.ndarray) -> Spectrum:
-    """Return the spectral decomposition of a symmetric matrix (d, d), with errors that its residual proves.
-
-    Of a matrix with entries that overflowed nothing is known: its error is inf.
-    """
+    """Return the spectral decomposition of a symmetric matrix (d, d), with proven errors: inf after an overflow."""
     d = len(matrix)
     if not np.isfinite(matrix).all():
         return Spectrum(np.zeros(d), np.eye(d), np.inf, 0.0)
@@ -133,7 +130,7 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return points where 1 + <b, u> + u' diag(a) u = 0: the nearer one along u, or along an eigenvector from u.
 
-    In the hard case the way along u does not lead there, and that along the eigenvector of the least eigenvalue does.
+    In the hard case only the eigenvector of the least eigenvalue leads there.
     """
     p, q = np.einsum("ij,ij->i", b, u), np.einsum("ij,ij,ij->i", a, u, u)
     t = 2.0 / (np.sqrt(p * p - 4.0 * q) - p)

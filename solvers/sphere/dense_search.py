@@ -29,11 +29,10 @@ __all__ = ["DenseSearch", "Memory"]
 
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
 _SIGNS_WORK, _WORK = 6.6e9, 4e11
-# Before forms for p = 1, whose steps take as long as thousands of nodes with signs alone, these are tried: a second or
-# two, up to this number of features.
+# Work for signs alone before biquadratic forms with p = 1, a second or two, and the features up to which they are
+# tried: a step with forms takes as long as thousands of nodes.
 _TRIED_WORK, _TRIED_FEATURES = 5e8, 39
-# Many starts lead to the same few maxima: all are refined to the rough tolerance, and then so many distinct ones to the
-# tolerance of the oracle.
+# The tolerance for all starts, and the number of distinct ones that are refined to the tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
 _STEPS = 100
 
@@ -43,29 +42,18 @@ Memory = dict[tuple[type, bool], Any]
 class DenseSearch(SphereSearch):
     """The search on a :class:`DenseStack`; ``memory`` keeps the multipliers of proofs for the next ones.
 
-    Its keys are the kind of proof, and whether the clock alone limits it: such proofs must not change the answers of
-    others.
+    Its keys are the kind of proof, and whether the clock alone limits it, as such proofs must not change others.
     """
 
-    def __init__(
-        self,
-        stack: DenseStack,
-        p: float,
-        plan: Plan,
-        limits: Effort,
-        effort: Effort,
-        memory: Memory,
-    ) -> None:
+    def __init__(self, stack: DenseStack, p: float, plan: Plan, limits: Effort, effort: Effort, memory: Memory) -> None:
         super().__init__(stack, p, plan, limits, effort)
         self.rounding = stack.rounding(p)
         self.memory = memory
 
     def budget(self, most: float = math.inf) -> Budget:
-        """Return what a proof may cost from now on, at most so many operations."""
         return super().budget(min(most, self.plan.work))
 
     def maximise(self) -> SearchResult:
-        """Return unit vectors, their values and a proven bound."""
         if self.plan.proof is not Proof.ALL_SIGNS:
             return super().maximise()
         h, bound = enumerate_signs(self.stack, self.left)
@@ -74,33 +62,27 @@ class DenseSearch(SphereSearch):
         return SearchResult(h[None], self.values(h[None]), bound)
 
     def bound(self) -> float:
-        """Return only the bound of ``maximise``."""
         return self.cheap_bound() if self.plan.is_cheap or self.left <= 0 else self.maximise().bound
 
     def cheap_bound(self) -> float:
-        """Return the least of the bounds that take milliseconds."""
         return upper_bound(self.stack, self.p, one_sided=self.plan.one_sided)
 
     def starts(self) -> np.ndarray:
-        """Return start vectors (k, d)."""
         if not self.plan.refines:
             return dominant_starts(self.stack, one_sided=self.plan.one_sided)
         starts = [extreme_starts(self.stack), gram_starts(self.stack, self.p)]
-        # They nearly always suffice for p = 2. For p = 1 there are many sharp maxima, so random starts are added.
+        # They nearly always suffice for p = 2; for p = 1 there are many sharp maxima.
         return np.vstack([*starts, random_starts(self.stack, self.effort.precision or 1.0)] if self.p == 1 else starts)
 
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts.
-
-        Many starts may lead to the same few maxima; the starts themselves are further, distinct units for a round.
-        """
+        """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts as further units."""
         tol = self.tol
         rough, rough_values = distinct(*refine(self.stack, H, self.p, max(_ROUGH, tol), _STEPS, self.left))
         best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol, _STEPS, self.left)
         return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
-        """Tighten the bound as planned: by one proof after the other, until one is tight."""
+        """Tighten the bound by the planned proofs, until one is tight."""
         proven = Proven(H[:0], math.inf)
         for proof in self._proofs():
             more = proof(H)
@@ -151,7 +133,6 @@ class DenseSearch(SphereSearch):
 
     @property
     def _is_clocked(self) -> bool:
-        """A proof whose work is limited ends at the same place in every run, unless the run is out of time."""
         return math.isfinite(self.effort.seconds) and math.isinf(self.effort.work)
 
     def _last(self, kind: type) -> Any:
