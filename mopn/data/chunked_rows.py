@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -33,10 +33,11 @@ from mopn.data.rows import (
     block_size,
     combined,
     cut,
+    on_block,
     rows_of,
     tree_of_blocks,
     tree_sum,
-)  # fmt: skip
+)
 from mopn.data.validation import as_array, as_numbers, check_input, check_weights, distinct_labels, label_codes
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
@@ -144,25 +145,17 @@ def _nothing(*_: Any) -> None:
 class LocalChunks(Chunks):
     """Chunks that this process reads, one after the other; ``blocks`` yields the same in every pass."""
 
-    def __init__(self, blocks: Iterable[RawBlock], classes: np.ndarray | None = None) -> None:
-        self.blocks, self.classes = blocks, classes
+    def __init__(self, blocks: Iterable[RawBlock], classes: np.ndarray | None = None, replacements: Any = ()) -> None:
+        self.blocks, self.classes, self._replacements = blocks, classes, replacements
 
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> LocalChunks:
-        return LocalChunks(_Replaced(self.blocks, task), classes)
+        return LocalChunks(self.blocks, classes, (*self._replacements, task))
 
     def _reduce(self, task: Callable[[RawBlock], ChunkTerm], combine: Function) -> ChunkTerm:
-        return tree_sum(map(task, self.blocks), combine)
-
-
-@dataclass(frozen=True)
-class _Replaced:
-    """Blocks that a task makes of others, anew in every pass."""
-
-    blocks: Iterable[RawBlock]
-    task: Callable[[RawBlock], RawBlock]
-
-    def __iter__(self) -> Iterator[RawBlock]:
-        return map(self.task, self.blocks)
+        blocks = self.blocks
+        for replacement in self._replacements:
+            blocks = map(replacement, blocks)
+        return tree_sum(map(task, blocks), combine)
 
 
 @dataclass(frozen=True)
@@ -203,22 +196,18 @@ class ChunkedRows(Rows):
         self.template = view.design(stored_design(empty))
         self.entries = self.template.entries
 
-    @property
-    def passes(self) -> int:
-        return self._passes.count
-
     def reduce(
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
         self._passes.count += 1
-        return self.chunks.reduce(_Task(self.view, function, arguments, tuple(along), combine), combine)
+        return self.chunks.reduce(partial(_sum_of_blocks, self.view, function, arguments, along, combine), combine)
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> RowArray:
         return RowArray(function, along, arguments)
 
     def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, RowArray]:
-        total = self.reduce(_first, function, arguments, along=along)
-        return total, RowArray(_second, along, (function, arguments), (self.shape[0], self.losses.n_outputs))
+        total = self.reduce(_part, function, arguments, 0, along=along)
+        return total, RowArray(_part, along, (function, arguments, 1), (self.shape[0], self.losses.n_outputs))
 
     def keep(self, function: Function, along: Sequence[Any] = ()) -> RowArray:
         return RowArray(function, along)
@@ -242,24 +231,18 @@ class ChunkedRows(Rows):
         return ChunkedRows(self.chunks, replace(self.view, **changes), self.summary, self._passes)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """The sum over the blocks of a chunk."""
+def _sum_of_blocks(
+    view: ChunkView, function: Function, arguments: Any, along: Sequence[Any], combine: Function, chunk: RawBlock
+) -> Any:
+    """Return the combined terms of the blocks of a chunk: the same bits for one block or several."""
+    with single_threaded():
+        return tree_of_blocks(on_block(function, arguments, along), named(chunk, view.blocks), combine)
 
-    view: ChunkView
-    function: Function
-    arguments: tuple[Any, ...]
-    along: tuple[Any, ...]
-    combine: Function
 
-    def __call__(self, chunk: RawBlock) -> Any:
-        # The same bits, whether a chunk is one block or several, and whoever computes it.
-        with single_threaded():
-            return tree_of_blocks(self._term, named(chunk, self.view.blocks), self.combine)
-
-    def _term(self, block: Block) -> Any:
-        along = (rows_of(array, block) for array in self.along)
-        return self.function(block, *along, *self.arguments)
+def _part(block: Block, *arguments: Any) -> Any:
+    """Return a part of the result of a function."""
+    *along, function, others, part = arguments
+    return function(block, *along, *others)[part]
 
 
 def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: Any = None) -> ChunkedRows:
@@ -367,13 +350,3 @@ def _merged(a: Summary, b: Summary) -> Summary:
         raise ValueError(f"block {b.number} has {b.n_outputs} targets a row, and block {a.number} has {a.n_outputs}")
     classes = None if a.classes is None else distinct_labels(np.concatenate([a.classes, b.classes]))[0]
     return replace(a, n=a.n + b.n, weight=a.weight + b.weight, classes=classes)
-
-
-def _first(block: Block, *arguments: Any) -> Any:
-    *along, function, others = arguments
-    return function(block, *along, *others)[0]
-
-
-def _second(block: Block, *arguments: Any) -> Any:
-    *along, function, others = arguments
-    return function(block, *along, *others)[1]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TYPICAL_COLUMNS", "ArrayRows", "Block", "PassCounter", "RowArray", "Rows",
-    "block_size", "combined", "cut", "rows_of", "tree_of_blocks", "tree_sum",
+    "block_size", "combined", "cut", "on_block", "rows_of", "tree_of_blocks", "tree_sum",
 ]  # fmt: skip
 
 Function = Callable[..., Any]
@@ -89,7 +89,7 @@ class RowArray(NDArrayOperatorsMixin):
     def of(self, block: Block) -> np.ndarray:
         """Return the rows of a block, computed once."""
         if id(self) not in block.computed:
-            block.computed[id(self)] = _bound(self.function, self.arguments, self.along)(block)
+            block.computed[id(self)] = on_block(self.function, self.arguments, self.along)(block)
         return block.computed[id(self)]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -153,6 +153,7 @@ class Rows(ABC):
     losses: OutputLoss
     design: Design | None = None
     template: Design
+    _passes: PassCounter
 
     @abstractmethod
     def reduce(
@@ -161,9 +162,9 @@ class Rows(ABC):
         """Combine the terms of all blocks, numbers, arrays or tuples of them, in a fixed tree."""
 
     @property
-    @abstractmethod
     def passes(self) -> int:
         """Number of passes over all rows since the problem was made."""
+        return self._passes.count
 
     def sum(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
         """Return the sum of the terms of all blocks."""
@@ -260,7 +261,7 @@ class ArrayRows(Rows):
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
         self._passes.count += 1
-        return tree_of_blocks(_bound(function, arguments, along), self.blocks, combine)
+        return tree_of_blocks(on_block(function, arguments, along), self.blocks, combine)
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
         return self._joined(self._listed(function, arguments, along))
@@ -284,10 +285,6 @@ class ArrayRows(Rows):
         rows, losses = self.losses.sample(fraction, seed)
         return ArrayRows(self.design.rows(rows), losses)
 
-    @property
-    def passes(self) -> int:
-        return self._passes.count
-
     def plus(self, outputs: np.ndarray) -> ArrayRows:
         return self._on(self.design, self.losses.plus(outputs))
 
@@ -297,7 +294,7 @@ class ArrayRows(Rows):
         return ArrayRows(design, losses, first.stop - first.start, self._passes)
 
     def _listed(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> list[Any]:
-        term = _bound(function, arguments, along)
+        term = on_block(function, arguments, along)
         return self.reduce(lambda block: [term(block)])
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -389,7 +386,8 @@ def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combin
         return tree_sum(in_threads(lambda branch: tree_sum(map(term, branch), combine), branches), combine)
 
 
-def _bound(function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> Callable[[Block], Any]:
+def on_block(function: Function, arguments: Sequence[Any], along: Sequence[Any]) -> Callable[[Block], Any]:
+    """Return a function of a block alone."""
     return lambda block: function(block, *(rows_of(array, block) for array in along), *arguments)
 
 
