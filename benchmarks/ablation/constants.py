@@ -109,7 +109,7 @@ EXEMPT = {
     ],
     "what input is refused, what is printed, and a baseline": [
         "checks.MOST_CHARACTERS", "chunked_rows.CHECKED", "driver.BETWEEN", "driver.WIDTH",
-        "enumeration.MAX_ENUMERATED", "input_size.LARGEST", "input_size.LARGEST_INPUT", "magnitudes.LARGEST_SINGLE",
+        "enumeration.MAX_ENUMERATED", "magnitudes.LARGEST_SINGLE", "validation.LARGEST", "validation.LARGEST_INPUT",
     ],
     "definitions: other values are another problem, or another promise": [
         "failure_budget.FAILURE", "feature_scaling.SQUARED_LENGTH", "generators.SEEDS", "linear_term.OF_CONSTANTS",

@@ -23,8 +23,10 @@ from scipy.linalg import eigh
 
 from mopn.solvers.sphere.budget import Budget
 
-__all__ = ["Multipliers", "Relaxation", "step_work", "tighten"]
+__all__ = ["FEW_STEPS", "Multipliers", "Relaxation", "step_work", "tighten"]
 
+# Steps at a node of a branch and bound; fewer prove little.
+FEW_STEPS = 60
 # The penalty sigma of the first step, for a bound of 1, and the length of the dual step.
 _PENALTY, _STEP = 0.05, 1.6
 # Steps between two proofs: a proof takes as long as a step.

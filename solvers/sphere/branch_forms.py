@@ -16,13 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases
-from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, step_work, tighten
 from mopn.solvers.sphere.budget import Budget
 
 __all__ = ["branch_on_forms"]
-
-# Steps of the boundary point method at a node.
-_STEPS = 60
 
 
 class _Node(NamedTuple):
@@ -49,7 +46,7 @@ def branch_on_forms(
     closed, names = root.t, itertools.count(1)
     while heap and -heap[0][0] > max(target(), closed):
         parent = heap[0][2]
-        if not budget.affords(_STEPS * step_work(len(parent.form.matrix))):
+        if not budget.affords(FEW_STEPS * step_work(len(parent.form.matrix))):
             break
         heapq.heappop(heap)
         for sign in (1.0, -1.0):
@@ -65,7 +62,7 @@ def branch_on_forms(
 
 def _few_steps(form: Biquadratic, start: Multipliers, target: float, budget: Budget) -> Multipliers:
     """Tighten a bound by the steps of a node, which the budget pays for."""
-    part = budget.part(_STEPS * step_work(len(form.matrix)))
+    part = budget.part(FEW_STEPS * step_work(len(form.matrix)))
     found = tighten(form, start, target, part)
     budget.spend(part.spent)
     return found

@@ -25,12 +25,12 @@ from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = ["NODE_WORK", "branch_and_bound"]
+__all__ = ["MANY_FEATURES", "NODE_WORK", "branch_and_bound"]
 
 # Operations that a node counts, whatever the order of its matrices, and nodes that are opened at a time.
 NODE_WORK, _BATCH = 4.4e3, 32
 # From this number of features on, nodes are bounded on principal directions.
-_MANY = 40
+MANY_FEATURES = 40
 # Outputs up to which all nodes on some directions cost less than good majorants, so that matrix absolute values will
 # do, and this fraction of the tolerance costs little more.
 _FEW_OUTPUTS, _CLOSER = 12, 0.1
@@ -97,9 +97,9 @@ def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, budget: Budget) -
     m, d = stack.shape
     order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
     ordered = DenseStack(stack.matrices[order], stack.error[order])
-    plain = d >= _MANY and m <= _FEW_OUTPUTS
+    plain = d >= MANY_FEATURES and m <= _FEW_OUTPUTS
     M, violation = majorants(stack, budget.seconds, 0 if plain else STEPS)
-    if d >= _MANY:
+    if d >= MANY_FEATURES:
         small = reduced(ordered, M[order], violation, h, tol)
         if small is not None:
             return small, whole(ordered, M[order], violation)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.boundary_point import Multipliers, step_work
+from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, step_work
 from mopn.solvers.sphere.bounds import upper_bound
-from mopn.solvers.sphere.branch_signs import branch_and_bound
+from mopn.solvers.sphere.branch_signs import MANY_FEATURES, branch_and_bound
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.enumeration import enumerate_signs
 from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
-from mopn.solvers.sphere.nested import LEAST_STEPS, Turned, nest_and_bound
+from mopn.solvers.sphere.nested import Turned, nest_and_bound
 from mopn.solvers.sphere.plan import MOST_SQUARED, Plan, Proof
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.search import Proven, SearchResult, SphereSearch
@@ -29,9 +29,9 @@ __all__ = ["DenseSearch", "Memory"]
 
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
 _SIGNS_WORK, _WORK = 6.6e9, 4e11
-# Work for signs alone before biquadratic forms with p = 1, a second or two, and the features up to which they are
-# tried: a step with forms takes as long as thousands of nodes.
-_TRIED_WORK, _TRIED_FEATURES = 5e8, 39
+# Work for signs alone before biquadratic forms with p = 1, a second or two, with few features: a step with forms takes
+# as long as thousands of nodes.
+_TRIED_WORK = 5e8
 # The tolerance for all starts, and the number of distinct ones that are refined to the tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
 _STEPS = 100
@@ -100,7 +100,7 @@ class DenseSearch(SphereSearch):
         if self.plan.proof is Proof.SQUARES:
             return [self._prove_by_squares]
         d = self.stack.shape[1]
-        tried = self.plan.proof is Proof.BIQUADRATIC_SIGNS and d <= _TRIED_FEATURES
+        tried = self.plan.proof is Proof.BIQUADRATIC_SIGNS and d < MANY_FEATURES
         signs = [partial(self._prove_by_signs, work=_TRIED_WORK)] if tried else []
         cones = [self._prove_by_cones] if self.plan.proof is Proof.CONES else []
         squares = [self._prove_by_squares] if self.p == 2 and d <= MOST_SQUARED else []
@@ -125,7 +125,7 @@ class DenseSearch(SphereSearch):
     def _prove_by_squares(self, H: np.ndarray) -> Proven:
         budget = self.budget(_WORK)
         d = self.stack.shape[1]
-        if not budget.affords(LEAST_STEPS * step_work(d * (d + 1) // 2)):
+        if not budget.affords(FEW_STEPS * step_work(d * (d + 1) // 2)):
             return Proven(H[:0], math.inf)
         found = bound_by_squares(self.stack, H, self.precision, budget, self._last(Multipliers))
         self._remember(found.last, budget)

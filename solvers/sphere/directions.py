@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["distinct", "group_leaders"]
+__all__ = ["SAME_MAXIMUM", "distinct", "group_leaders"]
 
-# Unit vectors whose |cosine| is at least this count as one.
-_SAME_DIRECTION = 0.98
+# Unit vectors whose |cosine| is at least this count as one: as starts, and as maxima.
+_SAME_DIRECTION, SAME_MAXIMUM = 0.98, 0.999
 # Pairs whose cosines are computed at a time.
 _PAIRS = 1 << 20
 
@@ -28,8 +28,8 @@ def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray
     return leader
 
 
-def distinct(H: np.ndarray, values: np.ndarray, cosine: float = _SAME_DIRECTION) -> tuple[np.ndarray, np.ndarray]:
-    """Sort by decreasing value, and drop vectors whose |cosine| with a better one is at least ``cosine``."""
+def distinct(H: np.ndarray, values: np.ndarray, cosine: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Sort by decreasing value, and drop vectors whose |cosine| with a better one is at least 0.98, or ``cosine``."""
     order = np.argsort(-values, kind="stable")
-    kept = order[group_leaders(H, order, cosine)[order] == order]
+    kept = order[group_leaders(H, order, _SAME_DIRECTION if cosine is None else cosine)[order] == order]
     return H[kept], values[kept]

@@ -10,13 +10,13 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
-__all__ = ["dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
+__all__ = ["MEMORY", "dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
 
 _CHECK_EVERY = 5
 # Dimension from which on some steps of Lanczos cost less than a decomposition, with the same maxima.
 _LEAST_LANCZOS = 24
 # Largest number of entries of all Krylov bases together.
-_MEMORY = 1 << 25
+MEMORY = 1 << 25
 # Lengths below which a vector is mostly rounding errors, relative to the matrix, and the least divisor.
 _ROUNDED = 1e-8
 _SMALLEST = TINY / EPS
@@ -55,7 +55,7 @@ def lanczos(
 ) -> np.ndarray:
     """Run Lanczos with full reorthogonalisation, k runs in lockstep so that every step is one block product."""
     k, d = start.shape
-    steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (max(k, 1) * d)))
+    steps = min(max_steps, d, max(_CHECK_EVERY, MEMORY // (max(k, 1) * d)))
     for j, (bases, T, beta) in enumerate(krylov(products, start, steps), start=1):
         Q = bases
         if j == steps or j % _CHECK_EVERY == 0 or not beta.any():

@@ -14,18 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases, rest_majorant
-from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, step_work, tighten
 from mopn.solvers.sphere.branch_forms import branch_on_forms
 from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.directions import distinct
+from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.refinement import dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["LEAST_STEPS", "BoundParts", "NestedBound", "Turned", "nest_and_bound"]
+__all__ = ["BoundParts", "NestedBound", "Turned", "nest_and_bound"]
 
-# Fewer steps prove little.
-LEAST_STEPS = 60
 # Numbers of directions, and the fraction of all from which on all are taken.
 _RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8
 # Fractions: of the precision that enough directions may lose; of the excess over the best value that fewer directions
@@ -35,8 +33,8 @@ _GIVEN_AWAY, _WORTH, _RELAXATION = 0.3, 0.3, 0.3
 _FAR = 0.9
 # More than the rounding of bounds and targets.
 _MARGIN = 1e-13
-# Units of at least this fraction of the best value are active; with at least this |cosine| they count as one.
-_ACTIVE, _SAME_DIRECTION = 0.9, 0.999
+# Units of at least this fraction of the best value are active.
+_ACTIVE = 0.9
 
 
 class BoundParts(NamedTuple):
@@ -90,7 +88,7 @@ def nest_and_bound(
     m, d = stack.shape
 
     def affords(r: int) -> bool:
-        return budget.affords(LEAST_STEPS * step_work((m + 1) * r))
+        return budget.affords(FEW_STEPS * step_work((m + 1) * r))
 
     if not affords(min(d, _RANKS[0])):
         return NestedBound(H[:0], math.inf, None, last)
@@ -183,7 +181,7 @@ class _InPrincipalBases:
 
 def _active(H: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the rows of H with nearly the best value, one of each direction."""
-    H, values = distinct(H, values, _SAME_DIRECTION)
+    H, values = distinct(H, values, SAME_MAXIMUM)
     return H[values >= _ACTIVE * values.max()]
 
 

@@ -26,7 +26,7 @@ from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones, half_of_signs
-from mopn.solvers.sphere.eigenvectors import lanczos
+from mopn.solvers.sphere.eigenvectors import MEMORY, lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 
 __all__ = ["chebyshev_bound", "expected_products", "least_component", "probable_bound", "steps_for"]
@@ -36,8 +36,6 @@ __all__ = ["chebyshev_bound", "expected_products", "least_component", "probable_
 _STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2
 # The least scale, relative to the largest value found.
 _NOTHING = 1e-10
-# Largest number of entries of the Krylov spaces of several matrices.
-_MEMORY = 1 << 25
 # The largest number of matrices that are bounded for p = 2, and at a time.
 _MOST_RUNS, _AT_A_TIME = 512, 16
 # The fraction of the tolerance for the errors of runs if cones are split.
@@ -133,7 +131,7 @@ class _ProbableNorm:
         m, d = stack.shape
         self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
         self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
-        self.at_a_time = max(1, min(_AT_A_TIME, _MEMORY // (self.look * d)))
+        self.at_a_time = max(1, min(_AT_A_TIME, MEMORY // (self.look * d)))
         self.found, self.forms, self.runs = [np.zeros((0, d))], np.zeros((0, m)), 0
 
     @property

@@ -19,7 +19,7 @@ from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.directions import distinct
+from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
@@ -28,9 +28,8 @@ __all__ = ["Quartic", "SquaresBound", "bound_by_squares"]
 
 # The largest k; the largest order of M beyond k = 2, as steps take a second; and the least steps that prove something.
 _LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20
-# Units of at least this fraction of the best value are active; with at least this |cosine| they count as one; and the
-# ridge of their Gram matrix.
-_ACTIVE, _SAME_DIRECTION, _RIDGE = 0.95, 0.999, 1e-10
+# Units of at least this fraction of the best value are active, and the ridge of their Gram matrix.
+_ACTIVE, _RIDGE = 0.95, 1e-10
 
 
 class Quartic:
@@ -117,7 +116,7 @@ def _has_next(quartic: Quartic, budget: Budget) -> bool:
 
 def _raised(proof: Multipliers, below: Quartic, above: Quartic, H: np.ndarray) -> Multipliers:
     """Return the start of the next degree: the same proof, and moments of units H, fitted to X."""
-    H, _ = distinct(H, np.ones(len(H)), _SAME_DIRECTION)
+    H, _ = distinct(H, np.ones(len(H)), SAME_MAXIMUM)
     Z = below.lift.powers(H)
     # Least squares ||sum_r w_r z_r z_r' - X|| over w >= 0, by its normal equations.
     factor = np.linalg.cholesky((Z @ Z.T) ** 2 + _RIDGE * np.eye(len(Z)))
