@@ -45,31 +45,10 @@ if TYPE_CHECKING:  # imported on use
 __version__ = "0.1.0"
 
 __all__ = [
-    "FactorizationModel",
-    "FactorizationProblem",
-    "Huber",
-    "LiftedProblem",
-    "Loss",
-    "Model",
-    "NetworkProblem",
-    "OutputLayerProblem",
-    "Poisson",
-    "Quantile",
-    "Ratio",
-    "RelationBlocks",
-    "Result",
-    "RowBlocks",
-    "Status",
-    "TableModel",
-    "Trace",
-    "certify",
-    "certify_network",
-    "load",
-    "minimize",
-    "oracles",
-    "path",
-    "solvers",
-]
+    "FactorizationModel", "FactorizationProblem", "Huber", "LiftedProblem", "Loss", "Model", "NetworkProblem",
+    "OutputLayerProblem", "Poisson", "Quantile", "Ratio", "RelationBlocks", "Result", "RowBlocks", "Status",
+    "TableModel", "Trace", "certify", "certify_network", "load", "minimize", "oracles", "path", "solvers",
+]  # fmt: skip
 
 # Imported on use, as they import numba.
 _LAZY = {"FactorizationProblem": "mopn.factorization.direct", "LiftedProblem": "mopn.factorization.lifted"}

@@ -57,33 +57,29 @@ class SumOfLosses:
             size = math.sqrt(squares / (weight * self.n_outputs))
         return max(size, self.loss.output_scale) or 1.0
 
+    # Sums of the methods of ``Losses``.
+
     def value(self, O: Any) -> float:  # noqa: E741
-        """F(O)."""
         return self.rows.sum(_call, "value", along=(O,))
 
     def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
-        """F(O) and G = dF/dO (n, m)."""
         return self.rows.sum_and_map(_call, "value_gradient", along=(O,))
 
     def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """F*(s * G) for several scales s, up to rounding in its domain, and the sums of moduli over the rows."""
         return self.rows.sum(_call, scales, "conjugates_and_sizes", along=(G,))
 
     def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        """Bound F*(s * G), s in [0, 1], for the gradient G at O: see the method of :mod:`mopn.data.losses_of_rows`."""
         return self.rows.sum(_call, scales, "conjugate_bounds_and_sizes", along=(G, O))
+
+    def slope_size(self, G: Any) -> float:
+        return self.rows.sum(_call, "slope_size", along=(G,))
+
+    def squared_length(self, D: Any) -> float:
+        return self.rows.sum(_call, "squared_length", along=(D,))
 
     def max_scale(self, G: Any) -> float:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
         return self.rows.reduce(_call, "max_scale", along=(G,), combine=min) if self.is_built_in else 1.0
-
-    def slope_size(self, G: Any) -> float:
-        """Return a bound of the terms of F and F*: see :mod:`mopn.data.losses_of_rows`."""
-        return self.rows.sum(_call, "slope_size", along=(G,))
-
-    def squared_length(self, D: Any) -> float:
-        """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs."""
-        return self.rows.sum(_call, "squared_length", along=(D,))
 
 
 def _call(block: Block, *arguments: Any) -> Any:

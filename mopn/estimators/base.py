@@ -674,19 +674,14 @@ class NetworkEstimator(NetworkAttributes):
         linear: Any,
         offset: Any,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a network for X as given in the coordinates of a problem, whose outputs have another offset."""
-        linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
-        basis, linear = problem.user_X.of_problem(basis, linear)
-        new = self._offset(targets)
-        return self._with_constant(problem, 0.0 if new is None else offset - new, basis, weights, linear)
-
-    def _with_constant(
-        self, problem: NetworkProblem, constant: Any, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the network with a constant (m,) added to its outputs, where it can express one.
+        """Return a network for X as given in the coordinates of a problem, with a constant where it can express one.
 
         New samples change the offset, and all outputs with it, so that proofs would find the network far from optimal.
         """
+        linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
+        basis, linear = problem.user_X.of_problem(basis, linear)
+        new = self._offset(targets)
+        constant = 0.0 if new is None else offset - new
         if not np.any(constant):
             return basis, weights, linear
         if linear.size:

@@ -77,11 +77,7 @@ class SquaresBound(NamedTuple):
 
 
 def bound_by_squares(
-    stack: DenseStack,
-    H: np.ndarray,
-    tol: float = 1e-4,
-    budget: Budget | None = None,
-    last: Multipliers | None = None,
+    stack: DenseStack, H: np.ndarray, tol: float = 1e-4, budget: Budget | None = None, last: Multipliers | None = None
 ) -> SquaresBound:
     """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h: by forms of degree 4, 6 and so on until the bound is tight."""
     budget, error = budget or Budget(), float(np.linalg.norm(stack.error))
