@@ -25,9 +25,7 @@ _LARGEST = {"exponential": 900.0, "linear": 1e290}
 
 
 @door
-def grouped_ndcg(
-    y_true: Any, y_score: Any, groups: Any, k: int | None = None, gain: str = "exponential", short: str = "drop"
-) -> float:
+def grouped_ndcg(y_true: Any, y_score: Any, groups: Any, k: int | None = None, gain: str = "exponential") -> float:
     """Return the mean over the groups of the normalised discounted cumulative gain.
 
     Parameters
@@ -42,13 +40,11 @@ def grouped_ndcg(
         Only the first k items of the ranking count; default all.
     gain : {"exponential", "linear"}, default "exponential"
         2^y - 1, or y.
-    short : {"drop", "perfect"}, default "drop"
-        Whether users with a single item are ignored or have the score 1.
 
     Returns
     -------
     float
-        Between 0 and 1. Users whose gains are all 0 have the score 0.
+        Between 0 and 1. Users whose gains are all 0 have the score 0; users with a single item are left out.
 
     Raises
     ------
@@ -69,8 +65,7 @@ def grouped_ndcg(
         raise ImportError("mopn.ranking needs scikit-learn: pip install scikit-learn") from error
 
     y_true, y_score, codes = _checked(y_true, y_score, groups)
-    gain, short = choice(_GAINS)(gain, "gain"), choice(("drop", "perfect"))(short, "short")
-    k = count().or_none()(k, "k")
+    gain, k = choice(_GAINS)(gain, "gain"), count().or_none()(k, "k")
     if y_true.max() > _LARGEST[gain]:
         raise ValueError(f"y_true is too large for gain={gain!r}: up to {y_true.max():g}; scale the relevances")
     sizes, rows = np.bincount(codes), np.argsort(codes, kind="stable")
@@ -78,15 +73,13 @@ def grouped_ndcg(
     gains = _GAINS[gain](y_true)
     total, n_groups = 0.0, 0
     # scikit-learn ranks the rows of a table, here of all users with the same number of items.
-    for size in np.unique(sizes):
-        if size == 1 and short == "drop":
-            continue
+    for size in np.unique(sizes[sizes > 1]):
         of_size = np.flatnonzero(sizes == size)
         items = rows[starts[of_size][:, None] + np.arange(size)]
-        score = 1.0 if size == 1 else float(ndcg_score(gains[items], y_score[items], k=k))
-        total, n_groups = total + len(of_size) * score, n_groups + len(of_size)
+        total += len(of_size) * float(ndcg_score(gains[items], y_score[items], k=k))
+        n_groups += len(of_size)
     if not n_groups:
-        raise ValueError("every group has a single item, so nothing is ranked; see short='perfect'")
+        raise ValueError("every group has a single item, so nothing is ranked; give groups with several items")
     return total / n_groups
 
 

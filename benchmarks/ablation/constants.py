@@ -104,7 +104,7 @@ EXEMPT = {
         "blas_threads.LARGE", "branch_signs.BATCH", "cache.CACHE_ENTRIES", "checksums.RUN",
         "directions.PAIRS", "eigenvectors.MEMORY", "enumeration.CHUNK",
         "factor_kernels.UNROLLED", "few_outputs.AT_A_TIME", "lbfgs.BYTES", "probable.AT_A_TIME", "probable.MEMORY",
-        "row_blocks.SIZE", "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS",
+        "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS",
         "rows.SPARSE_ROWS", "rows.TYPICAL_COLUMNS",
     ],
     "what input is refused, what is printed, and a baseline": [

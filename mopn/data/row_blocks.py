@@ -18,7 +18,6 @@ from mopn.solvers.tools.checks import count, shown
 
 __all__ = ["RawBlock", "RowBlocks", "named", "row_by_row"]
 
-_SIZE = 65_536
 _READS = ".npy (dense), .npz (of scipy.sparse.save_npz) and .parquet"
 
 
@@ -64,7 +63,7 @@ class RowBlocks:
     True
     """
 
-    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, size: int = _SIZE) -> None:
+    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, size: int = 65_536) -> None:
         size = count()(size, "size")
         if isinstance(X, str | os.PathLike):
             X = _npy(Path(X), size)
