@@ -472,15 +472,10 @@ def linear_design(design: Design) -> Design:
 
 
 def make_design(X: Any, dummies: int = 0) -> Design:
-    """Validate X, wrap it, and put dummies in front of it.
+    """Validate X (n, d), an array-like or sparse matrix of finite numbers, wrap it, and put dummies in front of it.
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Finite numbers. Dense float64 and float32, CSR and CSC are used without a copy; everything else is converted to
-        float64 or CSR. CSR and CSC with unsorted or repeated indices are copied and brought into canonical format.
-    dummies : int, default 0
-        Number of leading columns of ones.
+    Dense float64 and float32, canonical CSR and CSC are used without a copy; everything else is converted to float64,
+    and to canonical CSR or CSC.
     """
     design = stored_design(X)
     return AugmentedDesign(design, dummies) if dummies else design

@@ -32,24 +32,16 @@ _SQUARED_LENGTH, _PAIR = 4.0, 2.0
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The map from a user's features x to (x - center) / scale.
-
-    Attributes
-    ----------
-    center : ndarray of shape (d,) or None
-        None for zero.
-    scale : ndarray of shape (d,)
-        Positive; infinite for constant features, which are 0 in these coordinates.
-    total_weight : float, default 0.0
-        Sum of the weights of the rows.
-    deviations : ndarray of shape (d,), optional
-        Root mean squares of the features about the center; 0 for constant features.
-    """
+    """The map from a user's features x to (x - center) / scale."""
 
     center: np.ndarray | None
+    """(d,), or None for zero."""
     scale: np.ndarray
+    """(d,), positive; infinite for constant features, which are 0 in these coordinates."""
     total_weight: float = 0.0
+    """Sum of the weights of the rows."""
     deviations: np.ndarray | None = None
+    """Root mean squares (d,) of the features about the center; 0 for constant features."""
 
     @property
     def finite_scale(self) -> np.ndarray:
@@ -91,20 +83,13 @@ class Coordinates:
 
 
 def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
-    """Return the coordinates of some data, or None for the user's own.
+    """Return the coordinates of weighted rows without dummies, centered at their mean or not; None for the user's.
 
-    Parameters
-    ----------
-    rows : Rows
-        Dense or sparse, without dummies; their sample weights count.
-    center : bool
-        Whether to subtract the mean.
-    scale : {"features", "data", "large"} or None
-        "features" gives all features equal deviations, or without ``center`` equal mean squares; "data" divides all by
-        the same number. Either makes the mean squared length of a sample 4. "large" leaves the smallest features that
-        make up a mean squared length of 2, such as users and items, and divides the larger ones, such as a gender, to
-        the largest mean square of these. Above that size a column is penalised by its frequency, as in the weighted
-        trace norm of Srebro and Salakhutdinov, Collaborative Filtering in a Non-Uniform World (NIPS 2010).
+    The scale "features" gives all features equal deviations, or without ``center`` equal mean squares; "data" divides
+    all by the same number. Either makes the mean squared length of a sample 4. "large" leaves the smallest features
+    that make up a mean squared length of 2, such as users and items, and divides the larger ones, such as a gender, to
+    the largest mean square of these. Above that size a column is penalised by its frequency, as in the weighted trace
+    norm of Srebro and Salakhutdinov, Collaborative Filtering in a Non-Uniform World (NIPS 2010).
     """
     if not center and scale is None:
         return None

@@ -31,23 +31,14 @@ _TINY_COUNT, _OF_TINY_COUNTS = math.exp(-128.0), 6.0
 
 @dataclass(frozen=True, eq=False)
 class OutputLoss:
-    """A loss of m outputs, common to all rows.
-
-    Attributes
-    ----------
-    loss : Loss
-    n_outputs : int
-        m.
-    classes : ndarray or None
-        The labels of the outputs of a multi-class loss.
-    offset : array of shape (n, m) or (1, m), optional
-        Added to the outputs.
-    """
+    """A loss of m outputs, common to all rows."""
 
     loss: Loss
     n_outputs: int
     classes: np.ndarray | None
+    """The labels of the outputs of a multi-class loss."""
     offset: Any
+    """An array (n, m) or (1, m) that is added to the outputs, or None."""
 
     @classmethod
     def of_blocks(cls, loss: Loss, m: int, classes: np.ndarray | None, offset: Any) -> OutputLoss:
@@ -86,18 +77,12 @@ class OutputLoss:
 
 @dataclass(frozen=True, eq=False)
 class Losses(OutputLoss):
-    """F(O) = sum_i w_i l(y_i, o_i + offset_i) of n rows.
-
-    Attributes
-    ----------
-    y : array of shape (n,) or (n, m)
-        Numbers of classes for multi-class losses, or targets of every output.
-    weights : array of shape (n,), optional
-        A weight of 2 equals a repeated row. Default 1.
-    """
+    """F(O) = sum_i w_i l(y_i, o_i + offset_i) of n rows."""
 
     y: Any
+    """Numbers (n,) of classes for multi-class losses, or targets (n, m)."""
     weights: Any = None
+    """(n,), or None for 1: a weight of 2 equals a repeated row."""
 
     @classmethod
     def of_data(

@@ -26,16 +26,9 @@ __all__ = ["RelationDesign"]
 
 
 class RelationDesign(Design):
-    """X = S B.
+    """X = S B for block diagonal ``tables`` B, whose first columns, and their number, are ``cuts`` (K + 1,).
 
-    Attributes
-    ----------
-    tables : SparseDesign
-        B, block diagonal.
-    places : ndarray of shape (n, K)
-        The columns of the ones in S, ascending: the rows of B that make up a sample.
-    cuts : ndarray of shape (K + 1,)
-        The first column of every table, and the number of columns.
+    ``places`` (n, K) are the columns of the ones in S, ascending: the rows of B that make up a sample.
     """
 
     def __init__(

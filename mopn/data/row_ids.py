@@ -23,20 +23,8 @@ class RowIds:
     ||h_others||^2, with the curvature I + N'N. Its inverse takes the largest eigenvectors, few if some columns are
     frequent, and the mean of the other eigenvalues.
 
-    Parameters
-    ----------
-    B : sparse matrix
-
-    Attributes
-    ----------
-    rows, ids : ndarray of shape (p,)
-        The rows that have an id, and its column.
-    squares : ndarray of shape (p,)
-        e^2.
-    others : ndarray of shape (q,)
-        All other columns.
-    N : sparse matrix of shape (p, q)
-        The rows' other entries, divided by e.
+    ``rows`` (p,) have the columns ``ids`` with e^2 as ``squares``; ``others`` (q,) are all other columns, and N (p, q)
+    the other entries of the rows, divided by e.
     """
 
     def __init__(self, B: Any) -> None:

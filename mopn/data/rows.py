@@ -130,29 +130,19 @@ class Rows(ABC):
 
     A function of blocks is called as ``function(block, *along, *arguments)``, with the block's rows of the arrays
     ``along``, and with ``arguments`` that are the same for all blocks.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        n and d, dummies included.
-    n_features : int
-        d without the dummies.
-    entries : Entries or None
-        The parts of sparse data that are not stored; None for dense data.
-    losses : OutputLoss
-        The loss of all rows; in memory ``Losses``.
-    design : Design or None
-        X in memory.
-    template : Design
-        X in memory, or else a row of zeros with the same features.
     """
 
     shape: tuple[int, int]
+    """n, and d with the dummies."""
     n_features: int
     entries: Entries | None
+    """The parts of sparse data that are not stored; None for dense data."""
     losses: OutputLoss
+    """The loss of all rows; in memory ``Losses``."""
     design: Design | None = None
+    """X in memory."""
     template: Design
+    """X in memory, or else a row of zeros with the same features."""
     _passes: PassCounter
 
     @abstractmethod

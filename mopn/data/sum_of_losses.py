@@ -15,15 +15,7 @@ __all__ = ["SumOfLosses"]
 
 
 class SumOfLosses:
-    """The sum of the losses of all rows, as a function of outputs O: an array of n rows and m columns.
-
-    Attributes
-    ----------
-    loss, n_outputs, classes, offset, smoothness
-        As of the ``OutputLoss`` of the rows.
-    is_built_in : bool
-        Whether bounds may take the dual side of the loss as it is.
-    """
+    """The sum of the losses of all rows, as a function of outputs O (n, m); bounds trust built-in conjugates alone."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

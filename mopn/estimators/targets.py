@@ -26,36 +26,21 @@ _REPEATED = 10
 
 @dataclass(frozen=True)
 class Targets:
-    """The targets and weights of n samples.
-
-    Attributes
-    ----------
-    y : ndarray
-        The targets in the form of predictions.
-    values : ndarray of shape (n,) or (n, m)
-        y for a ``NetworkProblem``: codes 0..m-1 for a multi-class loss, else numbers.
-    loss : Loss
-        The loss for these values.
-    form : str
-        ``Model.target``.
-    classes : ndarray or None
-        ``classes_`` of a classifier.
-    sample_weight : ndarray of shape (n,) or None
-        The user's sample weights.
-    class_factor : ndarray of shape (n,) or None
-        The weight of each sample's class.
-    target_weight : array-like of shape (m,), optional
-        The user's weights of the columns of values, for the problem to check.
-    """
+    """The targets and weights of n samples."""
 
     y: np.ndarray
+    """The targets (n, ...) in the form of predictions."""
     values: np.ndarray
+    """y for a ``NetworkProblem``: codes (n,) for a multi-class loss, else numbers (n, m)."""
     loss: Loss
     form: str
+    """``Model.target``."""
     classes: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
     class_factor: np.ndarray | None = None
+    """The weights (n,) of the samples' classes."""
     target_weight: Any = None
+    """The user's weights (m,) of the columns of values, which the problem validates."""
 
     @property
     def weights(self) -> np.ndarray | None:

@@ -44,28 +44,12 @@ def box_radii(
     errors: np.ndarray,
     enough: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return proven radii of boxes ||u||_inf <= r in which functions are positive, and where they may be least.
+    """Return proven radii (n,) of boxes ||u||_inf <= r in which functions are positive, and their likely minimisers.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (d, d)
-        A of the functions c_i + <b_i, u> + u'Au.
-    diagonal : ndarray of shape (d,)
-        Its :func:`convex_diagonal`.
-    slopes, margins, errors
-        b, c and the errors in terms of ||u||_2, as for ``ball_radii``.
-    enough : ndarray of shape (n,)
-        Radii that need not be exceeded.
+    The functions c_i + <b_i, u> + u'Au have slopes, margins and errors as for ``ball_radii``, and ``diagonal`` is the
+    :func:`convex_diagonal` of A; radii that are ``enough`` (n,) need not be exceeded. Radii are 0 if nothing is proven,
+    and inf for positive constants; the minimisers (n, d) are 0 where the first radius is enough.
 
-    Returns
-    -------
-    radii : ndarray of shape (n,)
-        0 if nothing is proven, inf for positive constants.
-    ends : ndarray of shape (n, d)
-        Minimisers of the convex problem; 0 where the first radius is enough.
-
-    Notes
-    -----
     With P = A + D and any v, u'Au >= u'Pu - r^2 tr D and <b, u> + u'Pu >= -v'Pv + <b + 2Pv, u> for ||u||_inf <= r, so
     g(u) >= c - v'Pv - r ||b + 2Pv||_1 - r^2 tr D. The v are iterates of accelerated projected gradients on the box.
     """

@@ -50,30 +50,12 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
 def ball_radii(
     of: Spectrum, slopes: np.ndarray, margins: np.ndarray, errors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return proven radii of balls in which functions are positive, and points near them where they are zero.
+    """Return proven radii (n,) of balls in which functions are positive, and points (n, d) near them that are zeros.
 
-    Function i is g(u) = c_i + <b_i, u> + u'Au, up to e_0 + e_1 ||u|| + e_2 ||u||^2.
+    Function i is g(u) = c_i + <b_i, u> + u'Au up to e_0 + e_1 ||u|| + e_2 ||u||^2, for the spectrum of A, slopes b
+    (n, d), margins c (n,) and errors e (n, 3). Radii are 0 if nothing is proven, and inf for positive constants; points
+    are zeros up to rounding, hardly farther away, or NaN.
 
-    Parameters
-    ----------
-    of : Spectrum
-        Of A.
-    slopes : ndarray of shape (n, d)
-        The vectors b.
-    margins : ndarray of shape (n,)
-        The values c at 0.
-    errors : ndarray of shape (n, 3)
-        e_0, e_1 and e_2.
-
-    Returns
-    -------
-    radii : ndarray of shape (n,)
-        The function is positive up to this length of u: 0 if nothing is proven, inf for positive constants.
-    points : ndarray of shape (n, d)
-        Where g is zero up to rounding, hardly farther away; NaN if no such point was found.
-
-    Notes
-    -----
     Where I mu + A is positive definite, mu ||u||^2 + g(u) >= c - b'(mu I + A)^{-1} b / 4 =: psi, hence
     g(u) >= psi - mu r^2 for all ||u|| <= r. Conn, Gould and Toint, Trust-Region Methods (2000), section 7.3, has the
     secular equation and its hard case.
