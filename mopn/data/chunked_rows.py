@@ -19,7 +19,7 @@ from scipy import sparse
 from mopn.data.checksums import checksum
 from mopn.data.designs import AugmentedDesign, DenseDesign, Design, SparseDesign, stored_design
 from mopn.data.feature_scaling import Coordinates
-from mopn.data.loss_checks import check_own_loss
+from mopn.data.loss_checks import check_user_loss
 from mopn.data.losses_of_rows import Losses, OutputLoss
 from mopn.data.relation_blocks import design_of
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
@@ -261,7 +261,7 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: A
         raise ValueError("sample_weight is zero for all samples; at least one must be positive")
     losses = OutputLoss.of_blocks(loss, m, classes, offset)
     first_y = losses.with_targets(summary.first_y, None).y
-    check_own_loss(loss, first_y)
+    check_user_loss(loss, first_y)
     return ChunkedRows(chunks, ChunkView(losses.by_target(target_weight, first_y)), summary, passes)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from mopn.losses.losses import Loss, dual_of
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["DIFFERENCE", "ROUNDING", "LossCheck", "check_own_loss", "check_sum_over_outputs"]
+__all__ = ["DIFFERENCE", "ROUNDING", "LossCheck", "check_user_loss", "check_sum_over_outputs"]
 
 # Distances of outputs from the targets, or from 0, and multiples of the targets near which they are: runs begin at 0.
 _DISTANCES, _MULTIPLES = (0.3, 2.0, 10.0), (0.0, 0.5, 2.0)
@@ -25,7 +25,7 @@ DIFFERENCE, ROUNDING = 1e-4, 1e-8
 _LEAST = 100.0 * EPS / ROUNDING
 
 
-def check_own_loss(loss: Loss, y: np.ndarray) -> None:
+def check_user_loss(loss: Loss, y: np.ndarray) -> None:
     """Check a user's loss on targets like these."""
     if dual_of(loss) is None:
         with np.errstate(all="ignore"):

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mopn.data.loss_checks import check_own_loss, check_sum_over_outputs
+from mopn.data.loss_checks import check_user_loss, check_sum_over_outputs
 from mopn.data.validation import (
     check_block_targets,
     check_offset,
@@ -91,7 +91,7 @@ class Losses(OutputLoss):
         """Validate the user's arguments for n rows."""
         loss = get_loss(loss)
         y, m, classes = check_targets(y, n, loss)
-        check_own_loss(loss, y)
+        check_user_loss(loss, y)
         weights = check_sample_weight(sample_weight, n)
         return cls(loss, m, classes, check_offset(offset, n, m), y, weights).by_target(target_weight, y)
 
@@ -181,8 +181,8 @@ class Losses(OutputLoss):
         products = inner(abs(G), abs(shifted))
         found = []
         for s in scales:
-            own, chord = self.loss.conjugate(self.y, s * slopes), s * ends + (1.0 - s) * starts
-            value, size = self._conjugate_of_rows(s * G, np.where(own > chord, own, chord))
+            conjugates, chord = self.loss.conjugate(self.y, s * slopes), s * ends + (1.0 - s) * starts
+            value, size = self._conjugate_of_rows(s * G, np.where(conjugates > chord, conjugates, chord))
             found.append((value, size + s * products))
         values, sizes = np.array(found).T
         return values, sizes
