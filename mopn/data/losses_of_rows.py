@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mopn.data.loss_checks import check_user_loss, check_sum_over_outputs
+from mopn.data.loss_checks import check_sum_over_outputs, check_user_loss
 from mopn.data.validation import (
     check_block_targets,
     check_offset,

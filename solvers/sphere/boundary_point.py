@@ -16,14 +16,14 @@ maximisers.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
 from mopn.solvers.sphere.budget import Budget
 
-__all__ = ["FEW_STEPS", "Multipliers", "Relaxation", "step_work", "tighten"]
+__all__ = ["FEW_STEPS", "Multipliers", "Relaxation", "RelaxationBound", "step_work", "tighten"]
 
 # Steps at a node of a branch and bound; fewer prove little.
 FEW_STEPS = 60
@@ -63,6 +63,15 @@ class Multipliers(NamedTuple):
     def none(cls, n: int) -> Multipliers:
         """Return zero multipliers, for a cold start."""
         return cls(np.zeros((n, n)), np.zeros((n, n)))
+
+
+class RelaxationBound(NamedTuple):
+    """Unit vectors (k, d) found, a proven bound, the multipliers for the next proof, and the parts of the bound."""
+
+    H: np.ndarray
+    bound: float
+    last: Any = None
+    parts: Any = None
 
 
 def step_work(n: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, step_work
+from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, RelaxationBound, step_work
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_signs import MANY_FEATURES, branch_and_bound
 from mopn.solvers.sphere.budget import Budget
@@ -118,9 +118,8 @@ class DenseSearch(SphereSearch):
 
     def _prove_by_biquadratic_forms(self, H: np.ndarray) -> Proven:
         budget = self.budget(_WORK)
-        nested = nest_and_bound(self.stack, H, int(self.p), self.precision, budget, self._last(Turned))
-        self._remember(nested.last, budget)
-        return Proven(nested.H, nested.bound, budget.spent, nested.parts)
+        found = nest_and_bound(self.stack, H, int(self.p), self.precision, budget, self._last(Turned))
+        return self._remembered(found, budget)
 
     def _prove_by_squares(self, H: np.ndarray) -> Proven:
         budget = self.budget(_WORK)
@@ -128,8 +127,7 @@ class DenseSearch(SphereSearch):
         if not budget.affords(FEW_STEPS * step_work(d * (d + 1) // 2)):
             return Proven(H[:0], math.inf)
         found = bound_by_squares(self.stack, H, self.precision, budget, self._last(Multipliers))
-        self._remember(found.last, budget)
-        return Proven(found.H, found.bound, budget.spent)
+        return self._remembered(found, budget)
 
     @property
     def _is_clocked(self) -> bool:
@@ -138,6 +136,8 @@ class DenseSearch(SphereSearch):
     def _last(self, kind: type) -> Any:
         return self.memory.get((kind, self._is_clocked), self.memory.get((kind, False)))
 
-    def _remember(self, last: Any, budget: Budget) -> None:
+    def _remembered(self, found: RelaxationBound, budget: Budget) -> Proven:
+        """Return a bound, whose multipliers are kept for the next one."""
         if self._is_clocked or not budget.out_of_time:
-            self.memory[type(last), self._is_clocked] = last
+            self.memory[type(found.last), self._is_clocked] = found.last
+        return Proven(found.H, found.bound, budget.spent, found.parts)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases, rest_majorant
-from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, step_work, tighten
+from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, RelaxationBound, step_work, tighten
 from mopn.solvers.sphere.branch_forms import branch_on_forms
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
@@ -22,7 +22,7 @@ from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, p
 from mopn.solvers.sphere.refinement import dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["BoundParts", "NestedBound", "Turned", "nest_and_bound"]
+__all__ = ["BoundParts", "Turned", "nest_and_bound"]
 
 # Numbers of directions, and the fraction of all from which on all are taken.
 _RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8
@@ -72,18 +72,9 @@ class Turned(NamedTuple):
         return Multipliers(in_bases(self.multipliers.N, turn, Q), in_bases(self.multipliers.X, turn, Q))
 
 
-class NestedBound(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, its parts, if any, and the multipliers for the next proof."""
-
-    H: np.ndarray
-    bound: float
-    parts: BoundParts | None = None
-    last: Turned | None = None
-
-
 def nest_and_bound(
     stack: DenseStack, H: np.ndarray, p: int, tol: float, budget: Budget, last: Turned | None = None
-) -> NestedBound:
+) -> RelaxationBound:
     """Bound ``||q(h)||_p`` over unit h, for a stack scaled to about 1 and starts H (k, d)."""
     m, d = stack.shape
 
@@ -91,7 +82,7 @@ def nest_and_bound(
         return budget.affords(FEW_STEPS * step_work((m + 1) * r))
 
     if not affords(min(d, _RANKS[0])):
-        return NestedBound(H[:0], math.inf, None, last)
+        return RelaxationBound(H[:0], math.inf, last)
     units = _UnitPool(stack, p, budget)
     active = units.add(_active(H, np.linalg.norm(stack.forms(H), p, axis=1)))
     bound, directions, attained = math.inf, 0, 0.0
@@ -130,7 +121,7 @@ def nest_and_bound(
         if bound <= units.best * (1.0 + tol):
             break
     parts = BoundParts(directions, bound - attained, attained - units.best) if directions else None
-    return NestedBound(np.vstack(units.found), bound, parts, last)
+    return RelaxationBound(np.vstack(units.found), bound, last, parts)
 
 
 class _UnitPool:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
 from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.boundary_point import Multipliers, RelaxationBound, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
@@ -24,7 +23,7 @@ from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Quartic", "SquaresBound", "bound_by_squares"]
+__all__ = ["Quartic", "bound_by_squares"]
 
 # The largest k; the largest order of M beyond k = 2, as steps take a second; and the least steps that prove something.
 _LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20
@@ -68,18 +67,10 @@ class Quartic:
         return np.linalg.svd(self.lift.unfolded(np.linalg.eigh(X)[1][:, -3:].T), full_matrices=False)[0][:, :, 0]
 
 
-class SquaresBound(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, and the multipliers of degree 4 for the next proof."""
-
-    H: np.ndarray
-    bound: float
-    last: Multipliers
-
-
 def bound_by_squares(
     stack: DenseStack, H: np.ndarray, tol: float = 1e-4, budget: Budget | None = None, last: Multipliers | None = None
-) -> SquaresBound:
-    """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h: by forms of degree 4, 6 and so on until the bound is tight."""
+) -> RelaxationBound:
+    """Bound sqrt(sum_c (h' Gamma_c h)^2) over unit h by forms of degree 4, 6 and so on until the bound is tight."""
     budget, error = budget or Budget(), float(np.linalg.norm(stack.error))
     H, values = refine(stack, H, 2)
     quartic, bound = Quartic(stack), math.inf
@@ -91,7 +82,7 @@ def bound_by_squares(
         new, new_values = refine(stack, quartic.starts(proof.X), 2)
         H, values = np.vstack([H, new]), np.concatenate([values, new_values])
         if bound <= _target(values, tol, error) or not _has_next(quartic, budget):
-            return SquaresBound(H, math.sqrt(bound) + error, first)
+            return RelaxationBound(H, math.sqrt(bound) + error, first)
         above = quartic.raised()
         start = _raised(proof, quartic, above, H[values >= _ACTIVE * values.max()])
         quartic = above
