@@ -278,7 +278,8 @@ class _DenseSquares(DenseDesign):
         return X * X
 
     def matrix(self) -> np.ndarray:
-        return self._block(slice(None))
+        X = self.base.matrix().astype(np.float64, copy=False)
+        return X * X
 
 
 class SparseDesign(Design):
