@@ -26,8 +26,8 @@ __all__ = ["BoundParts", "Turned", "nest_and_bound"]
 
 # Numbers of directions, and the fraction of all from which on all are taken.
 _RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8
-# Fractions: of the precision that enough directions may lose; of the excess over the best value that fewer directions
-# must promise to remove; and of their loss that the relaxation may add to it.
+# Fractions: of the precision that enough directions may lose; of the bound's excess over the best value that fewer
+# directions may leave, to be tried first; and of their loss that the relaxation may add to it.
 _GIVEN_AWAY, _WORTH, _RELAXATION = 0.3, 0.3, 0.3
 # The largest eigenvalue of R, relative to the bound, from which on directions are too few.
 _FAR = 0.9
