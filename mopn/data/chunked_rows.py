@@ -240,7 +240,6 @@ def _sum_of_blocks(
 
 
 def _part(block: Block, *arguments: Any) -> Any:
-    """Return a part of the result of a function."""
     *along, function, others, part = arguments
     return function(block, *along, *others)[part]
 

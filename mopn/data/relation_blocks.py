@@ -121,7 +121,6 @@ def _table(table: Any, name: str) -> Any:
 
 
 def _checked(rows: Any, sizes: np.ndarray) -> np.ndarray:
-    """Return the validated rows of tables of some sizes."""
     rows = as_numbers(rows, "rows")
     if rows.ndim != 2 or rows.shape[1] != len(sizes) or not len(rows):
         raise ValueError(f"rows must have shape (n, {len(sizes)}), a column for each table, got {rows.shape}")

@@ -231,7 +231,6 @@ def _checked(block: Any, number: int) -> Any:
 
 
 def _read(block: Any) -> Any:
-    """Return the data of a block, in memory."""
     if isinstance(block, Path):
         return _READERS[block.suffix](block)
     if callable(block):

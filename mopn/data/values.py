@@ -297,7 +297,6 @@ def as_texts(cells: Iterable[Any], of: str) -> np.ndarray:
 
 
 def _kind_of(present: Sequence[Any], of: str) -> str:
-    """Return the kind of the cells of a column."""
     if all(isinstance(cell, bool | np.bool_) for cell in present):
         return BOOLEANS if present else NUMBERS
     if all(isinstance(cell, (datetime.timedelta, np.timedelta64)) for cell in present):  # NumPy's are integers, too

@@ -219,7 +219,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         return y if y is None or sparse.issparse(y) else as_targets(y, numeric=self._numeric_y)
 
     def _checked(self, X: Any) -> Any:
-        """Validate X for a prediction."""
         if hasattr(self, "model_") and self._is_plain(X):
             return X
         check_is_fitted(self)
@@ -241,7 +240,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             raise result.error
 
     def _warn(self, result: Result) -> None:
-        """Warn the caller of ``fit`` unless the solver succeeded."""
         if result.status in _WARN_ON:
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
@@ -311,7 +309,6 @@ class NetworkAttributes(ModelEstimator):
     _classes_name: ClassVar[str] = "classes_"
 
     def _validation_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Any:
-        """Return the user's samples to validate on, or None."""
         if X_val is None and y_val is None:
             return None
         for name, part in (("X_val", X_val), ("y_val", y_val)):
@@ -557,7 +554,6 @@ class NetworkEstimator(NetworkAttributes):
         """Validate y and return its targets."""
 
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        """Return the training samples, and the held-out samples or None."""
         if not self.validation_fraction:
             return (X, targets), None
         if not _is_in_numpy(X):
@@ -608,7 +604,6 @@ class NetworkEstimator(NetworkAttributes):
         return targets.loss.constant(targets.values.reshape(len(targets.values), -1), targets.weights)
 
     def _data(self, X: Any, targets: Targets) -> tuple[Any, Any, Any]:
-        """Return X, the targets and the weights of the problem."""
         if isinstance(X, Chunks):
             return encoded_chunks(X, targets), None, None
         return X, targets.values, targets.weights

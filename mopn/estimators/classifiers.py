@@ -229,7 +229,6 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         return Targets(y, indicator_values(y), loss, "indicator", np.arange(y.shape[1]), sample_weight)
 
     def _factors(self, codes: np.ndarray, classes: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Return the weight of each sample's class."""
         if self.class_weight is None:
             return None
         if isinstance(self.class_weight, Mapping):

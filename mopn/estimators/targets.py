@@ -168,14 +168,12 @@ def _codes(X: Any) -> np.ndarray:
 
 
 def _dense_codes(X: np.ndarray) -> np.ndarray:
-    """Return the ``_codes`` by the bytes of rows."""
     X = np.ascontiguousarray(X)
     rows = X.view(np.dtype((np.void, X.shape[1] * X.itemsize)))
     return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
 
 
 def _sparse_codes(X: Any) -> np.ndarray:
-    """Return the ``_codes`` by the stored entries of rows."""
     X = X.tocsr()
     if not X.has_canonical_format:
         X = X.copy()
@@ -194,7 +192,6 @@ def _sparse_codes(X: Any) -> np.ndarray:
 
 
 def _table_codes(table: np.ndarray) -> np.ndarray:
-    """Return the ``_codes`` by the entries of rows."""
     order = np.lexsort(table.T[::-1])
     ordered = table[order]
     codes = np.empty(len(table), dtype=np.intp)

@@ -150,7 +150,6 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
 
 
 def _longest_edge(cone: np.ndarray) -> tuple[int, int]:
-    """Return the two corners that are farthest from each other."""
     i, j = np.unravel_index(np.argmin(cone @ cone.T), cone.shape)
     return int(i), int(j)
 

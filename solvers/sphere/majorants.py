@@ -61,7 +61,6 @@ def _moduli(matrices: np.ndarray) -> np.ndarray:
 
 
 def _roots(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the symmetric square root of a positive definite matrix, and its inverse."""
     values, vectors = np.linalg.eigh(X)
     roots = np.sqrt(np.maximum(values, TINY))
     return (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T

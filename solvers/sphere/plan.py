@@ -113,7 +113,6 @@ def proofs_in_words(p: float, method: str) -> str:
 
 
 def _by_features(p: float, m: int, method: str) -> str:
-    """Return the proofs for m outputs by ascending numbers of features d."""
     beyond, words = CHOLESKY_LIMIT + 1, []
     sizes = range(1, int(min(most_features(method), beyond)) + 1)
     for proof, run in groupby(sizes, lambda d: plan(p, m, d, method).proof):

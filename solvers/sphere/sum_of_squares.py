@@ -95,7 +95,6 @@ def _target(values: np.ndarray, tol: float, error: float) -> float:
 
 
 def _has_next(quartic: Quartic, budget: Budget) -> bool:
-    """Whether the budget affords a few steps on the form of the next degree."""
     k, d = quartic.lift.degree + 1, quartic.lift.d
     order = math.comb(d + k - 1, k)
     return k <= _LARGEST_DEGREE and order <= _LARGEST_ORDER and budget.affords(_LEAST_STEPS * step_work(order))
