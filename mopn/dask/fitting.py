@@ -131,7 +131,7 @@ def fit(
 
 
 def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:
-    """Return X, y and the weights for the estimator: in memory, if they are small, or blocks of all on the workers."""
+    """Return X, y and the weights in memory, if they are small, else blocks of all on the workers."""
     curves = estimator.curves if isinstance(estimator, TableEstimator) else 0
     stored = blocks.count()
     if blocks.classes is None and stored * (1 + curves) <= IN_MEMORY:
@@ -140,7 +140,6 @@ def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> 
         parts = [block for block in gathered if np.shape(block.X)[0]] or gathered[:1]
         X, y, weights = (_joined([block[i] for block in parts]) for i in (1, 2, 3))
         return X, y, weights
-    # What a DataFrame has in place of a partition: all columns and no rows.
     empty = X._meta if hasattr(X, "columns") else np.empty((0, *X.shape[1:]))
     continued = getattr(estimator, "warm_start", False) and hasattr(estimator, "model_")
     validate_data(estimator, empty, reset=not continued, skip_check_array=True)

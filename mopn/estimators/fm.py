@@ -262,7 +262,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
         Returns
         -------
         self
-            The estimator. The objective of a call is that of its samples, the penalty of their features included.
+            The estimator. The objective of a call is that of its samples and the penalty of their features.
 
         Raises
         ------
@@ -298,30 +298,23 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     @available_if(_is_stochastic)
     @door
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
+        """Take one pass over some samples, or one, as :meth:`FactorizationMachineRegressor.partial_fit`.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d), or RowBlocks
-            With :class:`mopn.RowBlocks`, a call is an epoch: a pass over each block, read one after the other.
-        y : array-like of shape (n,), optional
-            None if the blocks bring it.
+        X, y, sample_weight : as of the regressor
         classes : array-like of shape (2,), optional
             Both labels; required in the first call if y does not contain both. Later calls may leave them out.
-        sample_weight : array-like of shape (n,), optional
-            What the gradients of the samples are multiplied by; a sample takes one step, whatever its weight.
 
         Returns
         -------
         self
-            The estimator. The objective of a call is that of its samples, the penalty of their features included.
+            The estimator.
 
         Raises
         ------
-        ValueError, TypeError
-            As ``fit``, for labels that are not among the classes, or for other classes than in the first call.
-        AttributeError
-            If ``solver`` is not "adagrad" or "sgd".
+        ValueError, TypeError, AttributeError
+            As the regressor, for labels that are not among the classes, or for other classes than in the first call.
         """
         first = not hasattr(self, "model_")
         if isinstance(X, RowBlocks) and first and classes is None:

@@ -130,8 +130,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         ndarray of shape (n, n_levels)
             Rows add up to 1.
         """
-        X = self._checked(X)
-        return self.model_.predict_proba(X)
+        return self.model_.predict_proba(self._checked(X))
 
     def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
         """Return levels as numbers, ordered categories as their positions in the order of the fit."""

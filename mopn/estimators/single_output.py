@@ -125,27 +125,14 @@ class SingleOutputEstimator(ModelEstimator):
         self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
             start = self._start(problem) if self.warm_start else None
-            result = self._solve(
-                problem, solver, start, seed, max_time=deadline.left, callback=callback, verbose=self.verbose
-            )
+            limits: Any = {"tol": self.tol, "max_iter": self.max_iter, "max_time": deadline.left}
+            result = minimize(problem, solver, start=start, rng=seed, callback=callback, verbose=self.verbose, **limits)
         self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
         self._raise_interruption(result)
         task.end({})
         return result
-
-    def _solve(self, problem: Any, solver: Solver, start: Any, seed: int, **watched: Any) -> Result:
-        """Run a solver from a start within the limits that the parameters set."""
-        return minimize(
-            problem,
-            solver,
-            start=start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            rng=seed,
-            **watched,
-        )
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:
@@ -156,10 +143,7 @@ class SingleOutputEstimator(ModelEstimator):
         """Return the problem."""
 
     def _solver(self) -> Solver:
-        if isinstance(self.solver, Solver):
-            return self.solver
-        kind = _SOLVERS[_SOLVER(self.solver, "solver")]
-        return kind()
+        return self.solver if isinstance(self.solver, Solver) else _SOLVERS[_SOLVER(self.solver, "solver")]()
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -214,11 +198,8 @@ class SingleOutputRegressor(Scored, RegressorMixin):
 
 def _is_logistic(classifier: Any) -> bool:
     loss = classifier.loss
-    if not (
-        loss.link == "logistic"
-        if isinstance(loss, Loss)
-        else str(loss).replace("_", "-") in ("logistic", "binary-logistic")
-    ):
+    link = loss.link if isinstance(loss, Loss) else str(loss).replace("_", "-").removeprefix("binary-")
+    if link != "logistic":
         raise AttributeError(f"loss={shown(loss)} is not a probability model; for predict_proba use 'logistic'")
     return True
 
@@ -232,9 +213,8 @@ class BinaryClassifier(Scored, ClassifierMixin):
 
     _numeric_y = False
     _losses: ClassVar[tuple[str, ...]] = (
-        *("squared-hinge", "logistic", "squared"),
-        *("binary-squared-hinge", "binary-logistic"),
-    )
+        "squared-hinge", "logistic", "squared", "binary-squared-hinge", "binary-logistic",
+    )  # fmt: skip
     model_: Any
     # The classes given to partial_fit, as a part of the samples may not contain both.
     _classes: np.ndarray | None = None
@@ -246,8 +226,7 @@ class BinaryClassifier(Scored, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        X = self._checked(X)
-        return self.model_.outputs(X)[:, 0]
+        return self.model_.outputs(self._checked(X))[:, 0]
 
     @available_if(_is_logistic)
     @door
@@ -258,8 +237,7 @@ class BinaryClassifier(Scored, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        X = self._checked(X)
-        return self.model_.predict_proba(X)
+        return self.model_.predict_proba(self._checked(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -40,8 +40,7 @@ class SingleOutputProblem(Displayed, Smooth):
     parameters on a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate
     and the loss has compiled ``code``. The objective is not convex, so there is no certificate.
 
-    ``rng`` is for the default start. ``units`` are the name of the units in results, and the names of their parts in
-    the terms.
+    ``rng`` is for the default start. ``units`` are their name in results, and the names of their parts in the terms.
     """
 
     starts_at_random = True
@@ -57,7 +56,6 @@ class SingleOutputProblem(Displayed, Smooth):
         make_generator(rng)
         self.rows, self.losses, self.rng, self._layout = rows, losses, rng, Layout(terms)
         self.terms, self.size = self._layout.terms, self._layout.size
-        # The name of the units in results, and the names of their parts in the terms.
         self._units, self._parts = units
 
     def _entries(self) -> dict[str, str]:

@@ -132,7 +132,7 @@ class FittedKernelTerm(KernelTerm):
         # A quadratic upper bound of the losses; for the squared loss it is exact, so that one round is enough.
         K = state.smoothness * (weighted.T @ weighted)
         slopes = features.T @ state.slopes
-        largest = _largest_decrease(_violations(slopes, lams, thresholds), np.diagonal(K))
+        largest = _largest_decrease(slopes, lams, thresholds, np.diagonal(K))
         for _ in range(1 if state.losses.loss.code == SQUARED else _INNER_ROUNDS):
             old = lams.copy()
             minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
@@ -144,10 +144,7 @@ class FittedKernelTerm(KernelTerm):
         return largest
 
     def _rotate(self, P: np.ndarray, idle: np.ndarray, state: SweepState) -> None:
-        """Rotate the units whose lambda is 0 by a step of the power method, so that they can decrease the losses.
-
-        The objective does not depend on these units.
-        """
+        """Rotate the units whose lambda is 0 by a step of the power method; the objective does not depend on them."""
         if idle.any():
             gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), state.slopes)
             lengths = np.sqrt(_squared_norms(gradient))
@@ -189,11 +186,8 @@ class SharedKernelTerm(KernelTerm):
 
     def _fit_theta(self, at: Parameters, state: SweepState) -> float:
         """Minimise over theta by projected gradients; return the curvature times the largest first change squared."""
-        degree = len(at["theta"])
-        degrees = [
-            AnovaFactors(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)
-        ]
-        features = np.array(degrees).T
+        degrees = map(AnovaFactors, np.eye(len(at["theta"])))
+        features = np.array([kernel.outputs(self.design, at[self.name], self.lams) for kernel in degrees]).T
         curvature = state.smoothness * float(np.linalg.norm(state.weighted(features), 2)) ** 2
         theta, largest = at["theta"], None
         for _ in range(_INNER_ROUNDS if curvature > 0 else 0):
@@ -211,14 +205,10 @@ def _squared_norms(P: np.ndarray) -> np.ndarray:
     return np.einsum("sj,sj->s", P, P)
 
 
-def _violations(slopes: np.ndarray, lams: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return how far each lambda is from the optimality of its l1 problem."""
+def _largest_decrease(slopes: np.ndarray, lams: np.ndarray, thresholds: np.ndarray, curvatures: np.ndarray) -> float:
+    """Return the largest product of a violation of optimality and its step; units of zero curvature stay."""
     idle = np.maximum(np.abs(slopes) - thresholds, 0.0)
-    return np.where(lams == 0.0, idle, np.abs(slopes + np.sign(lams) * thresholds))
-
-
-def _largest_decrease(violations: np.ndarray, curvatures: np.ndarray) -> float:
-    """Return the largest product of a violation and its step; units that are zero in all samples stay."""
+    violations = np.where(lams == 0.0, idle, np.abs(slopes + np.sign(lams) * thresholds))
     steps = np.divide(violations, curvatures, out=np.zeros_like(violations), where=curvatures > 0.0)
     return float((violations * steps).max())
 
