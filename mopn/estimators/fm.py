@@ -88,14 +88,13 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         Parameters
         ----------
         degree : int or None, default 2
-            The largest number m of features in a product; None for products of any number of them (the all-subsets
-            kernel).
+            The largest number m of features in a product; None for any number (the all-subsets kernel).
         loss : str, Loss or None, default None
             Regressors: "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers;
             "quantile" (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts,
-            with another solver than "cd". Classifiers: "squared-hinge", by default, "logistic" or "squared", of labels
-            -1 and 1; the first two mean their binary forms, whose full names are taken, too, as are underscores for
-            hyphens. Or a :class:`mopn.Loss` per output. Names take their parameters in the unit of y.
+            with another solver than "cd"; their parameters are in the unit of y. Classifiers: "squared-hinge", by
+            default, "logistic" or "squared", of labels -1 and 1; "binary-logistic", "squared_hinge" and the like are
+            taken, too. Or a :class:`mopn.Loss` per output.
         n_components : int, default 10
             Number k of units, for each degree if there are several.
         alpha : float, default 1.0
@@ -105,8 +104,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         penalty : {"weighted", "frobenius"}, default "weighted"
             This one; :math:`\frac{\beta}{2} \|P\|^2`.
         tol : float, default 0.001
-            Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0
-            only the limits stop a fit.
+            A fit stops when ten iterations together decrease the objective by less, relative. With 0 only the limits
+            stop a fit.
         fit_lower : {"explicit", "augment", "shared", None}, default "explicit"
             Degrees 2 to m - 1: with their own units; by dummies, columns of ones in front of X; by the same units with
             weights theta on the simplex; or not in the model.
@@ -115,8 +114,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         fit_intercept : bool, default True
             Fit a constant, without a penalty.
         solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver, default "cd"
-            Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one of ``mopn.solvers`` with other
-            options, such as ``CoordinateDescent(n_threads=2)``.
+            Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
+            ``mopn.solvers.CoordinateDescent(n_threads=2)``.
         init_lambdas : {"ones", "random_signs", "fit"}, default "ones"
             lambda: fixed to 1, to random signs, or fitted.
         warm_start : bool, default False

@@ -68,16 +68,14 @@ class SingleOutputEstimator(ModelEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
-            Training data. Sparse formats other than CSR and CSC are converted. :class:`mopn.RelationBlocks` are summed
-            by the rows of their tables for factorization machines of degree 2 with the squared loss, by "cd" and
-            "lbfgs"; all else forms the plain matrix. With :class:`mopn.RowBlocks`, which is
-            read in every pass, the solver must be "lbfgs"; for stochastic passes there is ``partial_fit``.
+            Training data. :class:`mopn.RelationBlocks` are summed by the rows of their tables for factorization
+            machines of degree 2 with the squared loss, by "cd" and "lbfgs"; all else forms the plain matrix.
+            :class:`mopn.RowBlocks` need the solver "lbfgs", or ``partial_fit`` for stochastic passes.
         y : array-like of shape (n,), optional
             None if the blocks bring it. Classifiers: labels of two classes. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated sample, and a weight of 0 a missing one, up to rounding. Not so for the
-            solvers "sgd" and "adagrad", which take one step for a weighted sample, and two steps, apart from each
-            other, for a repeated one.
+            A weight of 2 equals a repeated sample, and a weight of 0 a missing one, up to rounding; but "sgd" and
+            "adagrad" take one step for a weighted sample, and two for a repeated one.
 
         Returns
         -------
@@ -95,7 +93,7 @@ class SingleOutputEstimator(ModelEstimator):
         -----
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, if a number overflowed, or if no pass of
-            "sgd" or "adagrad" led to a better model than zeros, which are the model then.
+            "sgd" or "adagrad" was better than zeros, which are the model then.
 
         References
         ----------

@@ -45,8 +45,8 @@ class FactorizationProblem(SingleOutputProblem):
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d), or RelationBlocks
-        :class:`mopn.RelationBlocks` are summed by the rows of their tables for pairs and the squared loss: ``degree`` 2
-        with ``kernel="anova"``, without ``theta`` and dummies. All else, and stochastic solvers, form the plain matrix.
+        :class:`mopn.RelationBlocks` are summed by the rows of their tables for ``degree`` 2 with ``kernel="anova"`` and
+        the squared loss, without ``theta`` and dummies. All else, and stochastic solvers, form the plain matrix.
     y : array-like of shape (n,)
         Numbers, or -1 and +1 for the binary losses.
     degree : int, default 2
@@ -54,8 +54,8 @@ class FactorizationProblem(SingleOutputProblem):
     n_components : int, default 30
         Number k of units, for each degree if there are several.
     kernel : {"anova", "all-subsets", "homogeneous"}, default "anova"
-        Products of m distinct features; of any number of distinct features; :math:`\langle p, x\rangle^m`. The last
-        kernel is not convex in each coordinate, so it has no coordinate descent; :class:`mopn.LiftedProblem` does.
+        Products of m distinct features; of any number of distinct features; :math:`\langle p, x\rangle^m`, which is
+        not convex in each coordinate, so only L-BFGS fits it; :class:`mopn.LiftedProblem` has coordinate descent.
     loss : str or Loss, default "squared"
         "squared", "huber", "quantile", "poisson", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss`
         per output. Coordinate descent takes all of these but "poisson".
@@ -66,15 +66,13 @@ class FactorizationProblem(SingleOutputProblem):
     penalty : {"weighted", "frobenius"}, default "weighted"
         :math:`\beta \sum_s |\lambda_s| \|p_s\|^2` (equation 13), or :math:`\frac{\beta}{2} \|P\|^2`.
     fit_lower : {None, "explicit", "augment", "shared"}, default None
-        The degrees 2 to m - 1. None: not in the model. "explicit": each has its own units (HOFM). "augment": by m - 1
-        dummies, columns of ones in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the
-        homogeneous kernel. "shared": the same units with weights theta on the simplex for the degrees 1 to m
-        (HOFM-shared-simplex).
+        The degrees 2 to m - 1. "explicit": each has its own units (HOFM). "augment": by m - 1 dummies, columns of ones
+        in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the homogeneous kernel. "shared":
+        the same units, weighted by theta on the simplex for the degrees 1 to m (HOFM-shared-simplex).
     fit_linear : bool, default False
     fit_intercept : bool, default False
     lams : {"ones", "signs", "fit"} or array-like of shape (k,), default "ones"
-        lambda: fixed to 1, to random signs, to given numbers, or fitted, which needs one degree and the weighted
-        penalty.
+        lambda: 1, random signs, given numbers, or fitted, which needs one degree and the weighted penalty.
     theta : array-like of shape (m,), optional
         Fixed weights of the degrees 1 to m: inhomogeneous ANOVA.
     sample_weight : array-like of shape (n,), optional
@@ -249,8 +247,7 @@ class FactorizationProblem(SingleOutputProblem):
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
         if isinstance(term, FittedKernelTerm) and self._has_sweeps and self.rows.design is not None and not given:
-            # Section 9.1 of the ICML paper: lambda is fitted before P, so its start does not matter. Units whose lambda
-            # is 0 are rotated until it is not.
+            # Section 9.1 of the ICML paper: lambda is fitted before P. Units are rotated until theirs is not 0.
             at, state = self.views(x)[-1], SweepState(self.losses, self.outputs(x))
             for _ in range(_STARTING_ROUNDS):
                 term.fit_lams(at, state)
@@ -261,9 +258,8 @@ class FactorizationProblem(SingleOutputProblem):
     def network(self, at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a result as a network of one output: unit vectors (k, d) and weights (k, 1), of degree 2.
 
-        For fitted lambda and no linear term the problem has the minimum of
-        ``mopn.NetworkProblem(..., norm="l1", strength=beta)`` (Theorem 2 of the ICML paper), which certifies it:
-        ``mopn.certify(network_problem, *problem.network(result))``.
+        With fitted lambda and no linear term, ``mopn.certify(network_problem, *problem.network(result))`` certifies it
+        for ``network_problem = mopn.NetworkProblem(..., norm="l1", strength=beta)`` (Theorem 2 of the ICML paper).
         """
         if self.degree != 2 or self.kernel_name == "all-subsets":
             raise ValueError("networks are of degree 2; this problem is not")
