@@ -14,8 +14,8 @@ class FailureBudget:
     """The budget of failure of a run, which every random proof spends from.
 
     Proof n may fail with a probability of FAILURE / (n (n + 1)); these add up to less than FAILURE. They are over the
-    starts of the proofs, which whoever chose the data, or saw earlier proofs, must not know: so the starts come from the
-    entropy of the operating system, unless the user gives a seed.
+    starts of the proofs, which whoever chose the data, or saw earlier proofs, must not know: so the starts come from
+    the entropy of the operating system, unless the user gives a seed.
     """
 
     proofs: int

@@ -10,7 +10,7 @@ from mopn.compiled.jit import inner
 __all__ = ["derivative"]
 
 
-@inner()
+@inner(forceinline=True)
 def derivative(loss, y, output):  # type: ignore[no-untyped-def]
     """Return the derivative of a ``CompiledLoss``."""
     if loss.code == SQUARED:

@@ -61,7 +61,7 @@ def _lines(X: Any) -> Lines:
     return Lines(constant(X.indptr, np.uint32), constant(X.indices, np.uint32), values, count, length)
 
 
-@inner()
+@inner(forceinline=True)
 def span(starts, line, length):  # type: ignore[no-untyped-def]
     """Return the first entry of a line and the one after its last."""
     if starts is None:
@@ -69,7 +69,7 @@ def span(starts, line, length):  # type: ignore[no-untyped-def]
     return starts[line], starts[line + 1]
 
 
-@inner()
+@inner(forceinline=True)
 def place(indices, entry, first):  # type: ignore[no-untyped-def]
     """Return the place of an entry in its line, which starts at ``first``."""
     if indices is None:
@@ -77,7 +77,7 @@ def place(indices, entry, first):  # type: ignore[no-untyped-def]
     return indices[entry]
 
 
-@inner()
+@inner(forceinline=True)
 def value(values, entry):  # type: ignore[no-untyped-def]
     """Return an entry."""
     if values is None:

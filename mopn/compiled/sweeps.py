@@ -28,7 +28,7 @@ __all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 
 
 # The compiler may change the order of the sums, the same for calls with and without threads.
-@inner(fastmath=FAST)
+@inner(forceinline=True, fastmath=FAST)
 def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyped-def]
     """Return sum_i slope_i h_i, sum_i w_i h_i^2 and the same sum of the sizes behind h, along coordinate j."""
     first, end = span(columns.starts, j, columns.length)

@@ -14,6 +14,7 @@ from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import distinct_labels
 from mopn.estimators.fold_in import FoldIn, NewFeature
 from mopn.estimators.single_output import (
+    STRENGTH,
     BinaryClassifier,
     SingleLossName,
     SingleOutputEstimator,
@@ -51,12 +52,15 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
     """The weights lambda (k,) of the units."""
     w_: np.ndarray
     """The linear term (d,), if it is fitted."""
+    alpha_: float
+    """The strength of the linear term."""
     theta_: np.ndarray
     """Weights (m,) of the degrees, if "shared"."""
 
     _rules = SingleOutputEstimator._rules | {
         "degree": count().or_none(),
         "fit_lower": choice(["explicit", "augment", "shared"]).or_none(),
+        "alpha": STRENGTH,
         "fit_linear": check_flag,
         "init_lambdas": choice(_LAMBDAS),
     }
@@ -68,8 +72,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         degree: int | None = 2,
         loss: SingleLossName | Loss | None = None,
         n_components: int = 10,
-        alpha: float = 1.0,
-        beta: float = 1.0,
+        alpha: float | Literal["auto"] = "auto",
+        beta: float | Literal["auto"] = "auto",
         penalty: PenaltyName = "weighted",
         tol: float = 1e-3,
         fit_lower: Literal["explicit", "augment", "shared"] | None = "explicit",
@@ -97,10 +101,13 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
             taken, too. Or a :class:`mopn.Loss` per output.
         n_components : int, default 10
             Number k of units, for each degree if there are several.
-        alpha : float, default 1.0
-            Strength of :math:`\frac{\alpha}{2} \|w\|^2`. The losses are added up over the samples, not averaged.
-        beta : float, default 1.0
-            Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty.
+        alpha : float or "auto", default "auto"
+            Strength of :math:`\frac{\alpha}{2} \|w\|^2`. Losses are added up over the samples, not averaged. "auto":
+            ``alpha_``, the mean squared length of the rows; 1 where ``beta`` is.
+        beta : float or "auto", default "auto"
+            Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty. "auto": the strength of least
+            loss on held-out samples, ``beta_``, which costs some short fits; 1 for ``partial_fit`` and with
+            :class:`mopn.RowBlocks`.
         penalty : {"weighted", "frobenius"}, default "weighted"
             This one; :math:`\frac{\beta}{2} \|P\|^2`.
         tol : float, default 0.001
@@ -171,8 +178,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
             n_components=self.n_components,
             kernel="all-subsets" if self.degree is None else "anova",
             loss=self.loss_,
-            alpha=self.alpha,
-            beta=self.beta,
+            alpha=self.alpha_,
+            beta=self.beta_,
             penalty=self.penalty,
             fit_lower=lower,
             fit_linear=self.fit_linear,
@@ -184,8 +191,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
 
     def _new_feature(self, n: int) -> NewFeature:
         of_unit = np.full(len(self.lams_), 0.5) if self.penalty == "frobenius" else np.abs(self.lams_)
-        units = self.beta * np.tile(of_unit, len(self.P_))
-        return NewFeature(units, self.alpha if self.fit_linear else None)
+        units = self.beta_ * np.tile(of_unit, len(self.P_))
+        return NewFeature(units, self.alpha_ if self.fit_linear else None)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
         """Take one pass over some samples, over blocks one after the other."""
@@ -206,6 +213,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         if first:
             self.loss_ = self._loss(y, sample_weight)
+            self.alpha_, self.beta_ = (1.0 if given == "auto" else given for given in (self.alpha, self.beta))
         problem = self._problem(X, y, sample_weight, self._seed())
         check_oracles(problem, solver)
         start = problem.start(None if first else self._start(problem))

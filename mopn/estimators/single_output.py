@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -13,11 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from mopn.data.validation import as_numbers, check_flag, distinct_labels
+from mopn.data.row_blocks import RowBlocks
+from mopn.data.validation import as_numbers, check_flag, check_nonnegative, distinct_labels
 from mopn.estimators.base import ModelEstimator, Scored
 from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON
-from mopn.estimators.targets import regression_loss
+from mopn.estimators.strength_choice import FEW, PARTS, splits
+from mopn.estimators.targets import Targets, in_canonical_order, regression_loss
 from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
@@ -25,7 +28,14 @@ from mopn.solvers.tools.checks import Rule, choice, count, shown
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door, doors
 
-__all__ = ["BinaryClassifier", "SingleLossName", "SingleOutputEstimator", "SingleOutputRegressor", "SolverName"]
+__all__ = [
+    "STRENGTH",
+    "BinaryClassifier",
+    "SingleLossName",
+    "SingleOutputEstimator",
+    "SingleOutputRegressor",
+    "SolverName",
+]
 
 SolverName = Literal["cd", "lbfgs", "adagrad", "sgd"]
 SingleLossName = Literal[
@@ -35,6 +45,13 @@ SingleLossName = Literal[
 
 _SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "adagrad": AdaGrad, "sgd": SGD}
 _SEEDS = 2**31 - 1
+# Strengths to choose from, in the unit of the problem: at 0.25 most units vanish (benchmarks/recommender).
+_RATIOS = 0.5 ** np.arange(2, 11)
+# Strengths that are tried beyond the best one, and iterations of each fit (benchmarks/recommender).
+_PATIENCE, _EPOCHS = 3, 40
+STRENGTH = Rule(
+    "a finite number >= 0 or 'auto'", lambda value: value if value == "auto" else check_nonnegative.convert(value)
+)
 _SOLVER = Rule(f"{choice(_SOLVERS).takes} or a Solver", choice(_SOLVERS).convert)
 
 
@@ -44,7 +61,12 @@ class SingleOutputEstimator(ModelEstimator):
     intercept_: float
     """The constant; 0 if there is none."""
 
-    _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag}
+    beta_: float
+    """The strength of the units."""
+
+    _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag, "beta": STRENGTH}
+    alpha: float | Literal["auto"] = 0.0
+    beta: float | Literal["auto"]
     loss: SingleLossName | Loss | None
     # The loss with its parameters; passes over parts of the samples keep that of the first part.
     loss_: Loss
@@ -119,6 +141,8 @@ class SingleOutputEstimator(ModelEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y, sample_weight)
         seed = self._seed()
+        if not (self.warm_start and hasattr(self, "beta_")):
+            self._set_strengths(solver, (X, y, sample_weight), seed, deadline)
         problem = self._problem(X, y, sample_weight, seed)
         self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
@@ -131,6 +155,41 @@ class SingleOutputEstimator(ModelEstimator):
         self._raise_interruption(result)
         task.end({})
         return result
+
+    def _set_strengths(self, solver: Solver, samples: tuple[Any, Any, Any], seed: int, deadline: Deadline) -> None:
+        """Set the strengths, "auto" for the units by the loss on held-out samples, from the largest strength on."""
+        X, y, sample_weight = samples
+        self.alpha_, self.beta_ = (1.0 if given == "auto" else given for given in (self.alpha, self.beta))
+        if isinstance(X, RowBlocks) or "auto" not in (self.alpha, self.beta):
+            return
+        alpha, unit = self._problem(X, y, sample_weight, seed).strength_units()
+        self.alpha_ = alpha if self.alpha == "auto" else self.alpha_
+        if self.beta != "auto":
+            return
+        form = "labels" if isinstance(self, ClassifierMixin) else "vector"
+        X, targets, units = in_canonical_order(X, Targets(y, y, self.loss_, form, sample_weight=sample_weight))
+        folds = list(islice(splits(targets, PARTS, units), PARTS if len(y) <= FEW else 1))
+        losses: list[float] = []
+        for beta in unit * _RATIOS if folds else ():
+            losses.append(sum(self._held_out_loss(beta, solver, X, targets, fold, seed, deadline) for fold in folds))
+            say(self.verbose, f"beta {beta:.3g}: loss {losses[-1]:.6g} on held-out samples")
+            if len(losses) > _PATIENCE + np.argmin(losses) or deadline.is_over:
+                break
+        self.beta_ = float(unit * _RATIOS[np.argmin(losses)]) if losses else 1.0
+
+    def _held_out_loss(
+        self, beta: float, solver: Solver, X: Any, targets: Targets, fold: Any, seed: int, deadline: Deadline
+    ) -> float:
+        """Return the loss on the second part of a fold after a short fit to the first, by its share of ``beta``."""
+        part, held = map(targets.rows, fold)
+        self.beta_ = beta * part.total_weight / targets.total_weight
+        problem = self._problem(X[fold[0]], part.y, part.weights, seed)
+        epochs = _EPOCHS if self.max_iter is None else min(self.max_iter, _EPOCHS)
+        result = minimize(problem, solver, tol=self.tol, max_iter=epochs, max_time=deadline.left, rng=seed)
+        self._raise_interruption(result)
+        outputs = self._attributes(problem, result)["model_"].outputs(X[fold[1]])
+        values = self.loss_.value(held.y[:, None], outputs)
+        return float(values.sum() if held.weights is None else held.weights @ values)
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:

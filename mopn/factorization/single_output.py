@@ -46,6 +46,8 @@ class SingleOutputProblem(Displayed, Smooth):
     starts_at_random = True
     # Whether every factor has its own X.
     several = False
+    # Columns of ones in front of X.
+    dummies = 0
 
     def __init__(self, rows: Rows, terms: Sequence[Term], rng: Any, units: tuple[str, Sequence[str]]) -> None:
         losses = SumOfLosses(rows)
@@ -63,6 +65,17 @@ class SingleOutputProblem(Displayed, Smooth):
             "n": str(self.rows.shape[0]), "loss": repr(self.losses.loss.name), "terms": str(len(self.terms)),
             "parameters": str(self.size),
         }  # fmt: skip
+
+    def strength_units(self) -> tuple[float, float]:
+        """Return units of alpha and beta: the mean squared length of rows, and the size of the losses' slopes.
+
+        The latter is their spread at outputs of 0, times the mean over the features of the sums of squares.
+        """
+        weights, squares = self.losses.in_memory.sample_weights, self.rows.squares
+        slopes = self.losses.value_gradient(np.zeros((len(weights), 1)))[1][:, 0] / weights
+        spread = slopes - np.average(slopes, weights=weights)
+        size = math.sqrt(np.average(spread**2, weights=weights))
+        return float(squares[self.dummies :].sum() / weights.sum()), size * float(np.mean(squares))
 
     @property
     def oracles(self) -> frozenset[str]:

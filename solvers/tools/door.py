@@ -1,8 +1,8 @@
 """Public functions as doors: inside, floating-point errors are mopn's own affair; wrong calls are named as written.
 
 Within a call NumPy neither warns nor raises, whatever the caller set by ``np.errstate`` or ``np.seterr``: mopn looks
-for infinite and NaN values itself. Callbacks and scores of the user see the caller's setting; losses, norms and oracles of
-the user see mopn's.
+for infinite and NaN values itself. Callbacks and scores of the user see the caller's setting; losses, norms and oracles
+of the user see mopn's.
 """
 
 from __future__ import annotations
