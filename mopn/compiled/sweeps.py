@@ -112,7 +112,7 @@ def sweep_units(  # type: ignore[no-untyped-def]
 ):
     """Sweep over one unit after the other; return the largest product of a derivative and its step.
 
-    ``values[s]`` (q, n) is the initial state of unit s without the slopes. ``P`` (k, dummies + d), ``scales`` (k,),
+    ``values[s]`` (q, n) is the state of unit s without the slopes; that of ANOVA is updated. ``P`` (k, dummies + d), ``scales`` (k,),
     ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the entries of
     dummies, which only ANOVA has and which ``columns`` does not contain; None if there are none, for
     which less is compiled. The others are as in ``sweep``.
@@ -132,6 +132,10 @@ def sweep_units(  # type: ignore[no-untyped-def]
         omega = _omega_of(omegas, s)
         decrease = sweep(coefficients, omega, columns, rows, *losses, p, scales[s], ridges[s], 0, columns.size)
         largest = max(largest, decrease)
+        if theta is not None:
+            for t in range(values.shape[1]):
+                for i in range(len(state)):
+                    values[s, t, i] = state[i, t + 1]
     return largest
 
 
@@ -172,4 +176,9 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
                 rows_ = Lines(r_starts, r_indices, r_values, n, d)
                 part = sweep(unrolled, omega, columns_, rows_, *data)
                 largest[group, thread] = max(largest[group, thread], part)
+        if theta is not None:
+            for thread in prange(threads):
+                for t in range(values.shape[1]):
+                    for i in range(thread * n // threads, (thread + 1) * n // threads):
+                        values[s, t, i] = state[i, t + 1]
     return max(largest.max(), of_dummies)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from copy import copy
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,16 +15,19 @@ from mopn.compiled.lasso import minimize_l1
 from mopn.compiled.losses import SQUARED
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
+from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.designs import Design, ridge_scales
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import as_numbers
-from mopn.factorization.sweep_state import SweepState
+from mopn.factorization.sweep_state import Sweeper, SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvature
 
 __all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
 
 # Largest number of rounds of the inner problems in lambda and theta, and the relative change at which they stop.
 _INNER_ROUNDS, _INNER_TOL = 200, 1e-6
+# Epochs after which kept kernels are computed again, from the rows, so that rounding errors do not add up.
+_RENEWAL = 10
 
 
 class KernelTerm(Term):
@@ -31,6 +36,9 @@ class KernelTerm(Term):
     ``lams`` and ``ridge`` are (k,), ``scale`` is the standard deviation of the random start. The parameter P (k, d)
     is called ``name``.
     """
+
+    # Whether nothing but its sweeps changes P.
+    is_swept_alone = True
 
     def __init__(
         self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
@@ -70,26 +78,28 @@ class KernelTerm(Term):
         return term
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield the updates of P, eight units at a time."""
+        """Yield the updates of P, eight units at a time; each keeps the kernels of lower degrees if they are few."""
         (design,) = self.designs
         sweep = state.sweeper(design)
         anova = isinstance(self.kernel, AnovaFactors)
         P, columns = at[self.name], len(self.kernel.theta) if anova else 2
-        values = state.workspace((WIDTH, columns - 1, self.design.shape[0]))
+        shape = WIDTH, columns - 1, self.design.shape[0]
+        keeps = self.is_swept_alone and isinstance(sweep, Sweeper) and len(P) * math.prod(shape[1:]) <= IN_MEMORY
 
-        def update(first: int) -> float:
+        def update(first: int, epochs: Iterator[int]) -> float:
             some = slice(first, first + WIDTH)
+            values = state.workspace(shape, first if keeps else 0)
             lams, ridge = self.weights(at)
             kernel = self.kernel_at(at)
             theta = kernel.coefficients if isinstance(kernel, AnovaFactors) else None
             if theta is None:
                 sweep.features(self.kernel.features(self.design, P[some]), values)
-            else:
+            elif not keeps or next(epochs) % _RENEWAL == 0:
                 sweep.degrees(theta, P[some], values)
             return sweep(theta, None, values, P[some], lams[some], ridge[some])
 
         for first in range(0, len(P), WIDTH):
-            yield partial(update, first)
+            yield partial(update, first, count())
 
 
 class FittedKernelTerm(KernelTerm):
@@ -100,7 +110,7 @@ class FittedKernelTerm(KernelTerm):
 
     def __init__(self, design: Design, kernel: FactorKernel, k: int, beta: float, scale: float) -> None:
         super().__init__(design, kernel, np.ones(k), np.full(k, 2.0 * beta), scale)
-        self.beta = beta
+        self.beta, self.is_swept_alone = beta, False
         self.shapes |= {"lams_plus": (k,), "lams_minus": (k,)}
         self.lower = {"lams_plus": 0.0, "lams_minus": 0.0}
 
