@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.compiled.jit import inner, jit
+from mopn.compiled.jit import inlined, jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import FAST
 
@@ -31,8 +31,7 @@ class Pairs(NamedTuple):
     n_groups: int
 
 
-# The steps of a row are inlined: they are a few instructions each, and calls would take a fifth of the time.
-_row = inner(nogil=True, fastmath=FAST, forceinline=True)
+_row = inlined(nogil=True, fastmath=FAST)
 
 
 @_row

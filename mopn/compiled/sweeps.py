@@ -19,7 +19,7 @@ from numba.extending import overload
 from mopn.compiled.cancellation import CANCELLATION, set_without
 from mopn.compiled.coordinates import derivative_of, penalized_step, update_state, weight_of
 from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
-from mopn.compiled.jit import inner, jit
+from mopn.compiled.jit import inlined, inner, jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, IN_ORDER
@@ -28,7 +28,7 @@ __all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 
 
 # The compiler may change the order of the sums, the same for calls with and without threads.
-@inner(forceinline=True, fastmath=FAST)
+@inlined(fastmath=FAST)
 def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyped-def]
     """Return sum_i slope_i h_i, sum_i w_i h_i^2 and the same sum of the sizes behind h, along coordinate j."""
     first, end = span(columns.starts, j, columns.length)
