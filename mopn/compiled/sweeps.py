@@ -1,10 +1,10 @@
 """Sweeps of coordinate descent: every coordinate of one vector p in turn, all others fixed.
 
-The outputs are affine in each coordinate, o_i(p_j + u) = o_i + u h_i, so the objective along it is a convex function
-whose curvature is at most mu sum_i w_i h_i^2 + ridge; a step to the minimum of that bound never increases the
-objective, and is exact for the squared loss. These are Algorithms 1 and 2 of Blondel et al., Polynomial Networks and
-Factorization Machines (ICML 2016), and section 4 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016),
-with h in O(m) an entry in place of their O(m^2).
+The outputs are affine in each coordinate, o_i(p_j + u) = o_i + u h_i, so the curvature along it is at most
+mu sum_i w_i h_i^2 + ridge; a step to the minimum of that bound never increases the objective, and is exact for the
+squared loss. These are Algorithms 1 and 2 of Blondel et al., Polynomial Networks and Factorization Machines (ICML
+2016), and section 4 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016), with h in O(m) an entry, not
+O(m^2).
 
 ``state`` (n, 1 + q) has a row per sample, contiguous as its entries are used together: first the slope
 w_i l'(y_i, o_i), then the values from which h is computed.

@@ -44,10 +44,10 @@ _LARGE = 1 << 18
 
 
 class DaskBlocks(Chunks):
-    """Blocks on the workers. What a worker that died held is computed anew from the graph of the arrays.
+    """Blocks on the workers; those of a worker that died are computed anew.
 
-    Each of ``groups`` is a future of a list of ``size`` consecutive ``RawBlock``, a power of two, or fewer in the last;
-    one task of a pass takes it. A pass may take ``timeout`` seconds. ``classes`` are the sorted labels that y may have.
+    Each of ``groups``, which one task of a pass takes, is a future of a list of ``size`` consecutive ``RawBlock``, a
+    power of two. A pass may take ``timeout`` seconds. ``classes`` are the sorted labels that y may have.
     """
 
     def __init__(self, client: Any, groups: Sequence[Any], timeout: float, classes: Any = None, size: int = 1) -> None:
@@ -197,11 +197,7 @@ class DaskBlocks(Chunks):
 
 
 def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, timeout: float) -> DaskBlocks:
-    """Return the blocks of dask arrays or DataFrames, as they are; the cluster begins to compute them.
-
-    Raises ``TypeError`` or ``ValueError`` if an argument is no dask collection, if chunks do not fit each other, or
-    without a client.
-    """
+    """Return the blocks of dask arrays or DataFrames, as they are; the cluster begins to compute them."""
     timeout = check_seconds(timeout, "timeout")
     classes = None if classes is None else distinct_labels(classes, "classes")[0]
     X = _in_partitions(X, "X")

@@ -164,7 +164,7 @@ class SingleOutputEstimator(ModelEstimator):
             return
         alpha, unit = self._problem(X, y, sample_weight, seed).strength_units()
         self.alpha_ = alpha if self.alpha == "auto" else self.alpha_
-        if self.beta != "auto":
+        if self.beta != "auto" or not unit:
             return
         form = "labels" if isinstance(self, ClassifierMixin) else "vector"
         X, targets, units = in_canonical_order(X, Targets(y, y, self.loss_, form, sample_weight=sample_weight))
