@@ -3,8 +3,8 @@
 The units are the columns of ``units`` (d, k), padded with zeros to a multiple of eight. K(h, x) is A^2 of the h_j x_j
 for distinct features, and <h, x>^2 otherwise. Rows start from the A^1 and A^2 of leading dummies, constants (2, k).
 With numbers of ``groups`` (d,), -1 for none, A^2 is without the products within a group, whose sums (g, k) of the
-h_j x_j are taken out of <h, x>. The adjoint of a row for a unit, sum_c G_ci V_cs of slopes G (m, n) and weights V (m, k), is
-the derivative of the losses with respect to K(h_s, x_i).
+h_j x_j are taken out of <h, x>. The adjoint of a row for a unit, sum_c G_ci V_cs of slopes G (m, n) and weights
+V (m, k), is the derivative of the losses with respect to K(h_s, x_i).
 """
 
 from __future__ import annotations
