@@ -291,18 +291,15 @@ class RunMonitor:
             self.status, self.error = Status.FAILED, error
 
     def _report_iteration(self, point: Any, measure: Measure, estimated_gap: float) -> None:
-        """Print, and call the callback; the clock is stopped meanwhile."""
+        """Print, and call the callback, whose errors end the run; the clock is stopped meanwhile."""
         if self.verbose and self.nit % self.verbose == 0:
             _print_row(self.trace, header=self.nit == 0)
-        if self.callback is not None:
-            result = _read_only(self._result(point, measure, estimated_gap))
-            self._report(self.callback, intermediate_result=result)
-
-    def _report(self, report: Callable[..., Any], *values: Any, **named: Any) -> None:
-        """Call a function of the user's; what it raises ends the run."""
+        if self.callback is None:
+            return
+        result = _read_only(self._result(point, measure, estimated_gap))
         try:
             with callers_state():
-                report(*values, **named)
+                self.callback(intermediate_result=result)
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
