@@ -128,7 +128,8 @@ class OutputLayerProblem(Displayed, Smooth):
     def default_solver(self) -> Solver[Any]:
         """Return the solver that :func:`mopn.minimize` takes by default: the fastest that there is an oracle for."""
         solvers: dict[str, Solver[Any]] = {"barrier": InteriorPoint(), "gradient": LBFGS(), "composite": FISTA()}
-        return next(solver for oracle, solver in solvers.items() if oracle in self.oracles)
+        offered = self.oracles - ({"barrier"} if self.newton_size > 1.0 else set())
+        return next(solver for oracle, solver in solvers.items() if oracle in offered)
 
     @property
     def reasons(self) -> dict[str, str]:
