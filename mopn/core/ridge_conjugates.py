@@ -35,6 +35,7 @@ class ShiftedConjugate:
     active = True
 
     def conjugate(self, dual: float) -> float:
+        """Return R* at the scale ``dual``."""
         # Z - Y = s ridge W - (t - s) Gamma at t = dual; the best s without a limit is that of the projection of Z.
         t, a, b, c = dual, self.of_gradient, self.of_network, self.crossed
         length = a + 2.0 * c + b
@@ -44,6 +45,7 @@ class ShiftedConjugate:
         return max(float(parts.sum()) + errors, 0.0) / (2.0 * self.ridge)
 
     def max_scale(self, dual: float) -> float:
+        """Return that every scale will do."""
         return math.inf
 
 
@@ -62,8 +64,10 @@ class EigenvalueConjugate:
     active = True
 
     def conjugate(self, dual: float) -> float:
+        """Return R* at the scale ``dual``."""
         rest = np.maximum((1.0 + 2.0 * EPS) * dual * self.sizes - (1.0 - 2.0 * EPS) * self.strength, 0.0)
         return float(rest @ rest) * (1.0 + (self.sizes.size + 8) * EPS) / (2.0 * self.ridge)
 
     def max_scale(self, dual: float) -> float:
+        """Return that every scale will do."""
         return math.inf

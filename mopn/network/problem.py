@@ -21,10 +21,10 @@ from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_regularizer
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
+from mopn.data.input_size import check_input
 from mopn.data.rows import Block, Rows
 from mopn.data.rows_of_data import rows_of_data
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.input_size import check_input
 from mopn.data.validation import check_flag, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.dual import Dual, make_dual
@@ -115,8 +115,8 @@ class OutputGradient:
             bounds = self._ridge_bounds
             of_squares = self.of_linear if bounds is None else self.of_linear + bounds.of_network
             found = [bound_and_scale(self.dual, regularizer, bound, of_squares)]
-            for conjugate in [] if bounds is None else bounds.conjugates(regularizer, bound):
-                found.append(bound_and_scale(self.dual, conjugate, 1.0, self.of_linear))
+            conjugates = [] if bounds is None else bounds.conjugates(regularizer, bound)
+            found += [bound_and_scale(self.dual, conjugate, 1.0, self.of_linear) for conjugate in conjugates]
             self._lower[regularizer, bound] = max(found)
         return self._lower[regularizer, bound]
 

@@ -56,9 +56,7 @@ class RelationCurvature:
         """Return that of F for units A (k, d), directions E (k, m) and linear term W."""
         return RelationSums(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
 
-    def metric(
-        self, blocks: RelationSums, costs: np.ndarray, directions: np.ndarray | None
-    ) -> RelationPreconditioner:
+    def metric(self, blocks: RelationSums, costs: np.ndarray, directions: np.ndarray | None) -> RelationPreconditioner:
         """Return the metric where ``costs`` (k,) are those of the squares of units."""
         k, alphas = len(blocks.dummies), self.linear_term.alphas
         ridge = np.zeros(blocks.rows.shape[1])

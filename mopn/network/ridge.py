@@ -46,12 +46,16 @@ class RidgeSegment(NamedTuple):
     curvature: float
 
     def __call__(self, gamma: float) -> float:
+        """Return the value at gamma."""
         return self.value + gamma * (self.slope + 0.5 * gamma * self.curvature)
 
 
 @dataclass(frozen=True)
 class Ridge:
-    """``amount / 2`` times the squared length of the functions of units H (k, d), of any length, and weights V (k, m)."""
+    """``amount / 2`` times the squared length of the functions of units H (k, d) and weights V (k, m).
+
+    Units have any length.
+    """
 
     kernel: Kernel
     amount: float
