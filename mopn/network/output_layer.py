@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -286,15 +286,14 @@ class OutputLayerProblem(Displayed, Smooth):
         return Measure(fun, self._dual_bound(at, point, search=True), rounding)
 
     def _dual_bound(self, at: Evaluation, point: DualPoint, *, search: bool) -> float:
-        G, of_squares = point.G, self.linear_term.conjugate(point.G)
+        G, image, of_squares = point.G, cast(Any, at.image), self.linear_term.conjugate(point.G)
         adjoint, sizes = self.rows.sum(_adjoint_and_sizes, along=(self.features, self._row_maxima, G))
         # Each entry of Phi' D is a sum of n products, for a dual point D near G.
         row_error = (self.losses.n + 3 + dual_error(self.losses.n_outputs)) * EPS * sizes
         if self.ridge is not None:
-            V = at.image.V
-            adjoint = adjoint + self.ridge.slopes(V)
-            row_error += float(self.ridge.slope_errors(V).sum())
-            of_squares += self.ridge.value(V) + self.ridge.error(V)
+            adjoint = adjoint + self.ridge.slopes(image.V)
+            row_error += float(self.ridge.slope_errors(image.V).sum())
+            of_squares += self.ridge.value(image.V) + self.ridge.error(image.V)
         dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
         return lower_bound(point, self.regularizer, dual, of_squares, search=search)
 
