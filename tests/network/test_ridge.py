@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from networks import LOSSES, data, every_kernel, random_network, wide_problem
 from properties import generators, tried
-from reference import derivatives, matrix_optimum, norm_of_rows, squared_length
+from reference import conjugate, derivatives, matrix_optimum, norm_of_rows, squared_length
 from scipy import sparse
 
 import mopn
@@ -258,6 +258,15 @@ def test_without_a_strength_the_problem_is_a_kernel_machine():
         assert found.success
         assert found.fun == pytest.approx(exact, rel=1e-6)
         assert found.lower <= exact <= found.fun * (1.0 + 1e-12)
+
+
+def test_the_dual_point_proves_the_bound():
+    problem = problem_of("l1", ridge=0.5)
+    found = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-4)
+    D = found.dual.point(problem)
+    gammas = np.einsum("ic,ij,ik->cjk", D, problem.design.matrix(), problem.design.matrix())
+    excess = np.maximum(np.abs(np.linalg.eigvalsh(gammas)) - 0.5, 0.0)
+    assert -conjugate(problem.losses, D) - np.sum(excess**2) / (2 * 0.5) >= found.lower
 
 
 # -- fits --------------------------------------------------------------------------------------------------------------
