@@ -22,10 +22,9 @@ from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_re
 from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
-from mopn.data.input_size import check_input
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import check_flag, check_nonnegative
+from mopn.data.validation import check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.dual import Dual, make_dual
 from mopn.network.gradient_forms import GradientForms
