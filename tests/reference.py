@@ -90,11 +90,17 @@ def conjugate(losses, G):
     return losses.conjugates_and_sizes(G, np.ones(1))[0][0]
 
 
-def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, iterations=20000, tol=1e-11):
+def squared_length(W: np.ndarray, kernel: str | np.ndarray) -> float:
+    """The squared length of quadratic_outputs as functions: sum W_ij^2 over all i and j, or over the pairs i < j."""
+    return float(np.sum(W * W * shares(kernel, W.shape[1])))
+
+
+def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, iterations=20000, tol=1e-11, ridge=0.0):
     """Minimum of F + strength * sum_s ||Z_s||_* over symmetric Z_s, by FISTA with eigenvalue thresholding.
 
     The penalty is the norm itself: a unit vector h with weight a along direction s costs |a| and adds a h h' to Z_s.
     Nonnegative weights make up the positive semidefinite Z_s.
+    With a ``ridge`` also half of it times the squared length of the outputs as functions.
     With ``alphas`` (1 + d,) also over coefficients W (m, 1 + d) of a linear term, which cost alphas_j / 2 ||w_j||^2.
     """
     S, (n, d), m = sign_patterns(norm, fit.n_outputs), X.shape, fit.n_outputs
@@ -108,9 +114,12 @@ def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, it
 
     def smooth(Z):
         Z, W = parts(Z)
-        value, G = fit.value_gradient(quadratic_outputs(X, np.tensordot(S.T, Z, 1), kernel) + ones @ W.T)
-        gradient = np.tensordot(S, pulled_back(X, G, kernel), 1), G.T @ ones + alphas * W
-        return value + 0.5 * np.sum(alphas * W**2), np.concatenate([part.ravel() for part in gradient])
+        forms = np.tensordot(S.T, Z, 1)
+        value, G = fit.value_gradient(quadratic_outputs(X, forms, kernel) + ones @ W.T)
+        of_forms = pulled_back(X, G, kernel) + ridge * forms * shares(kernel, d)
+        gradient = np.tensordot(S, of_forms, 1), G.T @ ones + alphas * W
+        penalties = 0.5 * np.sum(alphas * W**2) + 0.5 * ridge * squared_length(forms, kernel)
+        return value + penalties, np.concatenate([part.ravel() for part in gradient])
 
     def threshold(Z, step):
         Z, W = parts(Z)
