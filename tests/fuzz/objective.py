@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import mopn
-from tests.fuzz.inputs.dense import dense
+from tests.fuzz.inputs.arrays import dense
 from tests.reference import loss_of_sample, norm_of_rows
 
 
