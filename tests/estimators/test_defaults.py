@@ -137,11 +137,3 @@ def test_plain_arrays_are_checked_like_others(cls, bad):
     for values in (X[:, :4], X[:0], X[0]):
         with pytest.raises(ValueError, match=r"features|0 sample|1D array"):
             estimator.predict(values)
-
-
-def test_a_warm_start_from_infinite_numbers_is_refused():
-    X, y = np.random.default_rng(0).standard_normal((40, 3)), np.arange(40) % 2
-    model = estimators.MultiOutputPNClassifier(max_units=2, warm_start=True).fit(X, y)
-    model.basis_ = np.where(np.arange(model.basis_.size).reshape(model.basis_.shape) == 0, np.inf, model.basis_)
-    with pytest.raises(ValueError, match="basis_ or weights_ contains NaN or infinity"):
-        model.fit(X, y)

@@ -77,18 +77,16 @@ def as_given(cls, **options):
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_tags(cls):
-    tags = get_tags(cls())
+    tags, classifies = get_tags(cls()), cls in CLASSIFIERS
     assert tags.input_tags.sparse
     assert not tags.no_validation
     assert not tags.non_deterministic
-    assert tags.target_tags.multi_output == (cls in REGRESSORS)
-    if cls in CLASSIFIERS:
+    assert tags.target_tags.multi_output != classifies
+    assert not (tags.classifier_tags if classifies else tags.regressor_tags).poor_score
+    if classifies:
         assert tags.classifier_tags.multi_label
         assert tags.classifier_tags.multi_class
-        assert not tags.classifier_tags.poor_score
         assert not get_tags(cls(loss="smoothed-hinge")).classifier_tags.multi_label
-    else:
-        assert not tags.regressor_tags.poor_score
 
 
 # -- what is fitted ---------------------------------------------------------------------------------------------------
@@ -158,6 +156,11 @@ def test_the_gap_of_a_small_network_is_that_of_its_size(cls):
     assert cls(strength=0.1, max_units=3, refit="none").fit(X, default_y(cls)).n_refit_iter_ == 0
 
 
+def test_without_regularisation_there_is_no_certificate():
+    model = few(MultiOutputPNRegressor, strength=0.0, tol=0.0).fit(X, Y_NUMBERS)
+    assert (model.proof_, model.gap_) == ("none", np.inf)
+
+
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_too_few_units_for_all_outputs_are_told(cls):
     """Where outputs get none, unless they have a linear term; one of several classes needs none."""
@@ -183,12 +186,6 @@ def test_a_strength_that_no_unit_is_worth_leaves_the_network_empty(cls):
         assert_allclose(model.predict(X), np.tile(y.mean(axis=0), (60, 1)))
     else:
         assert_allclose(model.predict_proba(X), 1 / 3)
-
-
-def test_without_regularisation_there_is_no_certificate():
-    model = few(MultiOutputPNRegressor, strength=0.0, tol=0.0).fit(X, Y_NUMBERS)
-    assert model.proof_ == "none"
-    assert model.gap_ == np.inf
 
 
 @pytest.mark.parametrize("second_order", [True, False])
@@ -817,15 +814,6 @@ def test_estimators_write_what_their_models_write(tmp_path):
         assert (tmp_path / f"{name}0").read_bytes() == (tmp_path / f"{name}1").read_bytes()
     pytest.importorskip("onnx")
     assert mopn.export.to_onnx(classifier, dtype="float64") == mopn.export.to_onnx(classifier.model_, dtype="float64")
-
-
-@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
-def test_methods_check_x(method):
-    model = few(MultiOutputPNClassifier).fit(X, Y_LABELS)
-    with pytest.raises(ValueError, match="X has 3 features, but MultiOutputPNClassifier is expecting 4"):
-        getattr(model, method)(X[:, :3])
-    with pytest.raises(ValueError, match="contains NaN"):
-        getattr(model, method)(with_entry(np.nan))
 
 
 @pytest.mark.parametrize("loss", ["smoothed-hinge", "squared-hinge", "binary-squared-hinge", "squared"])
