@@ -3,8 +3,6 @@
 import io
 import os
 import stat
-import subprocess
-import sys
 import threading
 import zipfile
 from dataclasses import replace
@@ -76,29 +74,6 @@ def test_labels_that_would_not_come_back_equal_are_not_saved(tmp_path, labels):
     with pytest.raises(TypeError, match="cannot be saved without pickle; use strings, numbers or dates"):
         network(classes=labels).save(tmp_path / "model.npz")
     assert not list(tmp_path.iterdir())
-
-
-def test_the_library_and_a_loaded_model_need_no_scikit_learn(tmp_path):
-    model = network(classes=LABELS["str"])
-    model.save(tmp_path / "model.npz")
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "expected.npy", model.predict(X))
-    program = """
-import sys
-import numpy as np
-for name in ("sklearn", "pandas", "matplotlib"):
-    sys.modules[name] = None
-import mopn
-assert (mopn.load("model.npz").predict(np.load("X.npy")) == np.load("expected.npy")).all()
-try:
-    import mopn.estimators
-except ImportError as error:
-    assert "pip install 'scikit-learn>=1.6'" in str(error), error
-else:
-    raise AssertionError("imported without scikit-learn")
-"""
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 # -- files are written in a single step -------------------------------------------------------------------------------
