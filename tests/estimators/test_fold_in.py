@@ -70,7 +70,8 @@ def one_against_others(labels):
 
 
 def cumulative(levels):
-    return cumulative_targets(np.asarray(levels, int) - 1, 5)
+    every = np.unique(ratings()[1])
+    return cumulative_targets(np.searchsorted(every, levels), len(every))
 
 
 # Estimator, targets of the fit from the ratings, targets of the new rows, and what the loss gets for them.

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.direct_lifted import budget, wide
 from benchmarks.direct_lifted import fitted_lambda as fitted
+from benchmarks.direct_lifted.__main__ import FIGURES
 
 # -- Figure 1 ----------------------------------------------------------------------------------------------------------
 
@@ -101,3 +102,9 @@ def test_every_method_predicts_a_cubic_target(abalone, method):
     row = budget.run(budget.Task("abalone", method, 30, 0, 0, 30), str(abalone))
     assert float(row["test"]) > 0.8
     assert float(row["strength"]) in [float(f"{value:.3g}") for value in budget.METHODS[method][1]]
+
+
+def test_quick_is_a_part_of_the_study_in_all_three_figures():
+    for figure in FIGURES.values():
+        quick, full = figure.tasks(True), figure.tasks(False)
+        assert 0 < len(quick) <= len(full) == len(set(full))

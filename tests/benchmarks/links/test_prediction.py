@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 import mopn
 from benchmarks.links import prediction
-from benchmarks.links.data import Graph, hold_out, load, split
+from benchmarks.links.data import SCALES, Graph, hold_out, load, scaled, split
 from benchmarks.links.models import MODELS, make_problem, pair_scores, tables
 from benchmarks.links.prediction import PLANS, Cell, Plan, area_under_curve
 from benchmarks.links.report import report
@@ -85,6 +85,18 @@ def test_ion_channels_reads_tables_with_names(tmp_path, write):
     assert graph.shape == (3, 2)
     assert sorted(map(tuple, graph.links)) == [(0, 1), (2, 0), (2, 1)]
     np.testing.assert_array_equal(graph.B.toarray(), [[1, 0.25], [0.25, 1]])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_scales_keep_the_pattern_and_the_links(graph, scale):
+    A = abs(graph.A)
+    graph = Graph(A, A if graph.symmetric else abs(graph.B), graph.links)
+    found = scaled(graph, scale)
+    assert (found.symmetric, found.links is graph.links) == (graph.symmetric, True)
+    np.testing.assert_array_equal(found.A.toarray() > 0, A.toarray() > 0)
+    if scale.endswith("unit"):
+        lengths = np.linalg.norm(found.A.toarray(), axis=1)
+        np.testing.assert_allclose(lengths[A.toarray().any(axis=1)], 1.0)
 
 
 # -- splits ------------------------------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks.recommender.cells import Task, make_task, measures, run_cell
-from benchmarks.recommender.data import Ratings, load, random_parts
+from benchmarks.recommender.data import SETS, Ratings, load, random_parts
 from benchmarks.recommender.models import FITS, MODELS
-from benchmarks.recommender.plan import COLUMNS, GRIDS, Cell
+from benchmarks.recommender.plan import COLUMNS, GRIDS, PLANS, Cell
 from benchmarks.recommender.report import report
 from tests.benchmarks.conftest import make_ratings
 
@@ -72,6 +72,11 @@ def test_studies_have_the_shares_of_their_papers(study, held):
     parts = make_task(Cell(study, "ml-100k", 0, "A2-linear", 2), ratings).parts
     assert len(parts.test) / len(ratings.y) == pytest.approx(0.25, abs=0.005)
     assert len(parts.held) / len(parts.train) == pytest.approx(held, abs=0.005)
+
+
+def test_grids_are_those_of_the_norm():
+    assert len({Cell("ranking", "ml-100k", 0, model, 5).grid for model in MODELS}) == 4
+    assert {set_ for _, set_ in PLANS} == set(GRIDS) == set(SETS)
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------

@@ -11,9 +11,11 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from benchmarks.common.collection import LEAST_ROWS, hold_out
 from benchmarks.common.measures import calibration_error
 from benchmarks.common.sources import MissingDataError
-from benchmarks.common.study import Task
+from benchmarks.common.store import Store
+from benchmarks.common.study import KEY, Task
 from benchmarks.common.tables import load_table
 from benchmarks.tables import figure, report
+from benchmarks.tables.__main__ import main
 from benchmarks.tables.fits import COLUMNS, run_task
 from benchmarks.tables.methods import METHODS, Method
 
@@ -198,3 +200,11 @@ def test_groups_are_the_largest_runs_within_the_difference(seed):
     runs = {(i, j) for i in range(8) for j in range(i + 1, 8) if values[j] - values[i] < 1}
     largest = {(i, j) for i, j in runs if not {(i - 1, j), (i, j + 1)} & runs}
     assert set(figure.groups(values, 1.0)) == largest
+
+
+def test_small_sets_come_first_and_have_two_splits(monkeypatch, tmp_path):
+    monkeypatch.setitem(METHODS, "mopn", Method("mopn", DummyClassifier, DummyRegressor))
+    sets = ["digits", "diabetes", "breast_cancer"]
+    assert main(["--data", "nowhere", "--methods", "mopn", "--out", str(tmp_path), "--sets", *sets]) == 0
+    order = [(row["set"], row["split"]) for row in Store(tmp_path / "fits.csv", COLUMNS, KEY).rows()]
+    assert order == [(name, split) for split in "01" for name in ("diabetes", "breast_cancer", "digits")]
