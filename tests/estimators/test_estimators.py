@@ -219,6 +219,7 @@ def test_storage_does_not_matter(cls):
         assert_allclose(raw(other, form(some)), raw(dense, some), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputFMClassifier])
 def test_rounding_does_not_choose_units(cls, norm):
@@ -292,6 +293,7 @@ def test_several_classes(cls):
     assert_allclose(rest.predict_proba(X), probabilities / probabilities.sum(axis=1, keepdims=True))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, np.ndarray.tolist])
 @pytest.mark.parametrize("loss", ["logistic", "squared-hinge", *LOSSES[3:]])
 def test_an_indicator_matrix(loss, form):
@@ -306,6 +308,7 @@ def test_an_indicator_matrix(loss, form):
         assert_allclose(model.predict_proba(X), expit(decision))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", ["indicator", "one against the rest", "targets"])
 @pytest.mark.parametrize("pn", [True, False])
 def test_l1_makes_the_outputs_independent_problems(pn, kind):
@@ -589,6 +592,7 @@ def fail(error):
     raise error
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("validation_fraction", [0.0, 0.3])
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_the_best_network_is_kept_when_a_callback_fails(cls, validation_fraction, monkeypatch):

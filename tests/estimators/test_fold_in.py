@@ -156,6 +156,7 @@ SINGLE = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("options", SINGLE, ids=str)
 @pytest.mark.parametrize("kind", [FactorizationMachineRegressor, FactorizationMachineClassifier])
 def test_machines_of_one_output_of_any_degree(kind, options):

@@ -147,6 +147,7 @@ OF_CLASSIFIERS = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("y", [(PRODUCT > 0).astype(int), LEVELS], ids=["two", "three"])
 @pytest.mark.parametrize("name", OF_CLASSIFIERS)

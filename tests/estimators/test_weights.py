@@ -109,6 +109,7 @@ def test_tables_to_the_last_bit(cls, options, y, strength):
     same_fits(lambda: cls(max_units=3, strength=strength, curves=3, **options), np.array, y, TIMES)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -125,6 +126,7 @@ def test_solvers_and_norms_to_the_last_bit(cls, options):
     same_fits(lambda: cls(max_units=4, **options), np.array, Y[next(iter(target))], TIMES)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 0.5, 1: 2.0, 2: 1.0}], ids=["balanced", "given"])
 @pytest.mark.parametrize(
     "cls", [estimators.MultiOutputPNClassifier, estimators.MultiOutputFMClassifier, estimators.TableClassifier]
