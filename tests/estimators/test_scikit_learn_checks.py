@@ -46,9 +46,9 @@ many_levels = pytest.mark.filterwarnings("ignore:y has .* levels")
         estimators.OrdinalFMRegressor(strength=20.0, **ORDINAL),
         estimators.FactorizationMachineRegressor(**TINY_SINGLE),
         estimators.PolynomialNetworkClassifier(**TINY_SINGLE),
-        estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=3, tol=0.5),
+        estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.5),
         estimators.TableEncoder(curves=1),
-        estimators.PathCV(CLASSIFIER, max_units=3, strengths=(Ratio(0.01),), cv=2),
+        estimators.PathCV(estimators.MultiOutputPNClassifier(**TINY), max_units=3, strengths=(Ratio(0.1),), cv=2),
     ],
     expected_failed_checks=expected_failed,
 )
