@@ -11,7 +11,7 @@ NETWORK = {"max_units": 5, "tol": 0.1}
 SINGLE = {"random_state": 0, "max_iter": 100}
 # Of the quick tier: a check fits up to twenty times.
 TINY = {"max_units": 3, "tol": 0.1, "refit": "output"}
-TINY_SINGLE = {"random_state": 0, "max_iter": 30, "n_components": 2, "tol": 1e-2}
+TINY_SINGLE = {"random_state": 0, "max_iter": 30, "n_components": 2, "beta": 1.0, "tol": 1e-2}
 CLASSIFIER = estimators.MultiOutputPNClassifier(tol=0.1, refit="output")
 SEARCH = {"strengths": (Ratio(0.1), Ratio(0.01)), "cv": 2}
 ORDINAL = {"max_units": 1, "tol": 1.0, "alpha": 10.0}
