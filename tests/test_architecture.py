@@ -279,6 +279,9 @@ def test_too_much(): work(1.5)
 def test_slow(): work(1.0)
 """)
     command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", tmp_path]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "1 failed, 3 passed, 1 deselected" in done.stdout, done.stdout
-    assert "test_too_much - Failed: 1.5" in done.stdout
+    for options, status in (([], 0), (["--budget"], 1), (["--budget", "--all"], 0)):
+        done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stdout
+        said = re.findall(r"make smaller, or mark slow: (.*)", done.stdout)
+        assert len(said) == ("--all" not in options)
+        assert all(re.fullmatch(r"\S+test_too_much \(1\.5\d s\)", cases) for cases in said), said
