@@ -54,15 +54,15 @@ RUNS = {
 }
 
 
-def stops(**_):
+def stops(*_):
     raise StopIteration
 
 
-def fails(**_):
+def fails(*_):
     raise ZeroDivisionError
 
 
-def interrupts(**_):
+def interrupts(*_):
     raise KeyboardInterrupt
 
 
@@ -72,22 +72,14 @@ LIMITS = {
     "no tolerance": {"tol": 0.0, "max_iter": 5},
     "iterations": {"tol": 1e-9, "max_iter": 2},
     "seconds": {"tol": 1e-9, "max_time": 0.0},
-    "stopped": {"tol": 1e-9, "callback": lambda intermediate_result: stops()},
-    "failed": {"tol": 1e-9, "callback": lambda intermediate_result: fails()},
-    "interrupted": {"tol": 1e-9, "callback": lambda intermediate_result: interrupts()},
+    "stopped": {"tol": 1e-9, "callback": stops},
+    "failed": {"tol": 1e-9, "callback": fails},
+    "interrupted": {"tol": 1e-9, "callback": interrupts},
 }
 BEST = {
-    name: mopn.minimize(problem, solver, tol=1e-6)
-    for name, problem, solver in [
-        ("network", NETWORK, solvers.ConditionalGradient("full")),
-        ("layer", LAYER, solvers.InteriorPoint()),
-    ]
+    problem: mopn.minimize(problem, solver, tol=1e-6)
+    for problem, solver in ((NETWORK, solvers.ConditionalGradient("full")), (LAYER, solvers.InteriorPoint()))
 }
-
-
-def objective(problem, result):
-    """The objective of a result, from its parameters."""
-    return problem.measure(problem.start(result)).fun
 
 
 def is_so(problem, solver, result, limits):
@@ -109,9 +101,9 @@ def is_so(problem, solver, result, limits):
         Status.ESTIMATED: lambda: (
             result.estimated_gap <= tol * fun < result.gap and not callable(getattr(solver, "oracle", ""))
         ),
-        Status.STOPPED: lambda: limits.get("callback") is LIMITS["stopped"].get("callback"),
+        Status.STOPPED: lambda: limits.get("callback") is stops,
         Status.CALLBACK_FAILED: lambda: isinstance(result.error, ZeroDivisionError),
-        Status.INTERRUPTED: lambda: limits.get("callback") is LIMITS["interrupted"].get("callback"),
+        Status.INTERRUPTED: lambda: limits.get("callback") is interrupts,
         Status.RETURNED: lambda: isinstance(solver, Returns),
         Status.NO_BETTER_UNIT: lambda: callable(solver.oracle) if hasattr(solver, "oracle") else False,
         Status.NOT_BETTER_THAN_ZERO: lambda: passes and fun == pytest.approx(zeros, rel=1e-12),
@@ -135,10 +127,9 @@ def test_what_a_status_claims_is_so(run, limits):
     result = mopn.minimize(problem, solver, rng=0, **given)
     assert is_so(problem, solver, result, given), str(result.status)
     assert result.success == (result.status == Status.CONVERGED)
-    assert objective(problem, result) == pytest.approx(result.fun, rel=1e-9)
-    if problem in (NETWORK, LAYER):
-        best = BEST["network" if problem is NETWORK else "layer"]
-        assert result.fun - best.fun <= result.gap + best.gap
+    assert problem.measure(problem.start(result)).fun == pytest.approx(result.fun, rel=1e-9)
+    if problem in BEST:
+        assert result.fun - BEST[problem].fun <= result.gap + BEST[problem].gap
         assert result.gap_is_proven == np.isfinite(result.gap)
     if isinstance(solver, solvers.SGD):
         assert result.fun <= problem.measure(np.zeros_like(problem.start())).fun
@@ -149,8 +140,9 @@ def test_what_a_status_claims_is_so(run, limits):
 # -- oracles of one's own ----------------------------------------------------------------------------------------------
 
 
-def power_steps(count, rng):
+def power_steps(count):
     """An inexact oracle: some power steps from a random start, for each output."""
+    rng = np.random.default_rng(0)
 
     def select(gammas):
         units = rng.standard_normal((len(gammas), gammas.shape[1]))
@@ -161,27 +153,22 @@ def power_steps(count, rng):
     return select
 
 
-STEPS = {"random units": 0, "one step": 1, "ten steps": 10, "always the same": None}
+ORACLES = {
+    "random units": lambda: power_steps(0),
+    "ten steps": lambda: power_steps(10),
+    "always the same": lambda: lambda gammas: np.eye(gammas.shape[1])[0],
+}
 
 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("tol", [1e-2, 0.0])
 @pytest.mark.parametrize("refit", ["output", "full", "none"])
 @pytest.mark.parametrize("norm", ["l1", "l1/l2"])
-@pytest.mark.parametrize(
-    "steps",
-    [pytest.param(steps, marks=[pytest.mark.slow] * (steps == 1)) for steps in STEPS.values()],
-    ids=STEPS,
-)
-def test_units_of_a_function_estimate_nothing(steps, norm, refit, tol):
-    features, labels = load_iris(return_X_y=True)
-    problem = mopn.NetworkProblem(
-        features, labels, norm=norm, strength=0.5, augment=True, center=True, scale="features"
-    )
-    oracle = (
-        (lambda gammas: np.eye(gammas.shape[1])[0]) if steps is None else power_steps(steps, np.random.default_rng(0))
-    )
-    asked = []
+@pytest.mark.parametrize("name", ORACLES)
+def test_units_of_a_function_estimate_nothing(name, norm, refit, tol):
+    X, y = load_iris(return_X_y=True)
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=0.5, augment=True, center=True, scale="features")
+    oracle, asked = ORACLES[name](), []
 
     def watched(gammas):
         asked.append(gammas)
@@ -213,15 +200,11 @@ def test_the_relative_gap_of_a_perfect_fit_is_zero(value, loss):
     result = mopn.minimize(problem)
     assert result.relative_gap == 0.0
     assert result.status == Status.CONVERGED
-    assert mopn.certify(problem, *result_parts(result)).relative_gap == 0.0
+    assert mopn.certify(problem, result.basis, result.weights).relative_gap == 0.0
     solved = mopn.estimators.MultiOutputPNRegressor(loss=loss).fit(X, np.full(80, value))
     assert (solved.relative_gap_, solved.status_) == (0.0, Status.CONVERGED)
     ax = mopn.plotting.plot_convergence(result, y="relative_gap")
     assert not np.isinf(ax.lines[0].get_ydata()).any()
-
-
-def result_parts(result):
-    return result.basis, result.weights
 
 
 def test_networks_that_fit_perfectly_have_no_relative_gap():

@@ -133,9 +133,8 @@ def test_refits_of_a_problem_that_offers_steps_alone_are_refused_before_the_run(
 
 def test_plain_steps_take_such_a_problem():
     problem, minimum = low_rank()
-    result = minimize(
-        LowRankSteps(problem.M, problem.B, problem.strength), ConditionalGradient("none"), tol=0.05, max_iter=200
-    )
+    steps = LowRankSteps(problem.M, problem.B, problem.strength)
+    result = minimize(steps, ConditionalGradient("none"), tol=0.05, max_iter=200)
     assert result.status == Status.CONVERGED
     check_trace(result, minimum)
 
@@ -214,20 +213,16 @@ def test_a_round_selects_records_aims_inserts_and_improves():
     assert [row["n_units"] for row in monitor.rows] == [0, 3, 6]
 
 
-def test_a_full_run_is_polished_once_and_ends():
-    calls, monitor = calls_of(Spy(), max_units=2)
+@pytest.mark.parametrize("inserts_by_line_search", [False, True])
+def test_a_full_run_is_polished_once_and_ends(inserts_by_line_search):
+    """At once where units enter with weight."""
+    calls, monitor = calls_of(Spy(inserts_by_line_search=inserts_by_line_search), max_units=2)
     select = ["output_gradient", "lmo", "dual"]
-    enter = [*select, "set_target", "select_units", "insert", "improve"]
-    assert calls == ["oracle", "start", *enter, *select, "set_target", "polish", *select]
+    refit = [] if inserts_by_line_search else ["improve", *select, "set_target"]
+    enter = [*select, "set_target", "select_units", "insert"]
+    assert calls == ["oracle", "start", *enter, *refit, "polish", *select]
     assert monitor.status == Status.MAX_UNITS
-    assert [row["n_units"] for row in monitor.rows] == [0, 2, 2]
-
-
-def test_where_units_enter_with_weight_the_polish_follows_at_once():
-    calls, monitor = calls_of(Spy(inserts_by_line_search=True), max_units=2)
-    select = ["output_gradient", "lmo", "dual"]
-    assert calls == ["oracle", "start", *select, "set_target", "select_units", "insert", "polish", *select]
-    assert monitor.status == Status.MAX_UNITS
+    assert [row["n_units"] for row in monitor.rows][-1] == 2
 
 
 @pytest.mark.parametrize("seed", [2, 4])
@@ -328,22 +323,3 @@ def test_nothing_is_computed_from_an_objective_that_is_not_finite():
     with pytest.raises(ValueError, match="not finite at the start"):
         minimize(noted, ConditionalGradient())
     assert "lmo" not in noted.calls
-
-
-# -- options ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"refit": "layers"}, "refit must be one of 'none', 'output', 'full'"),
-        ({"schedule": "fill"}, "schedule='fill' fits a model of max_units units: give max_units"),
-        ({"schedule": "shrink"}, "schedule must be one of 'grow', 'fill', got 'shrink'"),
-        ({"max_units": 0}, "max_units must be an integer >= 1 or None, got 0"),
-        ({"max_units": 2.5}, "max_units must be an integer >= 1 or None, got 2.5"),
-        ({"atoms_per_round": 0}, "atoms_per_round must be an integer >= 1 or None, got 0"),
-    ],
-)
-def test_options_are_refused_when_they_are_given(options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        ConditionalGradient(**options)

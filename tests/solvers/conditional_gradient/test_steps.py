@@ -215,11 +215,6 @@ def test_a_polish_is_the_end():
     assert monitor.status == Status.MAX_UNITS
 
 
-def test_unknown_rule():
-    with pytest.raises(ValueError, match=r"rule must be one of 'line-search', 'open-loop', 'short', got 'golden'"):
-        PlainStep("golden")
-
-
 @pytest.mark.parametrize("rule", ["line-search", "open-loop", "short"])
 def test_plain_steps_converge(rule):
     """Sublinearly: the distance falls like 8 L R^2 / (t + 2) with the radius R = F(0) / strength of the epigraph."""

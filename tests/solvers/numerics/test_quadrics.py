@@ -1,10 +1,13 @@
-"""Balls in which quadratics stay positive, against all stationary points of the distance, and cases in closed form."""
+"""Balls and boxes in which quadratics stay positive, against stationary points, grids and cases in closed form."""
+
+import itertools
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 from properties import generators, tried
 
+from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
 from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
 
 # Public callers ignore floating-point errors.
@@ -97,9 +100,8 @@ def test_decompositions_err_no_more_than_they_say(rng, d, digits):
     A = symmetric(rng, d, rng.integers(0, d + 1)) * 10.0**digits
     found = spectrum(A)
     U = found.vectors.astype(np.longdouble)
-    assert (
-        np.linalg.norm(((A - (U * found.values) @ U.T) / 10.0**digits).astype(float), 2) <= found.error / 10.0**digits
-    )
+    left = (A - (U * found.values) @ U.T) / 10.0**digits
+    assert np.linalg.norm(left.astype(float), 2) <= found.error / 10.0**digits
     assert np.linalg.norm((U.T @ U - np.eye(d)).astype(float), 2) <= found.slack
     assert found.error <= 1e-11 * d * np.abs(found.values).max(initial=0.0)
 
@@ -107,3 +109,97 @@ def test_decompositions_err_no_more_than_they_say(rng, d, digits):
 def test_nothing_is_known_of_a_matrix_that_overflowed():
     radii, _ = ball_radii(spectrum(np.full((2, 2), np.inf)), np.ones((1, 2)), np.ones(1), EXACT)
     assert radii == 0
+
+
+# -- boxes ------------------------------------------------------------------------------------------------------------
+
+
+def boxes(A, slopes, margins, errors=(0.0, 0.0, 0.0), enough=np.inf):
+    """Radii of boxes in which functions of one matrix are positive, and where they end."""
+    n = len(margins)
+    return box_radii(A, convex_diagonal(A), slopes, margins, np.tile(errors, (n, 1)), np.broadcast_to(enough, n))
+
+
+@tried(50, rng=generators, d=st.integers(1, 5), digits=st.integers(-150, 150))
+def test_the_diagonal_makes_the_matrix_convex_with_nearly_the_least_sum(rng, d, digits):
+    A = symmetric(rng, d) * 10.0**digits
+    D = convex_diagonal(A)
+    assert (D >= 0).all()
+    assert np.linalg.eigvalsh(A + np.diag(D)).min() >= -1e-13 * np.abs(A).sum()
+    box = np.array(list(itertools.product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=d)))
+    lowest = -np.einsum("ni,ij,nj->n", box, A, box).min()
+    assert lowest * (1 - 1e-12) <= D.sum() <= 1.6 * lowest + 1e-3 * np.abs(A).sum()
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_diagonals_of_definite_matrices(sign):
+    A = sign * np.array([[2.0, 1.0], [1.0, 2.0]])
+    np.testing.assert_allclose(convex_diagonal(A), 0.0 if sign > 0 else 3.0, atol=1e-12)
+
+
+@tried(60, rng=generators, d=st.integers(1, 3))
+def test_radii_and_crossings_bracket_the_truth(rng, d):
+    A, slopes, margins = symmetric(rng, d), rng.standard_normal((6, d)), 10.0 ** rng.uniform(-2, 2, 6)
+    radii, _ = boxes(A, slopes, margins)
+    reached, corners = box_crossings(A, slopes, margins)
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 21)] * d), axis=-1).reshape(-1, d)
+    for b, c, radius, far, corner in zip(slopes, margins, radii, reached, corners, strict=True):
+        assert 0 < radius <= far
+        points = min(radius, 1e6) * (1 - 1e-12) * grid
+        assert (c + points @ b + np.einsum("ni,ij,nj->n", points, A, points)).min() > 0
+        if np.isfinite(far):
+            assert np.abs(corner).max() == pytest.approx(far)
+            assert abs(c + corner @ b + corner @ A @ corner) <= 1e-9 * (c + np.abs(corner * b).sum())
+
+
+def test_radii_are_mostly_near_crossings():
+    """A convex relaxation may be loose, and a crossing far from the nearest one: not so in the most cases."""
+    ratios = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        A, slopes, margins = symmetric(rng, 3), rng.standard_normal((6, 3)), 10.0 ** rng.uniform(-2, 2, 6)
+        reached, _ = box_crossings(A, slopes, margins)
+        ratios += list((boxes(A, slopes, margins)[0] / reached)[np.isfinite(reached)])
+    assert np.median(ratios) > 0.8
+
+
+def test_concave_functions_of_one_sign_are_exact():
+    """A <= 0 entry by entry and b <= 0: the corner (1, ..., 1) is the lowest."""
+    args = -np.array([[1.0, 0.5], [0.5, 2.0]]), np.array([[-1.0, -1.0]]), np.array([6.0])
+    np.testing.assert_allclose(box_crossings(*args)[0], 1.0)
+    np.testing.assert_allclose(boxes(*args)[0], 1.0, rtol=1e-6)
+
+
+def test_convex_functions_are_exact_where_the_nearest_zero_is_no_corner():
+    """The disc of radius 1 around (0, 3) meets the square around 0 first at (0, 2), in the middle of an edge."""
+    args = np.eye(2), np.array([[0.0, -6.0]]), np.array([8.0])
+    (radius,), ends = boxes(*args)
+    assert radius == pytest.approx(2.0, rel=1e-6)
+    reached, point = ray_crossings(*args, ends)
+    np.testing.assert_allclose(reached, 2.0, rtol=1e-3)
+    np.testing.assert_allclose(point, [[0.0, 2.0]], atol=1e-2)
+
+
+def test_errors_count_in_terms_of_lengths():
+    """A line in 4 features with errors: c - e_0 = (||b||_1 + 2 e_1) r + 4 e_2 r^2, as corners have the length 2r."""
+    zero, b, errors = np.zeros((4, 4)), np.ones((1, 4)), (0.5, 1.0, 0.25)
+    (radius,), _ = boxes(zero, b, np.array([5.0]), errors)
+    assert 4.5 - 6.0 * radius - radius**2 == pytest.approx(0.0, abs=1e-9)
+    assert boxes(zero, b, np.array([0.1]), errors)[0] == 0
+
+
+def test_radii_that_suffice_are_not_improved():
+    rng = np.random.default_rng(0)
+    problem = symmetric(rng, 5), rng.standard_normal((6, 5)), np.ones(6)
+    quick = boxes(*problem, enough=0.0)[0]
+    assert (quick < boxes(*problem)[0]).all()
+    np.testing.assert_array_equal(boxes(*problem, enough=quick)[0], quick)
+
+
+def test_boxes_of_functions_without_a_zero():
+    A, b, c = np.eye(3), np.ones((1, 3)), np.array([10.0])
+    assert boxes(A, b, c)[0] > 1e3
+    radii, corners = box_crossings(A, b, c)
+    assert radii == np.inf
+    assert np.isnan(corners).all()
+    assert boxes(0 * A, 0 * b, c)[0] == np.inf
