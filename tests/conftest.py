@@ -73,9 +73,8 @@ def covering(items):
     """Cases, in a fixed random order, in which values of parameters meet that met in none before them."""
     kept, seen = set(), defaultdict(set)
     for item in sorted(items, key=lambda item: crc32(item.nodeid.encode())):
-        parameters = (
-            [(name, id(value)) for name, value in item.callspec.params.items()] if hasattr(item, "callspec") else []
-        )
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        parameters = [(name, id(value)) for name, value in given.items()]
         mark = item.get_closest_marker("covering")
         strength = min(mark.args[0] if mark else 2, len(parameters))
         together = set(combinations(parameters, strength)) - seen[item.function]

@@ -48,14 +48,10 @@ def problem_of(norm, form="strength", value=1.0, loss="logistic", kernel="homoge
 def wide_problem(norm="l1", m=2, n=60, d=600, sparse_data=True, kernel="anova", **form):
     """Too many features for a stack of shape (m, d, d)."""
     rng = np.random.default_rng(0)
-    X = (
-        sparse.random_array((n, d), density=0.05, random_state=rng, format="csr")
-        if sparse_data
-        else rng.uniform(-1, 1, (n, d))
-    )
-    return mopn.NetworkProblem(
-        X, np.arange(n) % m, norm=norm, kernel=kernel, augment=True, **(form or {"strength": 1.0})
-    )
+    of_entries = sparse.random_array((n, d), density=0.05, random_state=rng, format="csr") if sparse_data else None
+    X = rng.uniform(-1, 1, (n, d)) if of_entries is None else of_entries
+    options = {"norm": norm, "kernel": kernel, "augment": True} | (form or {"strength": 1.0})
+    return mopn.NetworkProblem(X, np.arange(n) % m, **options)
 
 
 def random_network(problem, seed=1, k=5):

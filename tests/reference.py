@@ -22,6 +22,23 @@ def derivatives(function, x, h=1e-3):
 # -- losses and norms --------------------------------------------------------------------------------------------------
 
 
+def on_grid(a):
+    """Round to a grid whose sums and differences are exact."""
+    return np.round(1024 * a) / 1024
+
+
+def targets_of(loss, rng, n, m):
+    """Draw targets that a built-in loss takes, for n samples of m outputs."""
+    if loss.targets == "labels":
+        return rng.integers(m, size=n)
+    if loss.targets == "counts":
+        return rng.integers(5, size=(n, m)).astype(float)
+    if loss.targets == "signs":
+        return rng.choice([-1.0, 1.0], size=(n, m))
+    numbers = rng.standard_normal((n, m))
+    return on_grid(numbers) if loss.name == "squared" else np.round(2.0 * numbers)
+
+
 def loss_of_sample(name: str, y, o: np.ndarray) -> float:
     """A loss of the outputs o (m,) of one sample by its definition: y is a class's number, or a target for each."""
     margins = np.delete(o - o[y], y) if name in ("logistic", "smoothed-hinge", "squared-hinge") else -y * o

@@ -195,6 +195,5 @@ CASES = {
 
 if __name__ == "__main__":
     kernels = sorted({library["architecture"] for library in threadpool_info() if "architecture" in library})
-    json.dump(
-        {"kernels": kernels, "answers": {name: case.solve(case.samples) for name, case in CASES.items()}}, sys.stdout
-    )
+    answers = {name: case.solve(case.samples) for name, case in CASES.items()}
+    json.dump({"kernels": kernels, "answers": answers}, sys.stdout)

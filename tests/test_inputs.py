@@ -84,9 +84,7 @@ REFUSED = {
         "y must have one row per sample: X has 8 rows",
     ),
     "masked entries of absent samples": (
-        lambda: direct(
-            np.ma.MaskedArray(X, np.arange(X.size).reshape(X.shape) == 0), sample_weight=np.r_[0.0, ONES[1:]]
-        ),
+        lambda: direct(np.ma.MaskedArray(X, X[0, 0] == X), sample_weight=np.r_[0.0, ONES[1:]]),
         "X has masked entries",
     ),
     **{
@@ -136,10 +134,7 @@ TARGETS = {
     "ordinal": (lambda X=X, y=LABELS, **data: OrdinalFMRegressor(max_units=2).fit(X, y, **data), ("X", "y")),
     "regressor": (lambda X=X, y=NUMBERS, **data: MultiOutputFMRegressor(max_units=2).fit(X, y, **data), ("X", "y")),
     "one output": (lambda X=X, y=NUMBERS: FactorizationMachineRegressor(max_iter=1).fit(X, y), ("X", "y")),
-    "classifier": (
-        lambda X=X, **data: MultiOutputPNClassifier(max_units=2).fit(X, LABELS, **data),
-        ("X", "sample_weight"),
-    ),
+    "classifier": (lambda X=X, **w: MultiOutputPNClassifier(max_units=2).fit(X, LABELS, **w), ("X", "sample_weight")),
 }
 CASES = [(target, name) for target, (_, names) in TARGETS.items() for name in names]
 
@@ -161,13 +156,9 @@ def test_data_that_would_lose_a_part_are_refused_by_name(target, name):
 @pytest.mark.parametrize("change", ["no date", "masked entries", "None"])
 def test_missing_labels_are_no_class(change):
     y = CHANGES[change](LABELS.astype(float))
-    for make in (
-        network,
-        lambda y: MultiOutputPNClassifier().fit(X, y),
-        lambda y: FactorizationMachineClassifier().fit(X, y),
-    ):
+    for fit in (network, MultiOutputPNClassifier().fit, FactorizationMachineClassifier().fit):
         with pytest.raises((TypeError, ValueError), match=r"\by\b|Input contains NaN"):
-            make(y=y)
+            fit(X, y)
 
 
 @pytest.mark.parametrize("estimator", [MultiOutputPNClassifier(), FactorizationMachineClassifier()])

@@ -58,17 +58,7 @@ STORAGES = {
     "dok": sparse.dok_array,
 }
 # Used as they are; the other storages are converted.
-UNCOPIED = [
-    "float64",
-    "fortran",
-    "strided",
-    "float32",
-    "csr_array",
-    "csr_matrix",
-    "csc_array",
-    "csc_matrix",
-    "csr_float32",
-]
+UNCOPIED = ["float64", "fortran", "strided", "float32", "csr_array", "csr_matrix", "csc_array", "csr_float32"]
 
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 every_count = pytest.mark.parametrize("dummies", [0, 1, 2])
@@ -230,11 +220,7 @@ WRONG = {
     "strings": (np.array([["red", "1"]]), TypeError, "X must be numeric, got dtype <U3: could not convert"),
     "bytes": (np.array([[b"red"]]), TypeError, "X must be numeric, got dtype |S3: could not convert"),
     "objects": (np.array([[{}, 1]]), TypeError, "X must be numeric, got dtype object: float() argument"),
-    "dates": (
-        np.array([["2020-01-01"]], dtype="M8[D]"),
-        TypeError,
-        "X must hold real numbers, got dtype datetime64[D]",
-    ),
+    "dates": (np.array([["2020-01-01"]], "M8[D]"), TypeError, "X must hold real numbers, got dtype datetime64[D]"),
     "durations": (np.array([[1]], dtype="m8[s]"), TypeError, "X must hold real numbers, got dtype timedelta64[s]"),
     "complex": (np.array([[1.0 + 0j]]), TypeError, "X must hold real numbers, got dtype complex128"),
     "complex sparse": (sparse.csr_array(np.array([[1j]])), TypeError, "X must hold real numbers, got dtype complex128"),
@@ -304,10 +290,17 @@ def test_gradient_forms_equal_their_dense_stack(kernel, dummies, storage, seed, 
     rng, X = draw(seed, shape)
     design = make_design(STORAGES[storage](X), dummies)
     n, d = design.shape
-    H, W, G = rng.standard_normal((4, d)), rng.standard_normal((4, 3)), rng.standard_normal((n, 3))
-    forms = GradientForms(KERNELS[kernel], rows_of(design), G)
-    dense = forms.dense()
-    assert forms.shape == dense.shape == (3, d)
+    # Compiled loops take four outputs, and one; a unit at a time, or several.
+    for k in (1, 9):
+        H, W, G = rng.standard_normal((k, d)), rng.standard_normal((k, 5)), rng.standard_normal((n, 5))
+        check_forms(KERNELS[kernel], design, X, H, W, G)
+
+
+def check_forms(kernel, design, X, H, W, G):
+    n, d = design.shape
+    forms = GradientForms(kernel, rows_of(design, size=3), G)
+    dense = GradientForms(kernel, rows_of(design), G).dense()
+    assert forms.shape == dense.shape == (5, d)
     size = 10 * n * d * (1 + np.abs(X).max()) ** 2
     close(forms.forms(H), np.einsum("rj,cjk,rk->rc", H, dense.matrices, H), size * d * 10)
     close(forms.products(W, H), np.einsum("rc,cjk,rk->rj", W, dense.matrices, H), size * d * 10)

@@ -10,11 +10,8 @@ from mopn.data.designs import AugmentedDesign, make_design
 RNG = np.random.default_rng(0)
 N, K, M = 60, 3, 2
 # Users, items, and a context; entries are float32 numbers.
-TABLES = [
-    RNG.integers(-4, 5, (7, 5)) / 4.0 * (RNG.random((7, 5)) < 0.6),
-    RNG.integers(-4, 5, (4, 3)) / 4.0,
-    np.eye(3, dtype=int),
-]
+USERS = RNG.integers(-4, 5, (7, 5)) / 4.0 * (RNG.random((7, 5)) < 0.6)
+TABLES = [USERS, RNG.integers(-4, 5, (4, 3)) / 4.0, np.eye(3, dtype=int)]
 ROWS = np.column_stack([RNG.integers(0, len(table), N) for table in TABLES])
 X = np.array([np.concatenate([table[row] for table, row in zip(TABLES, rows, strict=True)]) for rows in ROWS])
 D = X.shape[1]

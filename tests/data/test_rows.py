@@ -35,11 +35,9 @@ def recorded(a, b):
     return f"({a}{b})"
 
 
-@pytest.mark.parametrize(
-    ("n", "tree"), [(1, "0"), (2, "(01)"), (3, "((01)2)"), (5, "(((01)(23))4)"), (7, "(((01)(23))((45)6))")]
-)
-def test_the_tree_is_that_of_the_numbers(n, tree):
-    assert tree_sum(map(str, range(n)), recorded) == tree
+@pytest.mark.parametrize("tree", ["0", "(01)", "((01)2)", "(((01)(23))4)", "(((01)(23))((45)6))"])
+def test_the_tree_is_that_of_the_numbers(tree):
+    assert tree_sum(filter(str.isdigit, tree), recorded) == tree
 
 
 @examples(50)

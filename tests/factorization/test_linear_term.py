@@ -1,11 +1,9 @@
 """The linear term as a kernel of a higher degree: the same coefficients, by compiled functions of other terms."""
 
-import numba
 import numpy as np
 import pytest
 from scipy import sparse
 
-import mopn
 import mopn.factorization.sweep_state as sweep_state
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
@@ -39,21 +37,3 @@ def coefficients(X, y, loss, degree):
 def test_as_a_kernel_of_any_degree_it_has_the_same_coefficients(dense, loss, degree):
     data = make_data(dense, signs=loss != "squared")
     np.testing.assert_allclose(coefficients(*data, loss, degree), coefficients(*data, loss, 1), rtol=1e-14)
-
-
-@pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize(("degree", "options"), [(2, {}), (3, {}), (3, {"fit_lower": None})])
-def test_it_needs_no_compiled_sweep_of_its_own(monkeypatch, dense, degree, options):
-    kinds = set()
-
-    def recorded(*arguments):
-        kinds.add(tuple(map(numba.typeof, arguments)))
-        return sweep_units(*arguments)
-
-    sweep_units = sweep_state.sweep_units
-    monkeypatch.setattr(sweep_state, "sweep_units", recorded)
-    X, y = make_data(dense)
-    options = {"fit_lower": "explicit", "fit_linear": True, "n_components": 2} | options
-    problem = mopn.FactorizationProblem(X, y, degree=degree, **options)
-    mopn.minimize(problem, mopn.solvers.CoordinateDescent(), max_iter=1, tol=0.0)
-    assert len(kinds) == len(problem.kernel_terms)

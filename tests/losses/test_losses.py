@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from properties import generators, tried
+from reference import on_grid, targets_of
 from scipy.special import xlogy
 
 from mopn.losses.links import LINKS, check_link
@@ -37,23 +38,7 @@ def draw(loss, rng, n, m, scale=2.0):
     """
     out = on_grid(scale * rng.standard_normal((n, m)))
     out[::2] = np.round(out[::2])
-    return targets(loss, rng, n, m), out
-
-
-def on_grid(a):
-    return np.round(1024 * a) / 1024
-
-
-def targets(loss, rng, n, m):
-    if loss.targets == "labels":
-        return rng.integers(m, size=n)
-    if loss.name == "squared":
-        return on_grid(rng.standard_normal((n, m)))
-    if loss.name in SLOPES:
-        return np.round(2.0 * rng.standard_normal((n, m)))
-    if loss.targets == "counts":
-        return rng.integers(5, size=(n, m)).astype(float)
-    return rng.choice([-1.0, 1.0], size=(n, m))
+    return targets_of(loss, rng, n, m), out
 
 
 def dual_points(loss, rng, y, m):
@@ -155,11 +140,7 @@ def test_memory_orders_and_types_of_labels_change_nothing(name, m, rng):
     y, out = draw(loss, rng, 8, m)
     expected = loss.value_gradient(y, np.asfortranarray(out))
     small = y.astype(np.int8)
-    for outputs in (
-        np.ascontiguousarray(out),
-        np.hstack([out, out])[:, :m],
-        np.asfortranarray(np.tile(out, (2, 1)))[:8],
-    ):
+    for outputs in (out.copy("C"), np.hstack([out, out])[:, :m], np.asfortranarray(np.tile(out, (2, 1)))[:8]):
         values, G = loss.value_gradient(small if loss.targets == "labels" else np.asfortranarray(y), outputs)
         np.testing.assert_allclose(values, expected[0], rtol=1e-14)
         np.testing.assert_allclose(G, expected[1], rtol=1e-14)
@@ -292,7 +273,7 @@ def test_smoothness_is_attained(name, m):
 def test_dual_points_lie_in_the_domain_and_near(name, m, rng):
     """Anywhere the answer obeys Fenchel and Young's inequality; in the domain it is the question itself."""
     loss = LOSSES[name]
-    y = targets(loss, rng, 30, m)
+    y = targets_of(loss, rng, 30, m)
     G = dual_points(loss, rng, y, m)
     np.testing.assert_allclose(loss.dual_point(y, G), G, rtol=1e-14, atol=1e-14)
     shift = 0.1 * rng.standard_normal(G.shape)
@@ -354,7 +335,7 @@ def test_max_scale_is_infinite_where_the_domain_is_a_cone(name, m):
 @every_size
 def test_max_scale_of_a_zero_gradient_is_infinite(name, m):
     loss = LOSSES[name]
-    y = targets(loss, np.random.default_rng(0), 4, m)
+    y = targets_of(loss, np.random.default_rng(0), 4, m)
     G = np.zeros((4, m))
     assert loss.max_scale(y, G) == np.inf
     np.testing.assert_array_equal(loss.conjugate(y, G), 0.0)

@@ -96,9 +96,8 @@ def test_flat_losses_give_steps_no_unit(norm):
     Y = 100.0 * np.sign(X[:, :2] * X[:, 2:])
 
     def fun(c):
-        problem = mopn.NetworkProblem(
-            X, Y, loss="quantile", norm=norm, strength=0.3 * c, sample_weight=np.full(30, float(c))
-        )
+        sizes = {"strength": 0.3 * c, "sample_weight": np.full(30, float(c))}
+        problem = mopn.NetworkProblem(X, Y, loss="quantile", norm=norm, **sizes)
         start = problem.with_random_units(problem.start(None), 3, np.random.default_rng(0))
         return mopn.minimize(problem.joint(start), LBFGS(), tol=1e-4, max_iter=3).fun / c
 

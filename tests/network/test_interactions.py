@@ -135,10 +135,8 @@ def test_both_layers(groups, dummies, linear):
         return fit.value(brute_force(H, Z, labels) @ V + linear)
 
     point = H, V, W
-    expected = [
-        derivatives(lambda A, place=place: value(*point[:place], A, *point[place + 1 :]), point[place])
-        for place in range(3)
-    ]
+    moved = [lambda A, p=place: value(*point[:p], A, *point[p + 1 :]) for place in range(3)]
+    expected = [derivatives(function, at) for function, at in zip(moved, point, strict=True)]
     for storage in STORAGES.values():
         for single, tol in ((False, 1e-6), (True, 1e-3)):
             layers = two_layers(ArrayRows(make_design(storage(X), dummies), fit, 7), kernel_of(groups), single=single)
@@ -146,9 +144,8 @@ def test_both_layers(groups, dummies, linear):
             assert found == pytest.approx(value(*point), rel=tol * 1e-3)
             assert layers.value(*point) == pytest.approx(found, rel=tol * 1e-3)
             for gradient, reference in zip(gradients, expected, strict=True):
-                np.testing.assert_allclose(
-                    gradient, reference, rtol=0, atol=tol * max(np.abs(reference).max(initial=0), 1)
-                )
+                size = max(np.abs(reference).max(initial=0), 1)
+                np.testing.assert_allclose(gradient, reference, rtol=0, atol=tol * size)
 
 
 @pytest.mark.covering(1)
@@ -156,9 +153,8 @@ def test_both_layers(groups, dummies, linear):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_l1_gap_brackets_the_optimum_over_matrices_with_these_pairs(loss, groups):
     X, y = data(loss, d=5)
-    problem = mopn.NetworkProblem(
-        X, y, loss, "anova", "l1", 1.0, interactions=[np.flatnonzero(np.equal(groups, g)) for g in {*groups} - {-1}]
-    )
+    columns = [np.flatnonzero(np.equal(groups, group)) for group in {*groups} - {-1}]
+    problem = mopn.NetworkProblem(X, y, loss, "anova", "l1", 1.0, interactions=columns)
     optimum = matrix_optimum(problem.losses, X, "l1", 1.0, between(np.array(groups)))
     result = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-6)
     assert result.success

@@ -174,17 +174,14 @@ def test_weights_are_repetitions():
     weighted = solve(make_problem(norm="l1/l2", sample_weight=counts), refit="full")
     rows = np.repeat(np.arange(N), counts)
     options = {"kernel": "anova", "norm": "l1/l2", "strength": 1.0, "alpha": ALPHA}
-    repeated = solve(
-        mopn.NetworkProblem(X[rows], TARGETS["binary-logistic"][rows], "binary-logistic", **options), refit="full"
-    )
+    plain = mopn.NetworkProblem(X[rows], TARGETS["binary-logistic"][rows], "binary-logistic", **options)
+    repeated = solve(plain, refit="full")
     assert weighted.fun == pytest.approx(repeated.fun, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "message"), [(0.0, "alpha must be > 0"), (-1.0, "alpha must be a finite"), ("1", "alpha must be")]
-)
-def test_bad_alpha(alpha, message):
-    with pytest.raises((TypeError, ValueError), match=message):
+@pytest.mark.parametrize("alpha", [0.0, -1.0, "1"])
+def test_bad_alpha(alpha):
+    with pytest.raises((TypeError, ValueError), match="alpha must be"):
         mopn.NetworkProblem(X, TARGETS["squared"], "squared", strength=1.0, alpha=alpha)
 
 
@@ -197,6 +194,8 @@ def test_bad_coefficients():
     plain = mopn.NetworkProblem(X, TARGETS["squared"], "squared", strength=1.0)
     with pytest.raises(ValueError, match="pass alpha= for a linear term"):
         plain.start((*empty, np.zeros((M, 1 + D))))
+    with pytest.raises(ValueError, match=r"linear must have shape \(1, 3\), got \(1, 2\)"):
+        mopn.Model(np.zeros((1, 2)), np.zeros((1, 1)), linear=np.zeros((1, 2)))
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
@@ -215,11 +214,6 @@ def test_a_model_has_the_outputs_of_its_problem(storage, augment, tmp_path):
     combination = np.array([1.0, -2.0, 0.5])
     single = mopn.FactorizationModel.from_outputs(model, combination)
     np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-10, atol=1e-12)
-
-
-def test_a_model_checks_its_coefficients():
-    with pytest.raises(ValueError, match=r"linear must have shape \(1, 3\), got \(1, 2\)"):
-        mopn.Model(np.zeros((1, 2)), np.zeros((1, 1)), linear=np.zeros((1, 2)))
 
 
 def test_estimators_with_a_linear_term():

@@ -64,10 +64,8 @@ def test_dual_norm_is_the_maximum_over_extreme_points(seed, k, m):
 def test_prox_is_the_best_feasible_point(form, seed, size):
     """By the variational inequality <V - P, U - P> <= step (R(U) - R(P)) for all feasible U, at random ones."""
     rng = np.random.default_rng(seed)
-    V, regularizer = (
-        rng.standard_normal((3, 2)),
-        make_regularizer(NAME, *((size, None)[:: 1 if form == "strength" else -1])),
-    )
+    V, sizes = rng.standard_normal((3, 2)), {"strength": None, "radius": None, form: size}
+    regularizer = make_regularizer(NAME, **sizes)
     P = regularizer.prox(V, 0.7)
     regularizer.check_feasible(P)
     for scale in (0.0, 1e-3, 1.0, 1e3):
@@ -89,9 +87,8 @@ def test_the_oracle_finds_and_proves_the_least_eigenvalue(method, kind, seed, sh
     optimum = max(0.0, -np.linalg.eigvalsh(stack).min())
     size = max(np.abs(stack).max(), math.ulp(0.0))
     answer = basis_oracle(NAME, method)(stack)
-    np.testing.assert_allclose(
-        answer.values, least_values(stack, answer.basis).astype(float), rtol=0, atol=1e-13 * size
-    )
+    expected = least_values(stack, answer.basis).astype(float)
+    np.testing.assert_allclose(answer.values, expected, rtol=0, atol=1e-13 * size)
     candidates = np.vstack([answer.basis, unit_vectors(rng, 50, shape[1]), np.linalg.eigh(stack)[1][:, :, 0]])
     assert least_values(stack, candidates).max() <= answer.bound <= optimum + 1e-11 * size
     assert answer.values[0] >= optimum - 1e-12 * size
@@ -100,12 +97,10 @@ def test_the_oracle_finds_and_proves_the_least_eigenvalue(method, kind, seed, sh
 
 @pytest.mark.parametrize("method", ["exact", "auto", "power"])
 @every_kernel
-@tried(
-    4, seed=seeds, of=st.sampled_from(["dense", "positive", "cancelling", "unequal", "zero"]), sparsely=st.booleans()
-)
-def test_the_oracle_without_a_stack(method, kernel, seed, of, sparsely):
+@tried(4, seed=seeds, data=st.sampled_from(["dense", "positive", "cancelling", "unequal", "zero"]), csr=st.booleans())
+def test_the_oracle_without_a_stack(method, kernel, seed, data, csr):
     """By Lanczos, and by one Cholesky factor for each output."""
-    forms, _, _ = draw_forms(kernel, of, seed, n=12, d=5, sparsely=sparsely)
+    forms, _, _ = draw_forms(kernel, data, seed, n=12, d=5, sparsely=csr)
     matrices = forms.dense().matrices
     optimum, size = max(0.0, -np.linalg.eigvalsh(matrices).min()), np.linalg.norm(matrices)
     with pytest.MonkeyPatch.context() as patch:

@@ -43,11 +43,7 @@ from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import DenseStack, dense_search, plan
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work
 
-CHOICES = [
-    (norm, method) for norm in TWO_SIDED for method in METHODS if method != "enumerate" or NORMS[norm].exponent == 1
-]
-
-
+CHOICES = [(norm, method) for norm in TWO_SIDED for method in METHODS if method != "enumerate" or norm == "l1/linf"]
 every_choice = pytest.mark.parametrize(("norm", "method"), CHOICES)
 
 
@@ -127,9 +123,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
         if too_large:
             patch.setattr(plan, "CHOLESKY_LIMIT", 4)
-            with pytest.raises(
-                ValueError, match=rf"the oracle '{method}' forms d x d matrices .* got d = 5; use 'power'"
-            ):
+            with pytest.raises(ValueError, match=rf"the oracle '{method}' forms d x d matrices .* got d = 5; use"):
                 oracle(forms)
             return
         if dense_limit == 0 or method == "power":
@@ -247,7 +241,6 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("norm", "m"), [("l1/l2", 5), ("l1/linf", 13)])
-@pytest.mark.slow
 def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):
     """Beside features that matter there are hundreds that hardly do."""
     rng = np.random.default_rng(0)
@@ -320,10 +313,7 @@ BAD_STACKS = {
     "NaN": (np.full((1, 2, 2), np.nan), "Gamma contains NaN or infinity"),
     "inf": (np.full((1, 2, 2), np.inf), "Gamma contains NaN or infinity"),
     "asymmetric": (np.array([[[1.0, 2.0], [3.0, 4.0]]]), "Gamma must be symmetric in its last two axes; symmetrise"),
-    "slightly asymmetric": (
-        np.array([[[1.0, 1.0], [1.0 + 1e-6, 1.0]]]),
-        "Gamma must be symmetric in its last two axes",
-    ),
+    "slightly asymmetric": (np.array([[[1.0, 1.0], [1.0 + 1e-6, 1.0]]]), "Gamma must be symmetric in its last"),
     "tiny and asymmetric": (1e-12 * np.array([[[1.0, 2.0], [3.0, 4.0]]]), "Gamma must be symmetric"),
 }
 
@@ -343,9 +333,7 @@ def test_basis_oracle_refuses_arguments():
     with pytest.raises(ValueError, match=r"method must be one of 'auto', 'power', .*, got 'best'"):
         basis_oracle("l1", "best")
     for norm in ("l1", "l1/l2"):
-        with pytest.raises(
-            ValueError, match=f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm='{norm}'"
-        ):
+        with pytest.raises(ValueError, match=f"'enumerate' is for the norm 'l1/linf' only, got norm='{norm}'"):
             basis_oracle(norm, "enumerate")
     for tol in (0, 1, -1e-6, np.nan, 2.0):
         with pytest.raises(ValueError, match=r"tol must be a number in \(0, 1\), got"):

@@ -57,14 +57,6 @@ def test_success_is_a_gap_below_the_tolerance_with_its_rounding(tol):
         assert result.success == (result.gap <= tol * result.fun)
 
 
-def test_squared_loss_ridge_in_closed_form():
-    X, y = data("squared")
-    problem = mopn.OutputLayerProblem(X, y, loss="squared", norm="squared-l2", strength=0.5)
-    result = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-12)
-    exact = np.linalg.solve(X.T @ X + 0.5 * np.eye(X.shape[1]), X.T @ y)
-    assert result.weights == pytest.approx(exact, rel=1e-6, abs=1e-9)
-
-
 @pytest.mark.parametrize("solver", [InteriorPoint(), FISTA()], ids=repr)
 @pytest.mark.parametrize(("y", "strength", "start"), [(1.5, 0.5, -1.1e8), (1.25, 0.75, -1.1e8), (1.25, 0.75, -3e7)])
 def test_bounds_from_far_starts_are_kept_as_they_were_proven(y, strength, start, solver):

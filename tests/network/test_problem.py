@@ -22,10 +22,6 @@ def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options)
     return mopn.minimize(problem, solver, tol=tol, max_iter=max_iter, start=start)
 
 
-def penalty_of(problem, result):
-    return problem.norm.value(result.weights)
-
-
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -87,10 +83,10 @@ def test_ball_and_penalty_agree(norm):
     X, y = data("logistic", n=30, d=3)
     penalty = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
     first = solve(penalty, tol=1e-7, refit="full")
-    radius = penalty_of(penalty, first)
+    radius = penalty.norm.value(first.weights)
     ball = mopn.NetworkProblem(X, y, norm=norm, radius=radius)
     second = solve(ball, tol=1e-7, refit="full")
-    assert penalty_of(ball, second) <= radius * (1 + 1e-12)
+    assert ball.norm.value(second.weights) <= radius * (1 + 1e-12)
     # Both are within their own estimate of the optimum; the objectives share F and differ by the constant penalty.
     assert second.fun + radius == pytest.approx(first.fun, rel=2e-4)
 
@@ -106,9 +102,8 @@ def test_theorem_1_along_plain_steps(loss, step):
     lower = solve(problem, tol=1e-6, refit="full")
     # beta, the smoothness of F with respect to the norm, is at most that of the loss times the longest feature.
     beta = problem.losses.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
-    trace = mopn.minimize(
-        problem, ConditionalGradient(refit=PlainStep(step), oracle="eigh"), tol=1e-9, max_iter=80
-    ).trace
+    solver = ConditionalGradient(refit=PlainStep(step), oracle="eigh")
+    trace = mopn.minimize(problem, solver, tol=1e-9, max_iter=80).trace
     t = np.arange(1, len(trace))
     assert np.all(trace["fun"][1:] - (lower.fun - lower.gap) <= 8 * radius**2 * beta / (t + 2))
     # The theorem's bound is loose; the run must also get somewhere.
@@ -162,10 +157,8 @@ def test_a_ratio_becomes_a_strength_at_its_first_use(monkeypatch):
     assert "strength=Ratio(0.5)" in repr(problem)
     assert problem.with_strength(2.0).strength == 2.0
     assert not searched
-    assert (
-        problem.strength
-        == mopn.NetworkProblem(X, y, norm="l1", strength=2.0, alpha=1.0).with_strength(mopn.Ratio(0.5)).strength
-    )
+    again = mopn.NetworkProblem(X, y, norm="l1", strength=2.0, alpha=1.0).with_strength(mopn.Ratio(0.5))
+    assert problem.strength == again.strength
     assert problem.regularized
     assert len(searched) == 2
 
@@ -231,13 +224,6 @@ def test_start_is_scaled_and_made_feasible():
     assert np.allclose(free.outputs, (X @ basis.T) ** 2 @ weights, rtol=1e-12)
 
 
-@pytest.mark.parametrize("bad", [(np.ones((2, 3)), np.ones((2, 3))), (np.ones((2, 4)), np.ones((3, 3)))])
-def test_start_of_wrong_shape(bad):
-    X, y = data("logistic")
-    with pytest.raises(ValueError, match="start must have basis"):
-        mopn.minimize(mopn.NetworkProblem(X, y, strength=1.0), ConditionalGradient(), start=bad)
-
-
 @every_norm
 @pytest.mark.parametrize("options", [{"refit": "output"}, {"refit": "full"}, {"refit": FullRefit(solver=FISTA())}])
 @pytest.mark.parametrize("schedule", ["grow", "fill"])
@@ -293,13 +279,6 @@ def test_a_network_is_filled_up_to_what_a_refit_can_use():
     assert len(problem.select_units(full, at, atoms, 10**9, fill=True)) == 50
 
 
-def test_no_certificate_at_strength_zero():
-    X, y = data("logistic")
-    problem = mopn.NetworkProblem(X, y, strength=0.0)
-    with pytest.raises(ValueError, match="no certificate"):
-        mopn.minimize(problem, ConditionalGradient(), tol=1e-3)
-
-
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_an_oracle_of_another_norm_is_refused(norm):
     """Its bound would be a false proof."""
@@ -319,17 +298,10 @@ def test_plain_steps_stay_in_the_ball(norm, step):
     X, y = data("squared")
     problem = mopn.NetworkProblem(X, y, loss="squared", norm=norm, radius=2.0)
     good = solve(problem, tol=1e-6, refit="full")
-    seen = []
-    mopn.minimize(
-        problem,
-        ConditionalGradient(refit=PlainStep(step), oracle="eigh"),
-        start=good,
-        tol=0,
-        max_iter=20,
-        callback=lambda intermediate_result: seen.append(problem.norm.value(intermediate_result.weights)),
-    )
+    seen, solver = [], ConditionalGradient(refit=PlainStep(step), oracle="eigh")
+    mopn.minimize(problem, solver, start=good, tol=0, max_iter=20, callback=lambda **now: seen.append(now["weights"]))
     assert len(seen) >= 2
-    assert max(seen) <= 2.0 * (1 + 1e-9)
+    assert max(map(problem.norm.value, seen)) <= 2.0 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6, 1e8])
@@ -410,38 +382,21 @@ def test_bad_arguments(arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "error", "message"),
+    ("y", "loss", "message"),
     [
-        (np.full((4, 2), np.nan), [0, 1, 0, 1], ValueError, "X contains NaN or infinity"),
-        (np.full((4, 2), np.inf), [0, 1, 0, 1], ValueError, "X contains NaN or infinity"),
-        (np.ones(4), [0, 1, 0, 1], ValueError, "X must be two-dimensional"),
-        (np.ones((4, 0)), [0, 1, 0, 1], ValueError, "X has 0 features"),
-        (np.ones((0, 2)), [], ValueError, "X is empty"),
-        (np.ones((1, 2)), [0], ValueError, "y has one class only"),
-        (np.ones((4, 2)), [0, 1, 0], ValueError, "y must have one row per sample"),
-        (np.ones((4, 2)), [1, 1, 1, 1], ValueError, "y has one class only"),
-        (np.ones((4, 2)), [0, 1, np.nan, 1], ValueError, "y has missing labels"),
-        (np.ones((4, 2)), np.ones((4, 2)), ValueError, "is multi-class and takes labels"),
-        (np.array([["a", "b"]] * 4), [0, 1, 0, 1], TypeError, "X must be numeric"),
-        (np.ones((4, 2), dtype=complex), [0, 1, 0, 1], TypeError, "X must hold real numbers"),
+        ([0, 1, 0], "logistic", "y must have one row per sample"),
+        ([1, 1, 1, 1], "logistic", "y has one class only"),
+        ([0, 1, np.nan, 1], "logistic", "y has missing labels"),
+        (np.ones((4, 2)), "logistic", "is multi-class and takes labels"),
+        ([0, 1, 0, 1], "binary-logistic", r"targets -1 and \+1"),
+        (["a", "b", "a", "b"], "squared", "numeric targets"),
+        ([0.0, np.inf, 0, 1], "squared", "y contains NaN"),
+        (np.ones((4, 2, 2)), "squared", "y must have shape"),
     ],
 )
-def test_bad_data(X, y, error, message):
-    with pytest.raises(error, match=message):
-        mopn.NetworkProblem(X, y, strength=1.0)
-
-
-@pytest.mark.parametrize(
-    ("y", "loss", "error", "message"),
-    [
-        ([0, 1, 0, 1], "binary-logistic", ValueError, "targets -1 and \\+1"),
-        (["a", "b", "a", "b"], "squared", TypeError, "numeric targets"),
-        ([0.0, np.inf, 0, 1], "squared", ValueError, "y contains NaN"),
-        (np.ones((4, 2, 2)), "squared", ValueError, "y must have shape"),
-    ],
-)
-def test_bad_targets_per_output(y, loss, error, message):
-    with pytest.raises(error, match=message):
+def test_bad_targets(y, loss, message):
+    """What is wrong with X, test_designs.py has."""
+    with pytest.raises((ValueError, TypeError), match=message):
         mopn.NetworkProblem(np.ones((4, 2)), y, loss=loss, strength=1.0)
 
 

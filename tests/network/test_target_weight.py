@@ -101,11 +101,9 @@ def test_under_l1_linf_a_weight_is_a_repeated_target():
     """As the largest modulus of a row of weights does not change."""
     X, y = data("squared", m=2)
     solver, options = ConditionalGradient(refit="full"), {"loss": "squared", "norm": "l1/linf", "strength": 1.0}
-    problems = (
-        mopn.NetworkProblem(X, y, target_weight=[3.0, 1.0], **options),
-        mopn.NetworkProblem(X, y[:, [0, 0, 0, 1]], **options),
-    )
-    weighted, repeated = (mopn.minimize(problem, solver, tol=1e-6, max_iter=60) for problem in problems)
+    weighted = mopn.NetworkProblem(X, y, target_weight=[3.0, 1.0], **options)
+    repeated = mopn.NetworkProblem(X, y[:, [0, 0, 0, 1]], **options)
+    weighted, repeated = (mopn.minimize(each, solver, tol=1e-6, max_iter=60) for each in (weighted, repeated))
     assert weighted.fun == pytest.approx(repeated.fun, rel=1e-5)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mopn
+from mopn.solvers import ConditionalGradient, Status
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (40, 3))
@@ -27,19 +28,29 @@ def random_units(gammas):
 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
-@pytest.mark.parametrize("function", [eigenvector, random_units])
-@pytest.mark.parametrize("refit", ["none", "full"])
-def test_certificates_are_true_whatever_the_function_selects(norm, function, refit):
-    solver = mopn.solvers.ConditionalGradient(refit=refit, oracle=function)
-    found = mopn.minimize(problem(norm), solver, tol=1e-6, max_iter=5)
-    least = mopn.minimize(problem(norm), mopn.solvers.ConditionalGradient(refit="full"), tol=1e-4, max_iter=20)
+@pytest.mark.parametrize("function", [eigenvector, random_units, lambda gammas: np.eye(gammas.shape[1])[0]])
+@pytest.mark.parametrize("refit", ["none", "output", "full"])
+@pytest.mark.parametrize("tol", [1e-2, 0.0])
+def test_certificates_are_true_whatever_the_function_selects(norm, function, refit, tol):
+    """The bound is mopn's own; units of a function estimate nothing."""
+    asked = []
+    solver = ConditionalGradient(refit, oracle=lambda gammas: asked.append(gammas) or function(gammas))
+    found = mopn.minimize(problem(norm), solver, tol=tol, max_iter=12)
+    least = mopn.minimize(problem(norm), ConditionalGradient(refit="full"), tol=1e-4, max_iter=20)
     assert least.gap < 1e-3 * least.fun
     assert least.fun - least.gap <= found.fun
     assert found.fun - found.gap <= least.fun
+    assert found.status in (Status.CONVERGED, Status.MAX_ITER, Status.NO_BETTER_UNIT)
+    assert (found.relative_gap <= tol) == found.success
+    np.testing.assert_allclose(found.trace["estimated_gap"], found.trace["gap"], rtol=1e-12)
+    assert len(asked) >= found.nit
+    assert tol > 0 or found.nit == 12
+    if found.status == Status.NO_BETTER_UNIT:
+        assert f"{100 * found.relative_gap:.3g} %" in found.message
 
 
 def test_the_best_units_for_l1_find_the_minimum():
-    solver = mopn.solvers.ConditionalGradient(refit="full", oracle=eigenvector)
+    solver = ConditionalGradient(refit="full", oracle=eigenvector)
     assert mopn.minimize(problem("l1"), solver, tol=1e-5).success
 
 

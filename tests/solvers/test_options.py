@@ -13,6 +13,8 @@ import mopn
 from mopn.solvers import (
     FISTA,
     LBFGS,
+    SGD,
+    AdaGrad,
     ConditionalGradient,
     CoordinateDescent,
     FullRefit,
@@ -129,6 +131,9 @@ REFUSED = [
     (LBFGS, {"gtol": -1.0}, "gtol must be"),
     (CoordinateDescent, {"n_threads": 0}, "n_threads must be"),
     (CoordinateDescent, {"gtol": -1.0}, "gtol must be"),
+    *((kind, {"step": 0.0}, "step must be") for kind in (SGD, AdaGrad)),
+    (SGD, {"decay": -1.0}, "decay must be"),
+    (AdaGrad, {"batch_size": 0}, "batch_size must be"),
     (InteriorPoint, {"cg_tol": 0.0}, r"cg_tol must be a number in \(0, 1\), got 0.0"),
     (InteriorPoint, {"cg_tol": 1.0}, r"cg_tol must be a number in \(0, 1\), got 1.0"),
     (InteriorPoint, {"cg_iter": 0}, "cg_iter must be an integer >= 1, got 0"),

@@ -13,9 +13,8 @@ from mopn.tables import quantiles
 from mopn.tables.quantiles import Quantiles
 
 RNG = np.random.default_rng(0)
-NUMBERS = st.lists(
-    st.tuples(st.integers(-30, 30), st.sampled_from([1e-9, 0.3, 1.0, 2.0, 40.0, 1e6])), min_size=1, max_size=150
-)
+WEIGHTS = st.sampled_from([1e-9, 0.3, 1.0, 2.0, 40.0, 1e6])
+NUMBERS = st.lists(st.tuples(st.integers(-30, 30), WEIGHTS), min_size=1, max_size=150)
 
 
 def merged(x, weights, blocks):

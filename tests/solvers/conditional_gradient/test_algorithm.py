@@ -62,10 +62,8 @@ def test_a_loose_bound_is_called_estimated(name):
 @pytest.mark.parametrize("per_round", [None, 1, 2])
 def test_max_units_ends_the_run(name, schedule, per_round):
     problem, minimum = low_rank()
-    solver = ConditionalGradient(
-        CORRECTIONS[name][0], oracle="exact", max_units=1, schedule=schedule, atoms_per_round=per_round
-    )
-    result = minimize(problem, solver, tol=1e-6)
+    options = {"oracle": "exact", "max_units": 1, "schedule": schedule, "atoms_per_round": per_round}
+    result = minimize(problem, ConditionalGradient(CORRECTIONS[name][0], **options), tol=1e-6)
     assert result.status == Status.MAX_UNITS
     assert result.trace["n_units"].max() == len(result.weights) == 1
     check_trace(result, minimum)

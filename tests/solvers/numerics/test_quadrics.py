@@ -30,10 +30,8 @@ def nearest_zero(A, b, c):
     squares = np.prod([pole * pole for pole in poles])
     # c - sum_i b_i^2 (2 mu + a_i) / (4 (mu + a_i)^2), times all denominators.
     others = [np.prod([pole * pole for j, pole in enumerate(poles) if j != i] or [1.0]) for i in range(len(a))]
-    rest = sum(
-        bi * bi / 4 * np.polynomial.Polynomial([x, 2.0]) * other for bi, x, other in zip(b, a, others, strict=True)
-    )
-    roots = (c * squares - rest).roots()
+    rest = [np.polynomial.Polynomial([x, 2.0]) * bi * bi / 4 * other for bi, x, other in zip(b, a, others, strict=True)]
+    roots = (c * squares - sum(rest)).roots()
     mu = roots[np.abs(roots.imag) < 1e-7 * (1 + np.abs(roots))].real
     lengths = np.linalg.norm(0.5 * b / (mu[:, None] + a), axis=1)
     return lengths.min(initial=np.inf)

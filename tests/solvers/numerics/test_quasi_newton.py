@@ -196,11 +196,9 @@ class Inverse:
 def test_with_the_hessian_as_metric_it_is_newtons_method(bounded):
     rng = np.random.default_rng(0)
     A, b = rng.standard_normal((30, 8)) * np.geomspace(1.0, 1e4, 8), rng.standard_normal(30)
-    bounds = (np.full(8, -0.01), np.full(8, 0.02)) if bounded else (np.full(8, -np.inf), np.full(8, np.inf))
-    exact = lsq_linear(A, b, bounds=bounds, tol=1e-14, method="bvls")
-    iterates = quasi_newton(
-        least_squares(A, b), np.zeros(8), 10, bounds if bounded else None, metric=lambda x: Inverse(A.T @ A)
-    )
+    bounds = (np.full(8, -0.01), np.full(8, 0.02)) if bounded else None
+    exact = lsq_linear(A, b, bounds=bounds or (-np.inf, np.inf), tol=1e-14, method="bvls")
+    iterates = quasi_newton(least_squares(A, b), np.zeros(8), 10, bounds, metric=lambda x: Inverse(A.T @ A))
     steps = 10 if bounded else 2
     *_, (_, at, _) = itertools.islice(iterates, steps)
     assert at.value <= exact.cost * (1 + 1e-10)
