@@ -90,7 +90,6 @@ def is_package(module):
 
 
 def test_imports_are_found():
-    """At the top of a file, within functions, of modules and of what they define."""
     assert "mopn.solvers.interface" in imports("mopn.solvers.driver")
     assert {"mopn.oracles", "mopn.solvers"} <= imports("mopn")
     assert "mopn.models.single_output" in imports("mopn.models.load")

@@ -149,7 +149,6 @@ def test_a_certificate_is_proven_again_without_mopn(tmp_path, monkeypatch, capsy
 
 @pytest.mark.slow
 def test_the_page_on_torch(tmp_path, monkeypatch, capsys):
-    """Its scripts go on from each other."""
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     names = run_in_turn(TORCH, "torch", capsys)

@@ -113,7 +113,6 @@ def test_terms_are_added_in_the_tree_of_one_process(monkeypatch, large):
     [(64, 10, 2, 32), (64, 10, 32, 2), (64, 10, 33, 1), (64, 10, 0, 64), (64, 1 << 18, 2, 4), (64, 1 << 20, 2, 1)],
 )
 def test_small_blocks_are_taken_together_if_all_threads_have_work(n, numbers, threads, size):
-    """The terms of the groups are those of the blocks, in the tree of the blocks."""
     client = AtOnce()
     client.scheduler = SimpleNamespace(ncores="ncores")
     client.sync = lambda what, **_: {"tcp://a": threads} if threads else {}

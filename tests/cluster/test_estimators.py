@@ -105,7 +105,6 @@ def test_small_data_are_fitted_in_this_process(client, case):
 
 @pytest.mark.parametrize("sparse_blocks", [False, True])
 def test_how_many_numbers_are_small_data(client, monkeypatch, sparse_blocks):
-    """Numbers that are stored, of all blocks."""
     held = np.where(X > 0.5, X, 0.0)
     numbers = np.count_nonzero(held) if sparse_blocks else X.size
     data = chunked(held).map_blocks(sparse.csr_array) if sparse_blocks else chunked(held)
@@ -125,7 +124,6 @@ def test_how_many_numbers_are_small_data(client, monkeypatch, sparse_blocks):
 
 @pytest.mark.slow
 def test_the_number_of_workers_changes_no_bit(on_workers):
-    """Of blocks that are taken together, in groups that depend on it."""
     rows = da.from_array(X, chunks=(5, 3)), da.from_array(LABELS, chunks=5)
     found = []
     for n in (1, 2, 3):
@@ -312,7 +310,6 @@ def test_data_frames_with_an_empty_partition(client, on_workers):
 
 @pytest.mark.parametrize("where", ["workers", "memory"])
 def test_data_frames(client, where, request):
-    """Columns have their names, and are checked by them."""
     if where == "workers":
         request.getfixturevalue("on_workers")
     frames = pytest.importorskip("dask.dataframe")

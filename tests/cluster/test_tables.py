@@ -70,7 +70,6 @@ def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, 
     ("name", "y"), [("TableClassifier", LABELS), pytest.param("TableRegressor", TRUTH, marks=pytest.mark.slow)]
 )
 def test_small_tables_are_fitted_in_this_process(client, name, y):
-    """The choice of the strength included."""
     plain = getattr(estimators, name)(curves=1, max_units=2)
     assert_same(mopn.dask.fit(plain, *spread(y)), clone(plain).fit(FRAME, y))
 

@@ -334,7 +334,6 @@ def test_regularizer_value(name, size, rng):
 @pytest.mark.parametrize("size", [0.3, 2.0])
 @varied()
 def test_conjugate_of_a_ball_is_the_supremum(name, size, rng):
-    """sup <V, G> over the ball, over its extreme points."""
     G = draw(rng, (3, 2))
     ball = make(name, {"radius": size})
     supremum = size * largest_product(extreme_points(name, 3, 2), G)

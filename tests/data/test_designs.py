@@ -14,7 +14,7 @@ from scipy import sparse
 import mopn
 from mopn.core.kernels import KERNELS, Homogeneous, get_kernel
 from mopn.data import cache
-from mopn.data.designs import AugmentedDesign, make_design, ridge_scales
+from mopn.data.designs import make_design, ridge_scales
 from mopn.network.gradient_forms import GradientForms
 
 KERNEL_NAMES = sorted(KERNELS)
@@ -182,13 +182,6 @@ def test_dense_and_compressed_data_is_not_copied(storage, dummies):
     assert held.dtype == given_X.dtype
     for name in ("data", "indices", "indptr") if sparse.issparse(given_X) else ("T",):
         assert np.shares_memory(getattr(held, name), getattr(given_X, name))
-
-
-@every_count
-def test_dummies_are_never_stored(dummies):
-    design = make_design(draw(3)[1], dummies)
-    assert isinstance(design, AugmentedDesign) == (dummies > 0)
-    assert design.shape == (7, 4 + dummies)
 
 
 @pytest.mark.parametrize(

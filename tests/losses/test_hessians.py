@@ -121,7 +121,6 @@ def test_extreme_margins(name, m, size):
 @every_loss
 @pytest.mark.parametrize("weighted", [False, True])
 def test_inputs_are_not_overwritten(name, weighted):
-    """Read-only inputs would raise on a write; a second product must equal the first."""
     rng = np.random.default_rng(0)
     y, out = draw(name, rng, 3)
     y = np.arange(N) % 3 if LOSSES[name].targets == "labels" else y

@@ -225,7 +225,6 @@ def test_rows_of_multiclass_gradients_sum_to_zero(name, m, rng):
 
 @every_case
 def test_fenchel_young_inequality_at_dual_points(name, m, rng):
-    """<g, o> <= l(o) + l*(g) at any outputs and any dual point of the domain."""
     loss = LOSSES[name]
     y, out = draw(loss, rng, 60, m, scale=rng.choice([0.1, 1.0, 10.0]))
     G = dual_points(loss, rng, y, m)
@@ -352,7 +351,6 @@ def test_the_edge_of_the_domain_of_counts():
 
 @pytest.mark.parametrize("name", MULTICLASS)
 def test_a_single_class_costs_nothing(name):
-    """With one output there is no other class: value, gradient and conjugate are 0."""
     loss, y = LOSSES[name], np.zeros(3, dtype=int)
     values, G = loss.value_gradient(y, np.array([[-3.0], [0.0], [1e4]]))
     np.testing.assert_array_equal(values, 0.0)
@@ -383,7 +381,6 @@ def test_check_link_names_the_choices(wrong):
 @every_loss
 @every_size
 def test_inputs_are_not_overwritten(name, m):
-    """Read-only inputs would raise on a write."""
     loss, rng = LOSSES[name], np.random.default_rng(0)
     y, out = draw(loss, rng, 6, m)
     G = np.array(loss.value_gradient(y, out)[1])

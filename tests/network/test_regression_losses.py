@@ -72,16 +72,3 @@ def test_large_counts_and_large_data_do_not_overflow():
 def test_bad_parameters(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
-
-
-@every_loss
-@pytest.mark.slow
-def test_data_read_in_blocks_give_the_same(loss):
-    X, y = data(loss)
-    problems = [
-        mopn.NetworkProblem(rows, loss=loss, strength=1.0, augment=True, y=y, offset=[0.5])
-        for rows in (X, mopn.RowBlocks([X[:10], X[10:]]))
-    ]
-    runs = [mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-6) for problem in problems]
-    np.testing.assert_allclose(runs[0].fun, runs[1].fun, rtol=3e-6)
-    assert runs[1].gap <= 1e-6 * runs[1].fun

@@ -101,17 +101,6 @@ def test_the_gap_counts_the_linear_term_that_moves(norm):
     assert at.value - problem.lower(at, problem.lmo(at).values[0]) <= towards.gap * (1 + 1e-6)
 
 
-@every_way
-@every_norm
-def test_weights_stay_in_the_ball(norm, way):
-    for size in (0.3, 1.0):
-        problem, point = make(norm, size=size)
-        for r in range(3):
-            _, way_ = segment(problem, point, way, r)
-            for gamma in steps(way_):
-                assert problem.norm.value(way_.point(gamma).weights) <= RADIUS * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("way", ["away", "pairwise"])
 @every_norm
 def test_the_unit_is_gone_at_the_limit_exactly(norm, way):
@@ -260,13 +249,6 @@ def test_a_unit_without_weight_has_no_vertex_to_leave(norm, way, radius):
     still = way_.point(0.0)
     assert np.array_equal(still.weights[:3], point.weights)
     assert objective(problem, still) == pytest.approx(at.value, rel=1e-12)
-
-
-@every_norm
-def test_an_atom_that_is_not_worth_its_penalty_is_left(norm):
-    problem, point = make(norm, strength=1e3)
-    _, towards = segment(problem, point, "towards")
-    assert not towards.point(1.0).weights.any()
 
 
 @every_norm

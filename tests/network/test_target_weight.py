@@ -145,7 +145,6 @@ def test_refits_of_the_output_layer(loss):
 
 
 def test_losses_of_ones_own_have_weights_as_far_as_they_go():
-    """Without a Hessian."""
     X, y = data("squared")
     options = {"loss": LogCosh(), "norm": "l1", "strength": 0.5}
     assert not mopn.NetworkProblem(X, y, target_weight=WEIGHTS, **options).losses.loss.has_hessian

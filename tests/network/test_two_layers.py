@@ -100,16 +100,6 @@ def test_sparse_and_dense_rows(kernel, dummies, binary):
 
 
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
-def test_threads_do_not_change_gradients(monkeypatch, storage):
-    found = []
-    for threads in ("1", "3"):
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        found.append(layers("anova", storage, size=5).value_gradient(H, V, W))
-    for one, several in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, several)
-
-
-@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_single_precision_errs_by_its_rounding_alone(kernel, storage):
     exact = layers(kernel, storage).value_gradient(H, V, W)

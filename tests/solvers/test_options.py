@@ -61,7 +61,6 @@ def test_odd_options_run_or_are_refused_by_name(kind, name):
 
 
 def test_options_are_kept_as_plain_numbers():
-    """Compiled code takes these alone."""
     solver = mopn.solvers.SGD(step=np.longdouble(0.25), decay=1, batch_size=np.int8(3))
     assert [type(option) for option in (solver.step, solver.decay, solver.batch_size)] == [float, float, int]
     assert replace(solver, step=0.5).batch_size == 3
@@ -85,7 +84,6 @@ def test_what_options_take():
 
 @pytest.mark.parametrize("augment", [2, "yes", None])
 def test_values_of_another_type_are_errors_of_type_everywhere(augment):
-    """Whoever asks, for whatever kind of option."""
     for rule in (check_count, check_nonnegative, choice(["a"]), check_flag, check_callback, check_verbose):
         with pytest.raises(TypeError, match=r"^x must be "):
             rule([0.5], "x")

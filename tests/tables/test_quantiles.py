@@ -67,7 +67,6 @@ def test_many_numbers_keep_their_ranks(blocks):
 
 
 def test_up_to_the_size_of_a_sample_all_numbers_are_there():
-    """To the last bit as in memory."""
     x, weights = RNG.integers(0, 1 << 16, 150_000).astype(float), RNG.integers(1, 4, 150_000).astype(float)
     (found, _), whole = merged(x, weights, 7), Quantiles.of(x, weights)
     assert found.error == 0.0

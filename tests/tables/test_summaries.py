@@ -87,7 +87,6 @@ def test_weights_are_repetitions_and_rows_of_weight_zero_are_not_there(weights):
 
 
 def test_a_column_may_be_empty_in_a_block():
-    """Whatever type its gaps have there."""
     for gap in (None, np.nan, pd.NA, pd.NaT):
         parts = [FRAME[:30].assign(city=gap, day=gap, real=gap), FRAME[30:]]
         whole = FRAME.assign(city=FRAME["city"].where(FRAME.index >= 30, None))

@@ -314,7 +314,6 @@ def test_small_differences_that_are_no_rounding_stay(x):
 
 
 def test_chains_of_near_numbers_are_no_single_value():
-    """Values are collected about the first of each group."""
     x = 0.1 + np.arange(1000) * 2.0**-53
     knots = TableEncoder().fit({"x": x}).encoding_.numbers.knots[0]
     assert len(knots) == 33

@@ -71,7 +71,6 @@ def test_max_units_ends_the_run(name, schedule, per_round):
 
 @pytest.mark.parametrize("refit", ["output", FullRefit(), FullRefit(solver=FISTA())])
 def test_the_last_refit_is_the_polish(refit):
-    """However short the refits before it were."""
     problem, _ = low_rank()
     options = {"tol": 1e-8, "max_iter": 1, "polish_iter": 2000}
     refit = OutputRefit(**options) if refit == "output" else FullRefit(**options, solver=refit.solver)

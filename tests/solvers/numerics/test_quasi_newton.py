@@ -121,12 +121,6 @@ def test_infinite_values_are_stepped_back_from():
     assert np.isfinite(at.value)
 
 
-def test_the_start_is_left_alone():
-    start = np.full(4, -1.0)
-    run(rosenbrock, start)
-    np.testing.assert_array_equal(start, -1.0)
-
-
 @pytest.mark.parametrize(("size", "memory"), [(10, 20), (60_000, 17), (10**6, 10)])
 def test_the_pairs_kept_by_default_take_16_mib_at_most_but_ten(size, memory):
     assert LBFGS()._pairs(np.zeros(size)) == memory

@@ -63,7 +63,6 @@ def test_few_outputs_are_proven_to_any_precision(kind, scale):
 
 @every_kind
 def test_no_bound_of_few_outputs_is_below_the_maximum(kind):
-    """However tight it is asked to be."""
     rng = np.random.default_rng(2)
     for m in (2, 3):
         stack, _ = DenseStack(symmetric(STACKS[kind](rng, m, 6))).scaled()

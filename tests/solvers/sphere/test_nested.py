@@ -27,7 +27,6 @@ def test_the_error_of_a_basis_covers_its_rounding():
 @every_kind
 @varied()
 def test_combinations_of_outputs_keep_the_norm(kind, seed):
-    """Of dependent outputs, too, of which fewer are left; the bound of values is above the values."""
     rng = np.random.default_rng(seed)
     A = symmetric(STACKS[kind](rng, 3, 4))
     A = np.concatenate([A, -A.sum(axis=0, keepdims=True)])
@@ -58,7 +57,6 @@ def test_the_bound_is_one_at_any_limit(d, work, p):
 @either_norm
 @every_kind
 def test_no_bound_is_below_the_maximum(kind, p):
-    """However tight it is asked to be, of stacks of any scale."""
     rng = np.random.default_rng(4)
     for scale in (1.0, 1e-150, 1e140):
         stack, _ = DenseStack(scale * symmetric(STACKS[kind](rng, 3, 5))).scaled()
