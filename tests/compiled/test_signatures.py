@@ -75,7 +75,7 @@ def test_all_kinds_of_arrays_are_one(solver, X, forms):
     assert compiled() == first
 
 
-def test_networks_on_sparse_data():
+def test_networks_and_predictions():
     def fit(X, sample_weight=None):
         problem = mopn.NetworkProblem(X, np.arange(40) % 3, strength=1.0, sample_weight=sample_weight)
         mopn.minimize(problem, ConditionalGradient(refit=FullRefit(), max_units=2), max_iter=1)
@@ -87,9 +87,6 @@ def test_networks_on_sparse_data():
     for form in VECTORS:
         fit(SPARSE, form(WEIGHTS))
     assert compiled() == first
-
-
-def test_predictions():
     model = mopn.FactorizationModel(factors=np.ones((1, 2, 4)), degree=2, lams=np.ones(2), w=np.zeros(4))
     for X, forms in MATRICES:
         model.predict(X)

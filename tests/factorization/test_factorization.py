@@ -486,26 +486,6 @@ def test_bad_options_of_the_lifted_problem(X, options, message):
         LiftedProblem(data_X if X is None else X, y, **options)
 
 
-@pytest.mark.parametrize(
-    ("start", "message"),
-    [
-        (np.zeros(3), "start must be a flat point"),
-        ({"P": np.zeros((1, 2, 6))}, r"P\[0\] must have shape \(9, 6\)"),
-        ({"P": np.zeros((2, 9, 6))}, "P must have length 1, got 2"),
-        ({"P": np.full((1, 9, 6), np.nan)}, r"P\[0\] contains NaN or infinity"),
-        ({"w": np.zeros(5)}, r"w must have shape \(6,\)"),
-    ],
-)
-def test_bad_starts(start, message):
-    X, y, _, _ = data()
-    problem = make("second", X, y, fit_linear=True)
-    with pytest.raises(ValueError, match=message):
-        problem.start(start)
-    lifted = make("lifted", X, y)
-    with pytest.raises(ValueError, match="U must have length 3, got 2"):
-        lifted.start({"U": np.zeros((2, 9, 7))})
-
-
 @pytest.mark.parametrize("make_one", [FactorizationProblem, LiftedProblem])
 def test_random_starts_follow_rng(make_one):
     X, y, _, _ = data()

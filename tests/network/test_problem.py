@@ -266,19 +266,6 @@ def test_a_generous_max_units_is_no_number_to_reach(norm):
     np.testing.assert_array_equal(runs[0].x, runs[1].x)
 
 
-def test_a_network_is_filled_up_to_what_a_refit_can_use():
-    problem = problem_of("l1/linf", value=1e-3)
-    empty = problem.start()
-    at = problem.output_gradient(empty)
-    atoms = problem.lmo(at)
-    fifty = problem.select_units(empty, at, atoms, 50, fill=True)
-    assert len(fifty) == 50
-    np.testing.assert_array_equal(problem.select_units(empty, at, atoms, 10**9, fill=True), fifty)
-    # Later rounds double it at most.
-    full = problem.network(fifty, np.ones((50, 3)))
-    assert len(problem.select_units(full, at, atoms, 10**9, fill=True)) == 50
-
-
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_an_oracle_of_another_norm_is_refused(norm):
     """Its bound would be a false proof."""

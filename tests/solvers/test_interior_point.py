@@ -1,6 +1,7 @@
 """The interior-point solver: gaps recomputed from the definition, other solvers' optima, and degenerate problems."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -338,28 +339,25 @@ def test_without_a_tolerance_the_run_ends_at_the_limit_of_accuracy(norm, form):
     assert np.isfinite(result.weights).all()
 
 
-@every_form
-@pytest.mark.parametrize("cg_tol", [0.5, 1e-8])
-def test_the_accuracy_of_steps_changes_the_way_and_not_the_optimum(norm, form, cg_tol):
-    problem = layer("logistic", norm, form)
-    result = mopn.minimize(problem, InteriorPoint(cg_tol=cg_tol), tol=1e-7, max_iter=200)
-    assert result.success
-    assert result.fun == pytest.approx(solve(problem).fun, rel=2e-7)
+@cache
+def optimum_of(norm, form):
+    return mopn.minimize(layer("logistic", norm, form), FISTA(), tol=1e-12, max_iter=3000).fun
 
 
 @every_form
-@pytest.mark.parametrize("cg_iter", [1, 2])
-def test_truncated_steps_are_slow_but_prove_what_they_find(norm, form, cg_iter):
-    problem = layer("logistic", norm, form)
-    result = mopn.minimize(problem, InteriorPoint(cg_iter=cg_iter), tol=1e-7, max_iter=200)
-    optimum = mopn.minimize(problem, FISTA(), tol=1e-12, max_iter=3000).fun
+@pytest.mark.parametrize("options", [{"cg_tol": 0.5}, {"cg_tol": 1e-8}, {"cg_iter": 1}, {"cg_iter": 2}])
+def test_the_accuracy_of_steps_changes_the_way_and_not_the_optimum(norm, form, options):
+    """Truncated steps are slow, but prove what they find."""
+    optimum = optimum_of(norm, form)
+    result = mopn.minimize(layer("logistic", norm, form), InteriorPoint(**options), tol=1e-7, max_iter=200)
+    assert result.success or "cg_iter" in options
     assert (result.trace["inner"][1:] >= 1).all()
-    assert result.trace["inner"].max() <= cg_iter
+    assert result.trace["inner"].max() <= options.get("cg_iter", np.inf)
     assert ((result.trace["step"][1:] > 0) & (result.trace["step"][1:] <= 1)).all()
     assert "mu" in result.trace
     assert result.fun - result.gap <= optimum * (1 + 1e-14)
     assert optimum <= result.fun * (1 + 1e-12)
-    assert result.fun == pytest.approx(optimum, rel=1e-4)
+    assert result.fun == pytest.approx(optimum, rel=2e-7 if result.success else 1e-4)
 
 
 def test_a_loss_without_hessian_has_no_barrier():
@@ -412,13 +410,6 @@ def test_hessian_of_the_layer_is_dense_algebra(loss, weighted):
         np.testing.assert_allclose(hessian.product(e), np.einsum("rcqd,qd->rc", expected, e), rtol=1e-12, atol=1e-13)
     blocks = np.stack([expected[:, c, :, c] for c in range(3)])
     np.testing.assert_allclose(hessian.blocks(), blocks, rtol=1e-12, atol=1e-13)
-
-
-def test_barrier_is_offered_where_it_can_be():
-    for norm, form in FORMS:
-        assert "barrier" in layer("logistic", norm, form).oracles
-        if form == "strength":
-            assert "barrier" not in layer("logistic", norm, form, 0.0).oracles
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))

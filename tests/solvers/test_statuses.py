@@ -66,8 +66,8 @@ def interrupts(*_):
 
 
 LIMITS = {
-    "tolerance": {"tol": 1e-2},
-    "fine": {"tol": 1e-9, "max_iter": 50},
+    "tolerance": {"tol": 1e-2, "max_iter": 200},
+    "fine": {"tol": 1e-9, "max_iter": 20},
     "no tolerance": {"tol": 0.0, "max_iter": 5},
     "iterations": {"tol": 1e-9, "max_iter": 2},
     "seconds": {"tol": 1e-9, "max_time": 0.0},

@@ -282,13 +282,6 @@ def test_refits_that_gain_next_to_nothing_end_a_run_that_has_a_tolerance(tol, un
     assert (monitor.status, monitor.nit) == (status, rounds)
 
 
-@pytest.mark.parametrize(("own", "users", "expected"), [(1, None, 1), (1, 4, 1), (None, 1, 1), (None, None, 3)])
-def test_units_a_round_are_the_corrections_or_the_users(own, users, expected):
-    spy = Spy(units_per_round=own)
-    calls_of(spy, max_iter=2, atoms_per_round=users)
-    assert spy.run.inserted == [expected] * 2
-
-
 def test_a_round_is_recorded_with_its_value_and_bound():
     problem, monitor = low_rank()[0], FakeMonitor(tol=0.0, max_iter=0)
     problem.restricted_lower, problem.rounding = lambda point, at: 0.25, lambda point, at: 0.125
@@ -311,12 +304,3 @@ def test_a_round_is_recorded_with_its_value_and_bound():
             **dict.fromkeys(("oracle_time", "proof_time", "refit_time"), 0.0),
         }
     ]
-
-
-def test_nothing_is_computed_from_an_objective_that_is_not_finite():
-    problem, _ = low_rank()
-    problem.B[0, 0] = math.nan
-    noted = Noted(problem)
-    with pytest.raises(ValueError, match="not finite at the start"):
-        minimize(noted, ConditionalGradient())
-    assert "lmo" not in noted.calls

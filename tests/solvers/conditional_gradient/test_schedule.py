@@ -46,19 +46,6 @@ def test_max_units_is_a_limit(kind, per_round):
 
 
 @pytest.mark.parametrize("kind", SCHEDULES)
-def test_after_a_polish_that_dropped_units_there_is_room_for_those(kind):
-    schedule = SCHEDULES[kind](10, 8, True)
-    choose(schedule, Plenty(), 0)
-    assert schedule.is_full(10, polished=False)
-    assert not schedule.is_full(9, polished=False)
-    # Half of them, or fewer, make a round worth while.
-    assert schedule.is_full(6, polished=True)
-    assert schedule.is_full(5, polished=True)
-    assert not schedule.is_full(4, polished=True)
-    assert len(choose(schedule, Plenty(), 4)) == 6
-
-
-@pytest.mark.parametrize("kind", SCHEDULES)
 @pytest.mark.parametrize("per_round", [1, 2])
 def test_twice_max_units_are_tried(kind, per_round):
     """Refits may drop units as fast as they enter: the run ends all the same."""
@@ -67,13 +54,6 @@ def test_twice_max_units_are_tried(kind, per_round):
         tried += len(choose(schedule, problem, 0))
     assert tried == 8
     assert schedule.is_full(0, polished=False)
-
-
-def test_without_a_limit_no_run_is_full():
-    schedule = Grow(None, 50, True)
-    for polished in (False, True):
-        choose(schedule, Plenty(), 10**6)
-        assert not schedule.is_full(10**9, polished=polished)
 
 
 @pytest.mark.parametrize(
@@ -104,15 +84,3 @@ def test_fill_takes_a_quarter_a_round_of_units_whose_weights_it_cannot_rotate():
     problem = Plenty(can_rotate_units=False)
     assert rounds(Fill(30, None, True), problem) == [0, 8, 16, 24, 30]
     assert not any(problem.filled)
-
-
-@pytest.mark.parametrize("kind", SCHEDULES)
-def test_one_unit_a_round_is_the_best_one_whatever_it_is_worth(kind):
-    """Plain steps ask a problem for no selection: it may have none to offer."""
-    assert list(choose(SCHEDULES[kind](9, 1, False), None, 0)) == [0]
-
-
-@pytest.mark.parametrize("kind", [Grow, Fill])
-@pytest.mark.parametrize("can_move", [False, True])
-def test_refits_between_rounds_are_long_where_nothing_comes_after_them(kind, can_move):
-    assert kind(8, None, can_move).refit_iterations(3, 70) == (70 if kind is Grow and can_move else 3)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from mopn.solvers import ConditionalGradient, PlainStep, Status, minimize
+from mopn.solvers import ConditionalGradient, PlainStep, minimize
 from mopn.solvers.conditional_gradient.schedule import Grow
 from mopn.solvers.conditional_gradient.steps import line_search
 
@@ -95,12 +95,6 @@ def test_line_search_of_a_parabola(step, flatter):
             return 0.5 / step * (gamma - step) ** 2 - 0.5 * step
 
     assert line_search(Parabola(None, None, None)) == pytest.approx(step, rel=1e-6)
-
-
-@pytest.mark.parametrize("limit", [0.2, 1.0, 3.0])
-def test_line_search_goes_all_the_way_where_that_is_best(limit):
-    line = Line(np.array([1.0]), np.array([5.0]), np.array([1.0]), limit)
-    assert line_search(line) == pytest.approx(limit, rel=1e-8)
 
 
 def test_line_search_stays_where_no_step_is_better():
@@ -205,14 +199,6 @@ def test_steps_know_the_least_objective_so_far():
         steps.insert(None, At(value), None)
         seen.append(problem.least)
     assert seen == [5.0, 5.0, 3.0]
-
-
-def test_a_polish_is_the_end():
-    monitor = FakeMonitor()
-    steps = PlainStep().begin(None, monitor, Grow(3, 1, False))
-    with pytest.raises(StopIteration):
-        steps.polish(None)
-    assert monitor.status == Status.MAX_UNITS
 
 
 @pytest.mark.parametrize("rule", ["line-search", "open-loop", "short"])

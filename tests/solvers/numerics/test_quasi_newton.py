@@ -56,7 +56,7 @@ def test_least_squares_within_bounds(seed, memory, condition):
 def test_a_start_that_is_nearly_at_bounds_is_no_end(near):
     """In a metric that couples all variables, the step is cut off at once by those whose bound is so near."""
     rng = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(8):
         A, b = rng.standard_normal((30, 8)) + 3.0 * rng.standard_normal((30, 1)), 10.0 * rng.standard_normal(30)
         lower, upper = np.zeros(8), np.ones(8)
         exact = lsq_linear(A, b, bounds=(lower, upper), tol=1e-14, method="bvls")

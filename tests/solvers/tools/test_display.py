@@ -19,7 +19,7 @@ from mopn.solvers.interface import Form, Measure
 def shown():
     """One object of each kind that is displayed."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (40, 30))
+    X = rng.uniform(-1, 1, (40, 8))
     problem = mopn.NetworkProblem(X, X[:, 0] > 0, norm="l1/linf", strength=1.0)
     result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), max_iter=2)
     network = problem.start(result)
