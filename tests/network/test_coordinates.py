@@ -104,14 +104,14 @@ def test_the_model_takes_the_users_data(storage, loss, alpha):
 def test_a_scale_needs_neither_center_nor_dummies(kernel, augment, scale):
     X, y = shifted()
     problem = mopn.NetworkProblem(X, y, kernel=kernel, strength=0.1, augment=augment, scale=scale)
-    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=4), max_iter=3)
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=2), max_iter=2)
     model = mopn.Model.from_result(problem, result)
     expected = problem.start(result).outputs
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(model.outputs(X), expected, atol=1e-9 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_minimum_depends_on_neither_origin_nor_unit_nor_order(factor):
     X, y = shifted()
     order = np.random.default_rng(0).permutation(len(X))

@@ -92,7 +92,7 @@ def test_the_bound_of_the_curvature_holds():
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
 def test_gap_brackets_the_independent_optimum(loss, storage):
     problem = make_problem(loss, storage=storage)
-    optimum = matrix_optimum(problem.losses, X, "l1", 1.0, "anova", ALPHAS)
+    optimum = matrix_optimum(problem.losses, X, "l1", 1.0, "anova", ALPHAS, tol=1e-9)
     result = solve(problem, tol=1e-6, refit="full")
     assert result.success
     assert result.fun - result.gap <= optimum * (1 + 1e-9)

@@ -70,7 +70,7 @@ def test_gap_is_valid_at_any_network(loss, norm, form):
 def test_objective_is_what_it_says(norm):
     X, y = data("logistic")
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=0.7)
-    result = solve(problem, tol=1e-2)
+    result = solve(problem, tol=1e-2, max_iter=20)
     outputs = (X @ result.basis.T) ** 2 @ result.weights
     loss = sum(loss_of_sample("logistic", *pair) for pair in zip(y, outputs, strict=True))
     assert result.fun == pytest.approx(loss + 0.7 * norm_of_rows(result.weights, norm), rel=1e-12)
@@ -231,9 +231,9 @@ def test_no_start_has_more_units_than_the_limit(norm, options, schedule):
     """A larger network; and one whose units have all outputs, of which refits of both layers make several under l1."""
     problem, rng = problem_of(norm, value=0.3), np.random.default_rng(0)
     solver = ConditionalGradient(max_units=6, schedule=schedule, **options)
-    for k in (5, 6, 9):
+    for k in (5, 9):
         start = rng.standard_normal((k, 5)), rng.standard_normal((k, 3))
-        result = mopn.minimize(problem, solver, start=start, max_iter=4)
+        result = mopn.minimize(problem, solver, start=start, max_iter=3)
         assert len(result.basis) <= 6
         assert result.trace["n_units"].max() <= 6
 
@@ -284,11 +284,11 @@ def test_plain_steps_stay_in_the_ball(norm, step):
     """Also where the oracle's vertex is worse than the point itself."""
     X, y = data("squared")
     problem = mopn.NetworkProblem(X, y, loss="squared", norm=norm, radius=2.0)
-    good = solve(problem, tol=1e-6, refit="full")
+    good = solve(problem, tol=1e-4, refit="full")
     seen, solver = [], ConditionalGradient(refit=PlainStep(step), oracle="eigh")
-    mopn.minimize(problem, solver, start=good, tol=0, max_iter=20, callback=lambda **now: seen.append(now["weights"]))
+    mopn.minimize(problem, solver, start=good, tol=0, max_iter=20, callback=lambda **now: seen.extend(now.values()))
     assert len(seen) >= 2
-    assert max(map(problem.norm.value, seen)) <= 2.0 * (1 + 1e-9)
+    assert max(problem.norm.value(now.weights) for now in seen) <= 2.0 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6, 1e8])

@@ -23,6 +23,7 @@ def test_newton_and_first_order_steps_agree(loss, norm):
         assert one.fun - one.gap <= other.fun * (1 + 1e-14)
 
 
+@pytest.mark.covering(1)
 @every_loss
 @pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csc_array])
 def test_weights_are_repetitions_and_storage_does_not_matter(loss, storage):
@@ -53,7 +54,7 @@ def test_large_counts_and_large_data_do_not_overflow():
     y = rng.poisson(1e4 * np.exp(1e-4 * X[:, 0] * X[:, 1])).astype(float)
     problem = mopn.NetworkProblem(X, y, loss="poisson", norm="l1/l2", strength=1.0, offset=[np.log(y.mean())])
     for refit in ("none", "output", "full"):
-        run = mopn.minimize(problem, ConditionalGradient(refit=refit), tol=1e-3, max_iter=15)
+        run = mopn.minimize(problem, ConditionalGradient(refit=refit), tol=1e-3, max_iter=8)
         assert np.isfinite(run.fun)
         assert np.isfinite(run.gap)
         assert run.fun <= run.trace["fun"][0]

@@ -76,7 +76,7 @@ def test_fits_and_their_proofs(options):
     # Refits have another metric, so they agree where they are fits to the end.
     refit = mopn.solvers.FullRefit(polish_tol=1e-10, polish_iter=5000)
     found, expected = (
-        mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit=refit, max_units=3), tol=1e-9, max_iter=5)
+        mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit=refit, max_units=2), tol=1e-9, max_iter=3)
         for problem in problems(strength=5.0, **options)
     )
     assert found.fun == pytest.approx(expected.fun, rel=1e-9)

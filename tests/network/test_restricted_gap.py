@@ -86,7 +86,7 @@ def test_runs_report_both_gaps(refit):
     problem = make_problem("l1", "strength", "homogeneous")
     solver = ConditionalGradient(refit=refit, max_units=None if refit == "none" else 2)
     seen = []
-    result = mopn.minimize(problem, solver, max_iter=5, callback=lambda **now: seen.append(mopn.Result(now)))
+    result = mopn.minimize(problem, solver, max_iter=5, callback=lambda **now: seen.extend(now.values()))
     network = problem.start(result)
     assert result.restricted_gap == pytest.approx(problem.measure(network).restricted_gap, rel=1e-6, abs=1e-9)
     assert np.all(result.trace["restricted_gap"] <= result.trace["gap"])

@@ -64,7 +64,7 @@ def test_gaps_hold(loss, norm, form):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (30, 3)), targets(loss, rng, 30)
     problem = mopn.NetworkProblem(X, y, loss, norm=norm, target_weight=WEIGHTS, **{form: 0.7})
-    best = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-2, max_iter=10)
+    best = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-2, max_iter=5)
     penalty = 0.7 * norm_of_rows(best.weights, norm) if form == "strength" else 0.0
     outputs = (X @ best.basis.T) ** 2 @ best.weights
     assert best.fun == pytest.approx(by_definition(loss, y, outputs).sum() + penalty, rel=1e-10)

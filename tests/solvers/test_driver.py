@@ -415,10 +415,10 @@ def test_the_restricted_gap_is_at_most_the_gap_to_the_best_bound_of_the_run(caps
     ]
     seen = []
     solver = Reporting(rows, Measure(8.0, 0.0, restricted_lower=7.75))
-    result = mopn.minimize(layer(), solver, tol=0, verbose=1, callback=lambda **now: seen.append(now))
+    result = mopn.minimize(layer(), solver, tol=0, verbose=1, callback=lambda **now: seen.extend(now.values()))
     check(result)
     assert result.trace["gap"] == pytest.approx([4.0, 3.0, 2.0], rel=1e-15)
-    assert result.trace["restricted_gap"].tolist() == [now["restricted_gap"] for now in seen]
+    assert result.trace["restricted_gap"].tolist() == [now.restricted_gap for now in seen]
     assert result.trace["restricted_gap"] == pytest.approx([3.0, 3.0, 0.5], rel=1e-15)
     assert (result.gap, result.restricted_gap) == pytest.approx((2.0, 0.25), rel=1e-15)
     assert result.lower == 6.0

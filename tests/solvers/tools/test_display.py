@@ -52,9 +52,9 @@ def test_the_estimated_gap_is_that_of_the_best_point():
     X = rng.uniform(-1, 1, (60, 4))
     problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
     seen, solver = [], mopn.solvers.ConditionalGradient(oracle="power")
-    result = mopn.minimize(problem, solver, max_iter=3, tol=0, callback=lambda **now: seen.append(now))
+    result = mopn.minimize(problem, solver, max_iter=3, tol=0, callback=lambda **now: seen.extend(now.values()))
     trace = result.trace
-    assert np.allclose([now["estimated_gap"] for now in seen], trace["estimated_gap"])
+    assert np.allclose([now.estimated_gap for now in seen], trace["estimated_gap"])
     assert np.all(trace["estimated_gap"] <= trace["gap"])
     assert result.estimated_gap == min(trace["estimated_gap"][np.argmin(trace["fun"])], result.gap)
 
