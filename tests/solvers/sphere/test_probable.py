@@ -12,7 +12,6 @@ from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.probable import (
     chebyshev_bound,
-    expected_products,
     least_component,
     probable_bound,
     steps_for,
@@ -161,12 +160,3 @@ def test_the_time_limit_leaves_no_false_bound(monkeypatch, p, looks):
     bound = probable_bound(DenseStack(stack), p, 0.1, *chance())[1]
     assert math.isinf(bound) == (looks == 0)
     assert attained(stack, good_vectors(np.random.default_rng(0), stack, p), p).max() <= bound
-
-
-def test_the_expected_products_grow_with_outputs_and_precision():
-    stack = DenseStack(np.zeros((4, 5000, 1)).transpose(0, 2, 1)[:, :, :1])
-    stack.shape = (4, 5000)
-    asked = (math.inf, 1e-2), (math.inf, 1e-3), (1.0, 1e-2)
-    few, finer, signed = (expected_products(stack, p, precision, SURE) for p, precision in asked)
-    assert few < finer
-    assert signed == pytest.approx(2 * few, rel=0.1)
