@@ -9,6 +9,8 @@ from odd_values import ODD, failures, is_clear
 from scipy import sparse
 
 import mopn
+from mopn.core.kernels import KERNELS, get_kernel
+from mopn.core.norms import NORMS, get_norm
 from mopn.estimators import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
@@ -16,6 +18,8 @@ from mopn.estimators import (
     MultiOutputPNClassifier,
     OrdinalFMRegressor,
 )
+from mopn.losses.links import LINKS, check_link
+from mopn.losses.losses import LOSSES, get_loss
 from mopn.oracles import basis_oracle
 
 N = 16
@@ -102,6 +106,26 @@ def test_what_is_refused_and_why(case):
     call, message = REFUSED[case]
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+CHOICES = {
+    "kernel": (get_kernel, KERNELS),
+    "norm": (get_norm, NORMS),
+    "loss": (get_loss, LOSSES),
+    "link": (check_link, dict.fromkeys(LINKS)),
+}
+
+
+@pytest.mark.parametrize("argument", CHOICES)
+def test_choices_are_names_or_objects_and_errors_list_them(argument):
+    get, known = CHOICES[argument]
+    for name, thing in known.items():
+        assert get(name) is (thing or name)
+        assert get(thing) is thing
+    for wrong in ("rbf", "", 2, np.exp):
+        with pytest.raises((TypeError, ValueError), match=f"^{argument} must be one of .*, got") as error:
+            get(wrong)
+        assert all(repr(name) in str(error.value) for name in known)
 
 
 # -- data -------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from networks import TWO_SIDED
 from properties import examples, generators, tried
 
 import mopn
-from mopn.core.norms import L1L2, NORMS, get_norm
+from mopn.core.norms import L1L2, NORMS
 from mopn.core.regularizers import Ball, Penalty, SquaredL2, make_norm_regularizer, make_regularizer
 
 NAMES = TWO_SIDED
@@ -245,22 +245,6 @@ def test_norms_do_not_overwrite_or_alias(name):
     for P in (norm.prox(V, 0.0), norm.prox(V, 0.5), norm.project(V, 1.0), norm.project(V, 1e3)):
         assert not np.shares_memory(P, V)
         assert P.flags.writeable
-
-
-@every_norm
-def test_get_norm_takes_names_and_objects(name):
-    norm = get_norm(name)
-    assert norm.name == name
-    assert get_norm(norm) is norm
-    assert repr(norm) == f"{type(norm).__name__}()"
-
-
-@pytest.mark.parametrize("wrong", ["l2", "", None, 1])
-def test_get_norm_names_the_choices(wrong):
-    names = ", ".join(map(repr, NORMS))
-    with pytest.raises((TypeError, ValueError), match=f"norm must be one of {names}, got") as error:
-        get_norm(wrong)
-    assert repr(wrong) in str(error.value)
 
 
 # Regularisers

@@ -12,7 +12,7 @@ from properties import seeds, tried
 from scipy import sparse
 
 import mopn
-from mopn.core.kernels import KERNELS, Homogeneous, get_kernel
+from mopn.core.kernels import KERNELS, Homogeneous
 from mopn.data import cache
 from mopn.data.designs import make_design, ridge_scales
 from mopn.network.gradient_forms import GradientForms
@@ -341,12 +341,6 @@ def test_kernels_do_not_overwrite_their_inputs(kernel):
     forms.dense(), forms.bound(2.0), forms.forms(H), forms.products(H[:, :3], H)
 
 
-@every_kernel
-def test_get_kernel_takes_names_and_objects(kernel):
-    assert get_kernel(kernel).name == kernel
-    assert get_kernel(KERNELS[kernel]) is KERNELS[kernel]
-
-
 def test_kernels_are_a_closed_set():
     class Upper(Homogeneous):
         name = "upper"
@@ -354,13 +348,6 @@ def test_kernels_are_a_closed_set():
     for kernel in (Upper(), Homogeneous()):
         with pytest.raises(TypeError, match=r"kernel must be one of 'homogeneous', 'anova', by name: .*got the object"):
             mopn.NetworkProblem(np.eye(3), np.arange(3), kernel=kernel, strength=1.0)
-
-
-@pytest.mark.parametrize("wrong", ["rbf", "", None, 2])
-def test_get_kernel_names_the_choices(wrong):
-    with pytest.raises((TypeError, ValueError), match=r"kernel must be one of 'homogeneous', 'anova', got") as error:
-        get_kernel(wrong)
-    assert repr(wrong) in str(error.value)
 
 
 @pytest.mark.parametrize("size", [0.0, 5e-324, 1e-140, 1e140])

@@ -123,22 +123,6 @@ def test_the_minimum_depends_on_neither_origin_nor_unit_nor_order(factor):
     np.testing.assert_allclose([result.fun for result in minima], minima[0].fun, rtol=2e-7)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"augment": False}, "center=True needs kernel='homogeneous' and augment=True"),
-        ({"kernel": "anova"}, "got kernel='anova' and augment=True"),
-        ({"center": "yes"}, "center must be True or False, got 'yes'"),
-        ({"scale": "all"}, "scale must be one of 'features', 'data', 'large' or None, got 'all'"),
-        ({"scale": True}, "scale must be one of 'features', 'data', 'large' or None, got True"),
-    ],
-)
-def test_bad_options(change, message):
-    X, y = shifted()
-    with pytest.raises((TypeError, ValueError), match=message):
-        mopn.NetworkProblem(X, y, **({"strength": 1.0, "augment": True, "center": True} | change))
-
-
 def test_weights_that_overflow_are_refused_before_means_are_taken():
     X, y = shifted()
     with pytest.raises(ValueError, match="sample_weight is too large"):

@@ -179,12 +179,6 @@ def test_weights_are_repetitions():
     assert weighted.fun == pytest.approx(repeated.fun, rel=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.0, -1.0, "1"])
-def test_bad_alpha(alpha):
-    with pytest.raises((TypeError, ValueError), match="alpha must be"):
-        mopn.NetworkProblem(X, TARGETS["squared"], "squared", strength=1.0, alpha=alpha)
-
-
 def test_bad_coefficients():
     problem, empty = make_problem(), (np.zeros((0, D)), np.zeros((0, M)))
     with pytest.raises(ValueError, match=r"start.linear must have shape \(3, 5\), got \(3, 4\)"):

@@ -360,11 +360,17 @@ def test_the_way_of_a_gradient_to_the_domain_of_the_conjugate_is_allowed_for(los
         ({"strength": 1.0, "sample_weight": np.ones(3)}, "sample_weight must have shape"),
         ({"strength": 1.0, "offset": np.ones(7)}, "offset must have shape"),
         ({"strength": 1.0, "offset": np.full(3, np.nan)}, "offset contains NaN"),
+        *(({"strength": 1.0, "alpha": alpha}, "alpha must be") for alpha in (0.0, -1.0, "1")),
+        ({"strength": 1.0, "center": True}, "center=True needs kernel='homogeneous' and augment=True"),
+        ({"strength": 1.0, "center": True, "augment": True, "kernel": "anova"}, "got kernel='anova' and augment=True"),
+        ({"strength": 1.0, "center": "yes"}, "center must be True or False, got 'yes'"),
+        ({"strength": 1.0, "scale": "all"}, "scale must be one of 'features', 'data', 'large' or None, got 'all'"),
+        ({"strength": 1.0, "scale": True}, "scale must be one of 'features', 'data', 'large' or None, got True"),
     ],
 )
 def test_bad_arguments(arguments, message):
     X, y = data("logistic")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         mopn.NetworkProblem(X, y, **arguments)
 
 

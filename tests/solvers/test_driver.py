@@ -274,23 +274,6 @@ def test_the_clock_stands_still_in_callbacks():
     assert result.time <= time.perf_counter() - began - 6 * 0.05
 
 
-@pytest.mark.parametrize(
-    ("problem", "solver", "message"),
-    [
-        (
-            layer,
-            ConditionalGradient(),
-            "ConditionalGradient asks for the oracle 'corrective', which OutputLayerProblem",
-        ),
-        (network, FISTA(), "FISTA asks for the oracle 'composite', which NetworkProblem does not offer"),
-        (layer, LBFGS(), "LBFGS asks for the oracle 'gradient', which OutputLayerProblem does not offer"),
-    ],
-)
-def test_missing_oracle_is_named(problem, solver, message):
-    with pytest.raises(TypeError, match=message):
-        mopn.minimize(problem(), solver)
-
-
 BAD = {"tol": [-1.0, math.nan, None], "max_iter": [-1, 1.5, "5"], "max_time": [-1.0, "5"], "n_threads": [0, -1, True]}
 
 
