@@ -123,14 +123,11 @@ def test_how_many_numbers_are_small_data(client, monkeypatch, sparse_blocks):
 
 
 @pytest.mark.slow
-def test_the_number_of_workers_changes_no_bit(on_workers):
+def test_the_number_of_workers_changes_no_bit(on_workers, threads):
     rows = da.from_array(X, chunks=(5, 3)), da.from_array(LABELS, chunks=5)
     found = []
     for n in (1, 2, 3):
-        with (
-            distributed.LocalCluster(n, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-            distributed.Client(cluster, timeout=30) as client,
-        ):
+        with threads(n) as (_, client):
             found.append(mopn.dask.fit(estimators.MultiOutputFMClassifier(**STEP), *rows, client=client, timeout=300))
     assert_same(found[1], found[0])
     assert_same(found[2], found[0])
@@ -145,9 +142,8 @@ def test_samples_to_validate_on_weights_of_columns_and_time(client, where, reque
     plain.set_params(max_units=3, max_time=1e4)
     options = {"target_weight": [1.0, 9.0], "X_val": X[::2], "y_val": y[::2]}
     lazy = options | {"X_val": da.from_array(X[::2], chunks=50), "y_val": da.from_array(y[::2], chunks=50)}
-    local = clone(plain).fit(
-        *([mopn.RowBlocks(parts(X), y, weights)] if where == "workers" else (X, y, weights)), **options
-    )
+    data = [mopn.RowBlocks(parts(X), y, weights)] if where == "workers" else (X, y, weights)
+    local = clone(plain).fit(*data, **options)
     found = mopn.dask.fit(plain, chunked(X), chunked(y), chunked(weights), **lazy)
     assert_same(found, local)
     np.testing.assert_array_equal(found.validation_scores_, local.validation_scores_)
@@ -173,11 +169,7 @@ class Watch:
     def setup(self, estimator, context):
         pass
 
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
+    teardown = on_fit_task_begin = setup
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator):
         if fitted_estimator is not None:  # as in the last round, in which no unit is found

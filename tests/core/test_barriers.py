@@ -242,21 +242,14 @@ def walk(name, form, rng, mu, steps=8):
 @every_norm
 @every_form
 @varied(mu=levels)
-def test_steps_stay_strictly_inside(name, form, rng, mu):
-    for barrier, _, both, step in walk(name, form, rng, mu):
+def test_steps_stay_strictly_inside_with_a_positive_definite_quadratic(name, form, rng, mu):
+    """With any multipliers; up to the rounding errors of diag(D) - sum e_r e_r', which are relative to D."""
+    for barrier, quadratic, both, step in walk(name, form, rng, mu):
         assert 0 < both <= step
         assert barrier.complementarity > 0
         assert math.isfinite(barrier.value(barrier.V))
         if form == "radius":
             assert NORMS[name].value(barrier.V) < SIZE
-
-
-@every_norm
-@every_form
-@varied(mu=levels)
-def test_quadratic_is_positive_definite_with_any_multipliers(name, form, rng, mu):
-    """Up to the rounding errors of diag(D) - sum e_r e_r', which are relative to D: scaled by it."""
-    for barrier, quadratic, _, _ in walk(name, form, rng, mu):
         A = dense(quadratic, barrier.V.shape)
         assert (quadratic.diagonal > 0).all()
         scales = 1 / np.sqrt(quadratic.diagonal.ravel())

@@ -19,7 +19,7 @@ def problem_of(norm, d=5):
 
 
 def fit(problem, oracle, start=None, **options):
-    return mopn.minimize(problem, ConditionalGradient(oracle=oracle), start=start, tol=1e-3, max_iter=2, **options)
+    return mopn.minimize(problem, ConditionalGradient(oracle=oracle), start=start, tol=1e-3, max_iter=4, **options)
 
 
 @pytest.fixture
