@@ -23,9 +23,6 @@ every_kernel = pytest.mark.parametrize("kernel", sorted(KERNELS))
 every_form = pytest.mark.parametrize("form", ["strength", "radius"])
 
 
-# -- problems ----------------------------------------------------------------------------------------------------------
-
-
 def data(loss, n=40, d=4, m=3, seed=0):
     """Samples (n, d) and targets that the loss takes, of a quadratic function of them."""
     rng = np.random.default_rng(seed)
@@ -71,9 +68,6 @@ def rows_of(design, fit=None, size=None):
     """The rows of a design, with losses of no interest where none are given."""
     n = design.shape[0]
     return ArrayRows(design, Losses.of_data("squared", np.zeros(n), n) if fit is None else fit, size)
-
-
-# -- gradient forms ----------------------------------------------------------------------------------------------------
 
 
 DATA = {

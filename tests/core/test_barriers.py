@@ -111,9 +111,6 @@ def dense(quadratic, shape):
     return A if quadratic.common is None else A + np.outer(quadratic.common, quadratic.common)
 
 
-# Values
-
-
 @pytest.mark.covering(1)
 @every_case(mu=levels)
 def test_value_equals_the_minimum_over_the_bounds(name, form, shape, rng, mu):
@@ -132,9 +129,6 @@ def test_value_is_infinite_outside_of_a_ball(name, outside):
     barrier, *_ = state(name, "radius", 0.5 * V, 0.1)
     assert barrier.value(outside * V) == np.inf
     assert math.isfinite(barrier.value((1 - 1e-9) * V))
-
-
-# First derivatives
 
 
 @every_case(mu=levels)
@@ -160,9 +154,6 @@ def test_degree_times_mu_bounds_the_gap_where_the_gradient_is_a_losss(name, form
     else:
         gap = SIZE * dual - np.vdot(g, V)
     assert -1e-14 <= gap <= barrier.degree * mu * (1 + 1e-8) + 1e-14
-
-
-# Second derivatives
 
 
 @every_case(mu=levels)
@@ -218,9 +209,6 @@ def test_a_fresh_penalty_is_on_the_central_path(name, shape, rng, mu):
     _, again, _ = centred(name, "strength", V, mu)
     A, B = dense(quadratic, shape), dense(again, shape)
     np.testing.assert_allclose(A, B, rtol=0, atol=1e-9 * np.abs(B).max())
-
-
-# Steps
 
 
 def walk(name, form, rng, mu, steps=8):
@@ -279,9 +267,6 @@ def test_multipliers_follow_the_newton_step(name, form, shape, rng):
     assert errors[1] <= errors[0] / 30 + 1e-9
 
 
-# Weights that count as zero
-
-
 @every_norm
 @every_form
 def test_sparsified_keeps_weights_with_active_bounds(name, form):
@@ -297,9 +282,6 @@ def test_sparsified_keeps_weights_with_active_bounds(name, form):
     if name == "l1":
         expected[3, 1] = 0.0
     np.testing.assert_array_equal(barrier.sparsified(), expected)
-
-
-# Starts
 
 
 @every_norm
@@ -323,9 +305,6 @@ def test_the_start_is_not_overwritten(name, form):
     barrier, *_ = state(name, form, V, 0.1)
     barrier.advance(np.ones((3, 2)), 0.01)
     assert not np.shares_memory(barrier.V, V)
-
-
-# The squared norm
 
 
 @varied()

@@ -110,9 +110,6 @@ def largest_product(points, G):
     return float(np.einsum("pkm,km->p", points, G).max())
 
 
-# Norms and dual norms
-
-
 @every_case()
 def test_value_and_dual_equal_plain_loops(name, shape, rng):
     V = draw(rng, shape)
@@ -143,9 +140,6 @@ def test_no_rows(name):
     assert norm.shrinkage(none, 0.5) == (0.0, 0.0)
 
 
-# Prox
-
-
 @every_case(step=st.sampled_from([0.0, 1e-3, 0.5, 1.0, 2.0, 100.0]))
 def test_prox_equals_moreau(name, shape, rng, step):
     V = draw(rng, shape)
@@ -167,9 +161,6 @@ def test_prox_of_ties_zeros_and_large_steps(name, shape):
     np.testing.assert_array_equal(norm.prox(ties, 1e300), 0.0)
 
 
-# Shrinkage
-
-
 @every_case(step=st.floats(0.0, 4.0))
 def test_shrinkage_is_the_norm_of_the_prox_and_a_subgradient(name, shape, rng, step):
     """Convex in the step, so the slope must support the curve at every step, at the kinks too."""
@@ -182,9 +173,6 @@ def test_shrinkage_is_the_norm_of_the_prox_and_a_subgradient(name, shape, rng, s
     for other in (0.0, 0.5 * step, 0.9 * step, 1.1 * step + 1e-3, 2 * step + 1):
         there = reference_norm(name, reference_prox(name, V, other))
         assert there >= value - slope * (other - step) - size * (1 + slope * (other + step))
-
-
-# Projection
 
 
 def reference_projection(name, V, radius):
@@ -368,9 +356,6 @@ def test_make_regularizer_refuses(name, strength, radius, message):
 def test_network_problems_take_norms_that_make_units_zero():
     with pytest.raises(ValueError, match="'squared-l2' makes no unit zero"):
         make_norm_regularizer("squared-l2", 1.0, None)
-
-
-# What problems ask of regularisers
 
 
 @every_regularizer

@@ -192,9 +192,6 @@ def test_targets_that_a_loss_is_not_meant_for():
         check_loss("squared")
 
 
-# Where it runs by itself
-
-
 PROBLEMS = {
     "NetworkProblem": lambda loss, y: mopn.NetworkProblem(X, y, loss=loss, strength=1.0),
     "OutputLayerProblem": lambda loss, y: mopn.OutputLayerProblem(X, y, loss=loss, strength=1.0),

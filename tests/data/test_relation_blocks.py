@@ -78,21 +78,6 @@ def test_scaled():
     np.testing.assert_allclose(relations().design.scaled(scale).matrix().toarray(), X / scale, rtol=1e-15)
 
 
-def test_blocks_have_half_as_many_entries_as_the_tables():
-    design = relations().design
-    stored = sum(np.count_nonzero(table) for table in TABLES)
-    sizes = [block.shape[0] for _, block in AugmentedDesign(design, 1).blocks(1)]
-    assert sum(sizes) == N
-    assert 2 * min(sizes[:-1]) * K >= stored > 2 * (min(sizes[:-1]) - 1) * K
-    assert [block.shape[0] for _, block in design.blocks(25)] == [25, 25, 10]
-
-
-def test_work_is_that_of_tables_and_choices():
-    entries, products = AugmentedDesign(relations().design, 2).work
-    assert entries == N * K + sum(np.count_nonzero(table) for table in TABLES)
-    assert products >= N * K * K
-
-
 @pytest.mark.parametrize(
     ("tables", "rows", "error", "match"),
     [

@@ -391,9 +391,6 @@ def test_data_that_are_lost_before_there_is_a_network_fit_no_estimator():
         MultiOutputPNClassifier(max_units=4).fit(mopn.RowBlocks([block]))
 
 
-# -- models of a single output ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fit_lower", ["explicit", "augment", None])
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
 def test_a_factorization_machine_by_lbfgs_reads_blocks(storage, fit_lower):

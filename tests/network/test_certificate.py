@@ -7,7 +7,6 @@ from networks import LOSSES, data, every_form, every_norm, problem_of, random_ne
 
 import mopn
 import mopn.network.problem
-from mopn.core.gap import bound_and_scale, lower_bound
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.solvers import ConditionalGradient, Status
 
@@ -111,17 +110,6 @@ def test_rounded_outputs_count_where_the_gradient_at_them_is_zero(loss, size, of
             exact += (o - target) ** 2 / 2 if loss == "squared" else mp.exp(o) - target * (1 + o - mp.log(target))
         assert exact <= mpf(measured.fun) + mpf(measured.rounding)
         assert measured.restricted_gap >= measured.rounding
-
-
-def test_a_lower_bound_is_computed_once_for_each_bound_and_regularizer(monkeypatch):
-    problem = mopn.NetworkProblem(np.eye(4), np.arange(4) % 2, strength=0.01)
-    at, computed = problem.output_gradient(problem.start()), []
-    monkeypatch.setattr(mopn.network.problem, "bound_and_scale", lambda *a: computed.append(a) or bound_and_scale(*a))
-    stronger = problem.with_strength(0.1)
-    asked = [(of, bound) for of in (problem, stronger) for bound in (1.0, 2.0, 1.0)]
-    found = [of.lower(at, bound) for of, bound in asked]
-    assert len(computed) == 4
-    assert found == [lower_bound(at.dual, of.regularizer, bound, at.ridge) for of, bound in asked]
 
 
 @every_form

@@ -166,7 +166,7 @@ def test_l1_gap_brackets_the_optimum_over_matrices_with_these_pairs(loss, groups
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_gaps_hold_at_any_network_and_models_keep_the_groups(norm, storage, tmp_path):
-    X, y = data("logistic", n=60, d=5)
+    X, y = data("logistic", n=40, d=5)
     groups = [[0, 3], [1, 4]]
     problem = mopn.NetworkProblem(
         storage(X), y, kernel="anova", norm=norm, strength=0.5, augment=True, scale="features", interactions=groups

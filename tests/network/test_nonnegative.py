@@ -43,9 +43,6 @@ def least_values(stack, H):
     return np.maximum(-forms.min(axis=1), 0)
 
 
-# -- the norm ----------------------------------------------------------------------------------------------------------
-
-
 @tried(30, seed=seeds, k=st.integers(1, 4), m=st.integers(1, 3))
 def test_dual_norm_is_the_maximum_over_extreme_points(seed, k, m):
     """Of the nonnegative part of the ball, whose extreme points are 0 and the unit vectors."""
@@ -254,9 +251,6 @@ def test_zero_is_the_solution_where_units_could_only_harm(form):
     result = mopn.minimize(problem, FULL, tol=1e-9)
     assert result.success
     assert not result.weights.any()
-
-
-# -- what is refused ---------------------------------------------------------------------------------------------------
 
 
 def test_negative_weights_are_refused_or_set_to_zero():

@@ -268,9 +268,6 @@ def test_rounding_is_in_the_bounds(rng):
         assert objective - minimum <= mpf(found.gap)
 
 
-# -- what it refuses, and how it is shown -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -368,3 +369,42 @@ def test_what_rounding_leaves_open_is_not_proven_at_length(column, kernel):
     atoms = problem.lmo(at)
     assert atoms.bound <= atoms.values[0] + 3.0 * problem.dual_rounding(at)
     assert atoms.work <= 1e8
+
+
+# -- the table of proofs: what an oracle says that it tries is what it tries ------------------------------------------
+
+SIZES = (1, 20, 26, 27, 100, 500, 501, 1000, 1001, 3000, 3001, 10**5)
+
+
+@every_choice
+def test_an_oracle_prints_its_plan(norm, method):
+    lines = repr(basis_oracle(norm, method)).splitlines()[1:]
+    for m in (1, 2, 3, 6, 7, 12, 13, 40):
+        (line,) = (line for line in lines if covers(line, m))
+        for d in SIZES:
+            if d <= plan.most_features(method):
+                assert printed(line, d) is plan.plan(NORMS[norm].exponent, m, d, method).proof
+
+
+def covers(line, m):
+    """Whether a line is for so many outputs."""
+    numbers = [int(number) for number in re.findall(r"\d+", line.split(":")[0])]
+    if not numbers:
+        return True
+    return numbers[0] <= m and ("more" in line.split(":")[0] or m <= numbers[-1])
+
+
+def printed(line, d):
+    """The proof that a line names for so many features."""
+    for part in line.split(": ")[1].split(", "):
+        words, _, limit = part.partition(" (d <= ")
+        if not limit or d <= int(limit.rstrip(")")):
+            return plan.Proof(words)
+    raise AssertionError(line)
+
+
+@pytest.mark.parametrize("method", sorted({*METHODS} - {"enumerate"}))
+def test_a_single_output_is_as_under_l1(method):
+    for d in SIZES:
+        for norm in NORMS.values():
+            assert plan.plan(norm.exponent, 1, d, method) == plan.plan(math.inf, 1, d, method)

@@ -154,9 +154,6 @@ def test_losses_of_ones_own_have_weights_as_far_as_they_go():
         mopn.minimize(layer, InteriorPoint())
 
 
-# -- what has none, and what they must be -----------------------------------------------------------------------------
-
-
 class Coupled(mopn.Loss):
     """Half of the squared distance, of which a row's outputs share the root."""
 

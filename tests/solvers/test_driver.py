@@ -371,9 +371,6 @@ def test_a_callback_cannot_write_into_the_running_solver(make, solver):
     assert all(array.flags.writeable for array in arrays(result))
 
 
-# -- the gap with the units at hand, and the iterations of refits ------------------------------------------------------
-
-
 class Reporting(Solver):
     """A solver that reports given values, as rows of the trace and as those of the last point."""
 
@@ -448,9 +445,6 @@ def test_lines_of_refits_change_nothing(monkeypatch, capsys):
     assert counts == sorted(counts)
     assert len(counts) > 3
     assert counts[-1] <= result.refit_nit
-
-
-# -- times and proofs --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("refit", ["none", "output", "full"])

@@ -191,9 +191,6 @@ def test_the_result_is_never_worse_than_the_start(norm, form):
         assert result.fun <= result.trace["fun"].min() * (1 + 1e-14)
 
 
-# Equalities
-
-
 @pytest.mark.parametrize("loss", ["logistic", "binary-squared-hinge", "squared"])
 @every_form
 def test_a_weight_is_a_repetition(loss, norm, form):
@@ -206,9 +203,6 @@ def test_a_weight_is_a_repetition(loss, norm, form):
     assert a.success
     assert b.success
     assert a.fun == pytest.approx(b.fun, rel=2e-9)
-
-
-# Zeros
 
 
 @every_loss
@@ -368,9 +362,6 @@ def test_a_loss_without_hessian_has_no_barrier():
         solve(problem)
 
 
-# Failures on the way
-
-
 @every_ball_and_penalty
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("singular")])
 def test_a_failure_keeps_the_best_point(norm, form, error, monkeypatch):
@@ -388,9 +379,6 @@ def test_a_failure_keeps_the_best_point(norm, form, error, monkeypatch):
     result = solve(problem, tol=0)
     assert result.status == (Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.FAILED)
     np.testing.assert_array_equal(result.x, whole.x)
-
-
-# The oracle
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -132,9 +132,6 @@ def test_what_a_status_claims_is_so(run, limits):
         assert result.fun <= np.nanmin(result.trace["fun"]) * (1 + 1e-9)
 
 
-# -- perfect fits ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
 @pytest.mark.parametrize("value", [0.0, 3.0, 0.1, 1e5 / 3, 1e-30])
 def test_the_relative_gap_of_a_perfect_fit_is_zero(value, loss):
@@ -165,9 +162,6 @@ def test_networks_that_fit_perfectly_have_no_relative_gap():
 )  # fmt: skip
 def test_relative_gaps(gap, fun, rounding, expected):
     assert relative(gap, fun, rounding) == pytest.approx(expected)
-
-
-# -- estimators --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1.0, 30.0, 1e3, 1e6])

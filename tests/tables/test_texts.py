@@ -345,9 +345,6 @@ def test_exports_agree_on_numbers_that_differ_by_rounding(tmp_path, kind, dtype)
         np.testing.assert_allclose(outputs, expected, atol=tolerance * np.ptp(y))
 
 
-# -- rare levels -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("scale", [1.0, 1.0 / 40])
 def test_levels_of_a_single_row_are_rare(scale):
     """A weight of 2 is a row twice; weights that add up to 1, say, tell nothing of repetitions."""

@@ -116,9 +116,6 @@ def test_without_a_regulariser_the_loss_goes_to_zero(refit):
         minimize(free, ConditionalGradient(refit), tol=1e-3)
 
 
-# -- what a problem must offer ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("refit", ["output", "full", OutputRefit(), FullRefit(solver=FISTA())])
 def test_refits_of_a_problem_that_offers_steps_alone_are_refused_before_the_run(refit):
     problem, _ = low_rank()
@@ -142,9 +139,6 @@ def test_plain_steps_take_such_a_problem():
 )
 def test_needs_are_those_of_the_correction(refit, needs):
     assert ConditionalGradient(refit).needs == {needs}
-
-
-# -- the loop ---------------------------------------------------------------------------------------------------------
 
 
 class Spy(CorrectiveStep):

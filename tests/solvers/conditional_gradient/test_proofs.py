@@ -198,9 +198,6 @@ def test_a_model_keeps_the_better_bound_and_the_time_limit():
     assert script.efforts[1].seconds == 1.0
 
 
-# -- tight bounds on the way ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("schedule", "last", "seconds"), [("grow", False, 3.5), ("fill", True, 5.0)])
 def test_a_tight_bound_is_overdue(schedule, last, seconds):
     """The estimate has fallen to a part of the proven gap, or the model is complete."""

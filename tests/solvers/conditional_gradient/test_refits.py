@@ -362,9 +362,6 @@ def test_merging_is_kept_unless_it_harms(way, harm, merged):
         assert refitted.weights.sum() == pytest.approx(run.point.weights.sum())
 
 
-# -- options ----------------------------------------------------------------------------------------------------------
-
-
 def test_names_stand_for_corrections_and_take_options():
     assert make_corrective_step("output", tol=1e-5, max_iter=3) == OutputRefit(tol=1e-5, max_iter=3)
     single = {"precision": "single"}

@@ -101,9 +101,6 @@ def test_the_right_side_is_not_overwritten_whatever_the_preconditioner_returns(p
     assert iterations == 3
 
 
-# The preconditioner
-
-
 def pieces(rng, k, m, rank=None, size=1.0):
     """Blocks of a rank, a diagonal of a size, rows within it (diag(D) - sum e_r e_r' stays positive), and a vector."""
     factors = rng.standard_normal((m, rank or k, k))

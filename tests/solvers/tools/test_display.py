@@ -95,7 +95,7 @@ def test_every_problem_names_its_solver(shown):
     for problem in shown:
         if hasattr(problem, "oracles"):
             assert problem.default_solver().needs <= problem.oracles
-            result = mopn.minimize(problem, max_iter=20)
+            result = mopn.minimize(problem, max_iter=5)
             assert result.fun <= problem.measure(problem.start()).fun
             assert result.gap_is_proven or problem not in convex
 
@@ -123,9 +123,6 @@ def test_messages_for_what_is_no_solver_or_no_problem(shown):
     for wrong in (5, mopn.NetworkProblem):
         with pytest.raises(TypeError, match="problem must be a problem such as"):
             mopn.minimize(wrong, mopn.solvers.FISTA())
-
-
-# -- the trace as a table ----------------------------------------------------------------------------------------------
 
 
 def a_trace():
