@@ -275,25 +275,24 @@ def one_hot(n=20_000, fields=(40, 60), seed=0):
     return sparse.hstack(parts, format="csr"), rng.standard_normal(n)
 
 
-def threaded_problem(kind):
-    X, y = one_hot()
-    rng = np.random.default_rng(1)
-    if kind == "second":
-        return FactorizationProblem(X, y, degree=2, n_components=9, fit_linear=True)
-    if kind == "dummies":
-        return FactorizationProblem(X, y, degree=2, n_components=2, fit_lower="augment")
-    if kind == "all-subsets":
-        weights = rng.uniform(0.5, 2.0, len(y))
-        options = {"loss": "binary-logistic", "sample_weight": weights, "offset": 0.1 * y, "fit_intercept": True}
-        return FactorizationProblem(X, np.sign(y), kernel="all-subsets", n_components=3, **options)
-    if kind == "lifted":
-        return LiftedProblem(X, y, degree=2, rank=3, fit_intercept=True)
-    return LiftedProblem((X, rng.standard_normal((len(y), 3))), y, rank=3)
+def all_subsets(X, y):
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    options = {"loss": "binary-logistic", "sample_weight": weights, "offset": 0.1 * y, "fit_intercept": True}
+    return FactorizationProblem(X, np.sign(y), kernel="all-subsets", n_components=3, **options)
 
 
-@pytest.mark.parametrize("kind", ["second", "dummies", "all-subsets", "lifted", "bilinear"])
+THREADED = {
+    "second": lambda X, y: FactorizationProblem(X, y, degree=2, n_components=9, fit_linear=True),
+    "dummies": lambda X, y: FactorizationProblem(X, y, degree=2, n_components=2, fit_lower="augment"),
+    "all subsets": all_subsets,
+    "lifted": lambda X, y: LiftedProblem(X, y, degree=2, rank=3, fit_intercept=True),
+    "bilinear": lambda X, y: LiftedProblem((X, np.outer(y, [1.0, -2.0, 0.5])), y, rank=3),
+}
+
+
+@pytest.mark.parametrize("kind", THREADED)
 def test_threads_do_not_change_the_iterates(kind):
-    problem = threaded_problem(kind)
+    problem = THREADED[kind](*one_hot())
     runs = [mopn.minimize(problem, CoordinateDescent(n_threads=t), tol=0, max_iter=3) for t in (1, 2, 3)]
     for run in runs[1:]:
         np.testing.assert_array_equal(run.x, runs[0].x)
