@@ -11,11 +11,7 @@ from mopn.oracles import basis_oracle
 
 RNG = np.random.default_rng(0)
 N, K, M = 200, 5, 3
-TABLES = [
-    sparse.random(12, 6, 0.5, format="csr", random_state=1),
-    RNG.standard_normal((5, 4)),
-    sparse.eye_array(4),
-]
+TABLES = [sparse.random(12, 6, 0.5, format="csr", random_state=1), RNG.standard_normal((5, 4)), sparse.eye_array(4)]
 ROWS = np.column_stack([RNG.integers(0, table.shape[0], N) for table in TABLES])
 RELATED = mopn.RelationBlocks(TABLES, ROWS)
 PLAIN = RELATED.tocsr()

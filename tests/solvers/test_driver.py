@@ -10,17 +10,7 @@ from cases import SOLVERS, X, Y, every_solver, layer, network
 from fakes import low_rank
 
 import mopn
-from mopn.solvers import (
-    FISTA,
-    LBFGS,
-    ConditionalGradient,
-    InteriorPoint,
-    Result,
-    Solver,
-    Status,
-    Trace,
-    driver,
-)
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, InteriorPoint, Result, Solver, Status, Trace, driver
 from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words

@@ -119,11 +119,7 @@ REFUSED = [
     (FullRefit, {"solver": CoordinateDescent()}, "solver must be one for the refit of both layers.*needs blocks"),
     (FullRefit, {"solver": ConditionalGradient()}, "solver must be one for .* of both layers.*needs corrective"),
     (FullRefit, {"output_solver": LBFGS}, "output_solver must be a Solver"),
-    (
-        FullRefit,
-        {"output_solver": ConditionalGradient()},
-        "output_solver must be one for the refit of the output",
-    ),
+    (FullRefit, {"output_solver": ConditionalGradient()}, "output_solver must be one for the refit of the output"),
     (FISTA, {"gap_every": 0}, "gap_every must be"),
     (LBFGS, {"memory": 0}, "memory must be"),
     (LBFGS, {"gtol": -1.0}, "gtol must be"),

@@ -7,15 +7,7 @@ import numpy as np
 import pytest
 from fakes import FactorsOfLowRank, FakeMonitor, LayerOfLowRank, LowRankProblem, low_rank
 
-from mopn.solvers import (
-    FISTA,
-    LBFGS,
-    FullRefit,
-    InteriorPoint,
-    OutputRefit,
-    Result,
-    minimize,
-)
+from mopn.solvers import FISTA, LBFGS, FullRefit, InteriorPoint, OutputRefit, Result, minimize
 from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Fill, Grow

@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 from properties import seeds, tried
-from stacks import (
-    attained,
-    draw,
-    every_kind,
-    gaussian,
-    good_vectors,
-    shapes,
-    slow_maximum,
-    spectral,
-)
+from stacks import attained, draw, every_kind, gaussian, good_vectors, shapes, slow_maximum, spectral
 
 from benchmarks.certificates.drawn_stacks import draw_clustered_stack
 from mopn.oracles import basis_oracle
