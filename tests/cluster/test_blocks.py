@@ -174,20 +174,17 @@ def test_what_is_wrong_with_blocks(client):
 
 
 def test_what_is_no_data_in_chunks():
-    with pytest.raises(TypeError, match=r"X must be a dask array or DataFrame"):
-        problem(X)
-    with pytest.raises(TypeError, match=r"sample_weight must be a dask array"):
-        problem(chunked(X), sample_weight=WEIGHTS)
-    with pytest.raises(ValueError, match=r"X has 2 chunks of columns.*rechunk"):
-        problem(da.from_array(X, chunks=(100, 2)))
-    with pytest.raises(ValueError, match=r"X has 200 rows, y has 100"):
-        problem(chunked(X), da.from_array(Y[:100], chunks=50))
-    with pytest.raises(ValueError, match="two-dimensional"):
-        problem(chunked(Y))
-    with pytest.raises(ValueError, match=r"no Dask client"):
-        problem(chunked(X))
-    with pytest.raises(TypeError, match=r"client must be"):
-        problem(chunked(X), client="tcp://127.0.0.1:1")
+    for data, options, message in (
+        (X, {}, "X must be a dask array or DataFrame"),
+        (chunked(X), {"sample_weight": WEIGHTS}, "sample_weight must be a dask array"),
+        (da.from_array(X, chunks=(100, 2)), {}, "X has 2 chunks of columns.*rechunk"),
+        (chunked(X), {"y": da.from_array(Y[:100], chunks=50)}, "X has 200 rows, y has 100"),
+        (chunked(Y), {}, "two-dimensional"),
+        (chunked(X), {}, "no Dask client"),
+        (chunked(X), {"client": "tcp://127.0.0.1:1"}, "client must be"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            problem(data, **options)
 
 
 def test_a_block_that_raises(client):

@@ -229,27 +229,19 @@ def test_a_class_of_rows_without_weight_is_none(client, on_workers):
 def test_what_is_refused(client, on_workers):
     classifier, regressor = estimators.MultiOutputPNClassifier(**STEP), estimators.MultiOutputPNRegressor()
 
-    def fit(estimator, y, **options):
-        mopn.dask.fit(estimator, chunked(X), chunked(y), **options)
-
-    with pytest.raises(TypeError, match="estimator must be one of the networks"):
-        fit(estimators.PathCV(classifier), LABELS)
-    with pytest.raises(ValueError, match=r"use y\[:, 0\]"):
-        fit(classifier, LABELS[:, None])
-    with pytest.raises(ValueError, match="classes are for labels"):
-        fit(classifier, (X > 0).astype(int), classes=[0, 1])
-    with pytest.raises(ValueError, match=r"block \d: y has the label"):
-        fit(classifier, np.arange(300).reshape(150, 2))
-    with pytest.raises(ValueError, match="classes are for labels"):
-        fit(regressor, NUMBERS, classes=[1, 2])
-    with pytest.raises(ValueError, match="block 1: y contains NaN"):
-        fit(regressor, np.where(np.arange(150) == 62, np.nan, NUMBERS))
-    with pytest.raises(ValueError, match="one class only"):
-        fit(classifier, np.full(150, "a"))
-    with pytest.raises(ValueError, match="strength must be"):
-        fit(clone(classifier).set_params(strength=-1.0), LABELS)
-    with pytest.raises(ValueError, match="validation_fraction"):
-        fit(classifier.set_params(validation_fraction=0.5), LABELS)
+    for estimator, y, options, message in (
+        (estimators.PathCV(classifier), LABELS, {}, "estimator must be one of the networks"),
+        (classifier, LABELS[:, None], {}, r"use y\[:, 0\]"),
+        (classifier, (X > 0).astype(int), {"classes": [0, 1]}, "classes are for labels"),
+        (classifier, np.arange(300).reshape(150, 2), {}, r"block \d: y has the label"),
+        (classifier, np.full(150, "a"), {}, "one class only"),
+        (regressor, NUMBERS, {"classes": [1, 2]}, "classes are for labels"),
+        (regressor, np.where(np.arange(150) == 62, np.nan, NUMBERS), {}, "block 1: y contains NaN"),
+        (clone(classifier).set_params(strength=-1.0), LABELS, {}, "strength must be"),
+        (clone(classifier).set_params(validation_fraction=0.5), LABELS, {}, "validation_fraction"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            mopn.dask.fit(estimator, chunked(X), chunked(y), **options)
 
 
 @pytest.mark.parametrize("kind", ["estimator", "model"])
