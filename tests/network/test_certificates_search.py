@@ -42,9 +42,7 @@ def test_a_heavy_sample_keeps_its_small_gradient(loss, weight):
             assert mpf(measured.fun) - minimum <= measured.restricted_gap <= measured.gap
 
 
-@pytest.mark.parametrize(
-    ("loss", "weighted"), [*((loss, False) for loss in LOSSES), *((loss, True) for loss in LOSSES[3:])]
-)
+@pytest.mark.parametrize(("loss", "weighted"), [(a, False) for a in LOSSES] + [(a, True) for a in LOSSES[3:]])
 def test_conjugates_err_by_no_more_than_is_granted(loss, weighted):
     """F* at scaled gradients of weighted samples, and targets, against 40 digits at the same point."""
     rng, n, of_labels = np.random.default_rng(0), 12, loss in LOSSES[:3]

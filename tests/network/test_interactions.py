@@ -26,12 +26,7 @@ from mopn.solvers import ConditionalGradient
 from mopn.solvers.sphere import enumerate_signs
 from mopn.solvers.sphere.bounds import upper_bound
 
-STORAGES = {
-    "dense": np.asarray,
-    "float32": lambda X: X.astype(np.float32),
-    "csr": sparse.csr_array,
-    "csc": sparse.csc_array,
-}
+STORAGES = {"dense": np.asarray, "float32": np.float32, "csr": sparse.csr_array, "csc": sparse.csc_array}
 every_storage = pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
 every_count = pytest.mark.parametrize("dummies", [0, 2])
 # Groups of neighbours, of others, of one feature, and beside features of none.

@@ -256,9 +256,7 @@ def test_no_units(norm, form, tol):
 def test_unused_and_repeated_columns(loss, norm, form):
     """Units without features change nothing; nor do repeated ones, but that squared-l2 splits the weights."""
     features, y = data(loss)
-    padded = mopn.OutputLayerProblem(
-        np.insert(features, [0, 3, 8], 0.0, axis=1), y, loss=loss, norm=norm, **{form: 1.0}
-    )
+    padded = mopn.OutputLayerProblem(np.insert(features, [0, 3, 8], 0, axis=1), y, loss=loss, norm=norm, **{form: 1.0})
     result = solve(padded)
     check_optimal(padded, norm, form, result, rel=2e-7)
     assert result.fun == pytest.approx(solve(layer(loss, norm, form)).fun, rel=2e-9)

@@ -164,11 +164,7 @@ def unsolved(problem, solver, *, start, tol, max_iter):
 
 @pytest.mark.parametrize(
     ("oracles", "size", "expected"),
-    [
-        ({"barrier", "composite"}, 1.0, InteriorPoint),
-        ({"barrier", "composite"}, 1.1, FISTA),
-        ({"composite"}, 0.1, FISTA),
-    ],
+    [({"barrier", "composite"}, 1, InteriorPoint), ({"barrier", "composite"}, 1.1, FISTA), ({"composite"}, 0.1, FISTA)],
 )
 def test_the_default_solver_and_when_it_proves(oracles, size, expected):
     base, _ = low_rank()
