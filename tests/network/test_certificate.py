@@ -112,6 +112,7 @@ def test_rounded_outputs_count_where_the_gradient_at_them_is_zero(loss, size, of
         assert measured.restricted_gap >= measured.rounding
 
 
+@pytest.mark.covering(1)
 @every_form
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("bound", [0.05, 0.4, 2.5, 40.0])
