@@ -149,26 +149,6 @@ def test_own_oracles_are_valued_from_one_side():
 
 @pytest.mark.covering(1)
 @every_form
-@every_loss
-@every_kernel
-@tried(2, seed=seeds)
-def test_gaps_are_valid_at_any_network(loss, form, kernel, seed):
-    _, problem = make(loss, kernel, **{form: 1.5})
-    best = mopn.minimize(problem, FULL, tol=1e-6)
-    rng = np.random.default_rng(seed)
-    for scale in (0.0, 0.01, 1.0, 10.0):
-        V = np.maximum(scale * rng.standard_normal((6, problem.losses.n_outputs)), 0.0)
-        network = problem.start((rng.standard_normal((6, 4)), V))
-        fun, lower, rounding, restricted, *_ = problem.measure(network)
-        assert lower <= best.fun
-        assert fun + rounding >= best.fun - best.gap
-        # Over the weights of these units the minimum is no lower, up to rounding.
-        least = mopn.minimize(problem.output_layer(network), FISTA(), tol=1e-6).fun
-        assert lower - rounding <= restricted <= least + rounding
-
-
-@pytest.mark.covering(1)
-@every_form
 @every_kernel
 @pytest.mark.parametrize(
     "solver",

@@ -30,7 +30,10 @@ def over_matrices(norm="l1", kernel="homogeneous", pairs=None, alphas=None, **op
 PROBLEMS = {
     "l1": over_matrices(),
     "l1, anova": over_matrices(kernel="anova"),
-    "l1/linf": over_matrices("l1/linf", oracle="enumerate"),
+    "l1/linf": over_matrices("l1/linf"),
+    # There is no reference for it.
+    "l1/l2": over_matrices("l1/l2"),
+    "l1/l2, a linear term": over_matrices("l1/l2", alpha=0.8),
     "nonnegative": over_matrices("nonnegative-l1"),
     "nonnegative, anova": over_matrices("nonnegative-l1", "anova"),
     "an offset": over_matrices(offset=np.linspace(-1, 1, 3)),
@@ -46,45 +49,50 @@ PROBLEMS = {
 }
 
 
+def make(case, loss, **form):
+    """The samples, and a problem; weights of targets are for losses that have these."""
+    (X, y), options = data(loss, n=30), PROBLEMS[case][0]
+    left = {name: value for name, value in options.items() if name != "target_weight" or y.ndim == 2}
+    return X, mopn.NetworkProblem(X, y, loss=loss, **left, **(form or {"strength": 1.0}))
+
+
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("case", PROBLEMS)
+@pytest.mark.parametrize("case", [case for case in PROBLEMS if "l1/l2" not in case])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gaps_bracket_the_optimum_over_matrices(loss, case):
-    X, y = data(loss, n=30)
-    options, reference = dict(PROBLEMS[case][0]), PROBLEMS[case][1]
-    oracle = options.pop("oracle", "auto")
-    if y.ndim == 1:
-        options.pop("target_weight", None)
-    problem = mopn.NetworkProblem(X, y, loss=loss, strength=1.0, **options)
-    optimum = matrix_optimum(problem.losses, X, options["norm"], 1.0, *reference)
+    X, problem = make(case, loss)
+    optimum = matrix_optimum(problem.losses, X, problem.norm.name, 1.0, *PROBLEMS[case][1])
+    oracle = "enumerate" if case == "l1/linf" else "auto"
     result = solve(problem, tol=1e-6, oracle=oracle, refit="full", max_iter=1000)
     assert result.success
     assert result.gap_is_proven
     assert result.fun - result.gap <= optimum * (1 + 1e-9)
     assert optimum * (1 - 1e-8) <= result.fun <= optimum * (1 + 2e-6)
-    if options["norm"] == "nonnegative-l1":
+    if problem.norm.nonnegative:
         assert (result.weights >= 0).all()
         # The constraint costs something: the optimum over all weights is lower.
-        assert solve(mopn.NetworkProblem(X, y, loss=loss, strength=1.0, **options | {"norm": "l1"})).fun < optimum
+        assert solve(make(case.replace("nonnegative", "l1"), loss)[1]).fun < optimum
 
 
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("form", ["strength", "radius"])
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("case", PROBLEMS)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_gap_is_valid_at_any_network(loss, norm, form):
-    """At random feasible networks fun - gap lies below a value that is next to the minimum."""
-    X, y = data(loss)
-    problem = mopn.NetworkProblem(X, y, loss=loss, norm=norm, **{form: 1.5})
-    best = solve(problem, tol=1e-4, refit="full", max_iter=30).fun
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize("form", ["strength", "radius"])
+def test_gaps_are_valid_at_any_network(loss, case, form):
+    """At random feasible ones fun - gap lies below a value that is next to the minimum."""
+    _, problem = make(case, loss, **{form: 1.5})
+    best, rng = solve(problem, tol=1e-4, refit="full", max_iter=30), np.random.default_rng(1)
     for scale in (0.0, 0.01, 0.1, 1.0, 10.0):
-        start = rng.standard_normal((6, X.shape[1])), scale * rng.standard_normal((6, problem.losses.n_outputs))
-        network = problem.start(start)
+        V, W = scale * rng.standard_normal((6, 3)), scale * rng.standard_normal((3, 5))
+        V, W = np.maximum(V, 0.0) if problem.norm.nonnegative else V, W if "alpha" in PROBLEMS[case][0] else None
+        network = problem.start((rng.standard_normal((6, 4)), V, W))
+        # Over the weights of these units the minimum is no lower, up to rounding.
+        least = mopn.minimize(problem.output_layer(network), FISTA(), tol=1e-6).fun
         for oracle in ("auto", "power", "refine"):
-            fun, lower, *_ = problem.measure(network, oracle)
-            assert lower <= best
-            assert fun >= best or np.isclose(fun, best, rtol=1e-3)
+            fun, lower, rounding, restricted, *_ = problem.measure(network, oracle)
+            assert lower <= best.fun
+            assert best.fun - best.gap <= fun + rounding
+            assert lower - rounding <= restricted <= least + rounding
 
 
 @pytest.mark.parametrize("norm", NORMS)
