@@ -48,7 +48,7 @@ def choi_lam_stack():
 @pytest.mark.parametrize("degree", [2, 3])
 def test_sums_of_squares_bound_every_value(kind, degree):
     rng = np.random.default_rng(4)
-    for _ in range(15):
+    for _ in range(8):
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
         value = best_of_many(stack.matrices, 2, rng, starts=50)
         bound = math.sqrt(tightened(quartics(stack.matrices, degree), (1 + 1e-5) * value**2).bound)
