@@ -78,6 +78,12 @@ def test_scaled():
     np.testing.assert_allclose(relations().design.scaled(scale).matrix().toarray(), X / scale, rtol=1e-15)
 
 
+def test_work_is_that_of_tables_and_choices():
+    entries, products = AugmentedDesign(relations().design, 2).work
+    assert entries == N * K + sum(np.count_nonzero(table) for table in TABLES)
+    assert products >= N * K * K
+
+
 @pytest.mark.parametrize(
     ("tables", "rows", "error", "match"),
     [
