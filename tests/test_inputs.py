@@ -18,7 +18,7 @@ from mopn.estimators import (
     MultiOutputPNClassifier,
     OrdinalFMRegressor,
 )
-from mopn.losses.links import LINKS, check_link
+from mopn.losses.loss import LINKS, check_link
 from mopn.losses.losses import LOSSES, get_loss
 from mopn.oracles import basis_oracle
 

@@ -308,6 +308,18 @@ def test_fields_are_found():
     np.testing.assert_array_equal(disjoint_groups(make_design(np.ones((3, 2))).column_lines), [0, 1, 2])
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("options", [{}, {"degree": 3, "fit_lower": "explicit"}, {"degree": 3, "fit_lower": "augment"}])
+def test_kept_kernels_change_no_iterate_beyond_rounding(options, storage, monkeypatch):
+    X, y, _, _ = data()
+    problem = FactorizationProblem(storage(X), y, n_components=9, beta=0.01, fit_linear=True, **options)
+    kept = mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=25)
+    monkeypatch.setattr("mopn.factorization.terms.factors._RENEWAL", 1)
+    renewed = mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=25)
+    assert np.isclose(kept.fun, renewed.fun, rtol=1e-10)
+    np.testing.assert_allclose(kept.x, renewed.x, rtol=1e-6, atol=1e-7)
+
+
 def test_shuffled_blocks_reach_the_same_objective():
     X, y, _, _ = data()
     problem = make("second", X, y)
@@ -488,6 +500,23 @@ def test_bad_options_of_the_lifted_problem(X, options, message):
     data_X, y, _, _ = data()
     with pytest.raises(ValueError, match=message):
         LiftedProblem(data_X if X is None else X, y, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "message"),
+    [
+        ("second", np.zeros(3), "start must be a flat point"),
+        ("second", {"P": np.zeros((1, 2, 6))}, r"P\[0\] must have shape \(9, 6\)"),
+        ("second", {"P": np.zeros((2, 9, 6))}, "P must have length 1, got 2"),
+        ("second", {"P": np.full((1, 9, 6), np.nan)}, r"P\[0\] contains NaN or infinity"),
+        ("third and second", {"w": np.zeros(5)}, r"w must have shape \(6,\)"),
+        ("lifted", {"U": np.zeros((2, 9, 7))}, "U must have length 3, got 2"),
+    ],
+)
+def test_bad_starts(kind, start, message):
+    X, y, _, _ = data()
+    with pytest.raises(ValueError, match=message):
+        make(kind, X, y).start(start)
 
 
 @pytest.mark.parametrize("make_one", [FactorizationProblem, LiftedProblem])

@@ -10,7 +10,7 @@ from properties import generators, tried
 from reference import on_grid, targets_of
 from scipy.special import xlogy
 
-from mopn.losses.links import LINKS
+from mopn.losses.loss import LINKS
 from mopn.losses.losses import LOSSES, get_loss
 
 NAMES = sorted(LOSSES)

@@ -10,6 +10,13 @@ import mopn
 from mopn.solvers import FISTA, LBFGS, InteriorPoint
 
 
+@pytest.mark.parametrize(("k", "expected"), [(30, InteriorPoint), (80, FISTA)])
+def test_the_default_solver_is_that_of_refits(k, expected):
+    features = np.random.default_rng(0).uniform(0, 1, (60, k))
+    problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
+    assert isinstance(problem.default_solver(), expected)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lbfgs_and_fista_agree_on_the_smooth_problem(loss):
     X, y = data(loss)
