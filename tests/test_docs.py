@@ -361,7 +361,7 @@ REFERENCE = (
         for name in ("dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers")
     ),
 )
-GALLERY = sorted((ROOT / "examples/gallery").glob("plot_*.py"))
+GALLERY = sorted((ROOT / "examples/gallery").glob("*/plot_*.py"))
 
 
 @pytest.mark.slow
@@ -453,7 +453,7 @@ def test_links_of_pages_lead_to_pages(pages):
     """Of a link to a source file the text is left; results of studies and scripts of the gallery have pages."""
     page = ROOT / "docs/start.md"
     text = "[a](strength.md#x) [b](../benchmarks/speed/RESULTS.md#y) [c](../solvers/fista.py) [d](https://e.org)"
-    script = "[e](../examples/gallery/plot_path.py)"
+    script = "[e](../examples/gallery/classes/plot_path.py)"
     assert pages["with_site_links"](f"{text} {script}", page, page) == (
-        "[a](strength.md#x) [b](pages/benchmarks-speed.md#y) c [d](https://e.org) [e](gallery/plot_path.rst)"
+        "[a](strength.md#x) [b](pages/benchmarks-speed.md#y) c [d](https://e.org) [e](gallery/classes/plot_path.rst)"
     )
