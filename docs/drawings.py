@@ -36,7 +36,11 @@ def board() -> str:
         for at in PINS
         for a, b, w, h in ((60 + at, 38, 8, 16), (60 + at, 146, 8, 16))
     )
-    holes = "".join(f'<circle cx="{x}" cy="{y}" r="4.5" fill="#e9c46a"/>' for x in range(30, 300, 20) for y in (14, 186))
+    holes = "".join(
+        f'<circle cx="{x}" cy="{y}" r="4.5" fill="#e9c46a"/>'
+        for x in range(30, 300, 20)
+        for y in (14, 186)
+    )
     text = 'fill="#fff" text-anchor="middle" font-family="system-ui, sans-serif"'
     return (
         '<rect width="320" height="200" rx="12" fill="#0f6b4f"/>'
@@ -56,7 +60,12 @@ def main() -> None:
     for name, drawing in {
         "logo": svg(64, 64, gap(BLUE, ORANGE)),
         "logo_dark": svg(64, 64, gap(LIGHT, PALE)),
-        "favicon": svg(64, 64, f'<rect width="64" height="64" rx="14" fill="{BLUE}"/>' + inset(gap("#fff", PALE))),
+        "favicon": svg(
+            64,
+            64,
+            f'<rect width="64" height="64" rx="14" fill="{BLUE}"/>'
+            + inset(gap("#fff", PALE)),
+        ),
         "board": svg(320, 200, board()),
     }.items():
         (STATIC / f"{name}.svg").write_text(drawing, "utf-8")

@@ -1,4 +1,4 @@
-"""Pages as notebooks to download: text in cells of Markdown, scripts in cells of Python, and what they print left out."""
+"""Pages as notebooks to download: text in cells of Markdown, scripts in cells of Python, no output."""
 
 from __future__ import annotations
 
