@@ -2,8 +2,8 @@
 What the units of digits look like
 ==================================
 
-A polynomial network computes squares of projections: the output of a class is a weighted sum of :math:`\\langle h_r,
-x\\rangle^2`. For images the units :math:`h_r` are images, too, so one can look at what a class is made of.
+A polynomial network computes squares of projections: the output of a class is a weighted sum of squares, one for each
+unit. For images the units are images, too, so one can look at what a class is made of.
 """
 
 import matplotlib.pyplot as plt
