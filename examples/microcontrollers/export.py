@@ -1,4 +1,4 @@
-"""The header of the other examples here: the README's network of digits in integers, for the sketch, module and emulator.
+"""The header of the other examples here: the README's network of digits in integers, in the folder of each.
 
 Prints the accuracy of the integers, which are computed here as on the device, what they change, and the certificate.
 """
