@@ -14,12 +14,15 @@ PAGES = ("teaching",)
 _PRINTED = re.compile(r"```text\n.*?```\n", re.DOTALL)
 _DIRECTIVE = re.compile(r"```\{.*?```\n", re.DOTALL)
 _FENCE = re.compile(r"^:::+(?:\{\w+\} *(.*))?\n", re.MULTILINE)
-_LINK = re.compile(r"!?\[([^\]]*)\]\((?!https?:)[^)]*\)")
+_FIGURE = re.compile(r"!\[[^\]]*\]\([^)]*\)\n")
+_LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)[^)]*\)")
 
 
 def notebook(text: str) -> dict[str, Any]:
-    """Return a page as a notebook; of its links to other pages, and of its figures, the words are left."""
-    for pattern, words in ((_PRINTED, ""), (_DIRECTIVE, ""), (_FENCE, r"**\1**\n"), (_LINK, r"\1")):
+    """Return a page as a notebook, which prints and draws by itself; of links to other pages the words are left."""
+    for pattern in (_PRINTED, _DIRECTIVE, _FIGURE):
+        text = pattern.sub("", text)
+    for pattern, words in ((_FENCE, r"**\1**\n"), (_LINK, r"\1")):
         text = pattern.sub(words, text)
     cells = []
     for number, part in enumerate(re.split(r"```python\n(.*?)```\n", text.replace("****\n", ""), flags=re.DOTALL)):
