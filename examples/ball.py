@@ -1,7 +1,7 @@
 """The ball of conditional gradient for networks of two features, and its corners: python examples/ball.py.
 
-Symmetric matrices with the entries a, b; b, c and a nuclear norm of at most a radius are a cylinder. Its corners are the
-matrices of rank one on its rims, each a network of one unit.
+Symmetric matrices with the entries a, b; b, c and a nuclear norm of at most a radius are a cylinder. Its corners are
+the matrices of rank one on its rims, each a network of one unit.
 """
 
 from __future__ import annotations

@@ -40,7 +40,6 @@ def run(block, label, **names):
 
 EXTENDING = blocks_of("docs/extending.md")
 DEPLOY = blocks_of("docs/deploy.md")
-SCALE = blocks_of("docs/scale.md")
 TORCH = blocks_of("docs/torch.md")
 TEACHING = blocks_of("docs/teaching.md")
 CHECK = blocks_of("docs/check_certificate.md")
@@ -109,13 +108,24 @@ def test_a_script_of_the_documents(script, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("name", stand_ins.MODULES)
 def test_a_recipe_with_a_stand_in(name, tmp_path, monkeypatch, capsys):
-    """For ray and pyspark, which are large; where they are installed, the test before runs the recipes with them."""
-    (script,) = (script for script in SCALE if re.search(rf"^(?:import|from) {name}\b", script, flags=re.MULTILINE))
+    """For ray and pyspark, which are large; where they are installed, the next test runs the recipes with them."""
     for module, fake in stand_ins.MODULES[name].items():
         monkeypatch.setitem(sys.modules, module, fake)
+    recipe(name.removeprefix("py"), tmp_path, monkeypatch, capsys)
+
+
+def recipe(name, tmp_path, monkeypatch, capsys):
+    """Run an example of blocks, which predicts that two features of one sign are of a class, and of two are not."""
     monkeypatch.chdir(tmp_path)
-    run(script, name)
-    check_printed(script, capsys.readouterr().out)
+    runpy.run_path(str(ROOT / "examples" / f"{name}_blocks.py"), run_name="__main__")
+    assert capsys.readouterr().out.split() in (["[1", "0]"], ["[", "True", "False]"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", stand_ins.MODULES)
+def test_a_recipe(name, tmp_path, monkeypatch, capsys):
+    pytest.importorskip(name)
+    recipe(name.removeprefix("py"), tmp_path, monkeypatch, capsys)
 
 
 def run_in_turn(blocks, label, capsys):
@@ -154,7 +164,21 @@ def test_the_page_on_torch(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = run_in_turn(TORCH, "torch", capsys)
     assert names["found"].relative_gap <= 0.01
+
+
+@pytest.mark.slow
+def test_the_figure_of_networks_of_torch(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "torch_gaps.py"), run_name="__main__")
     assert Path("torch.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_figure_of_the_ball(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "ball.py"), run_name="__main__")
+    assert Path("ball.png").stat().st_size > 10_000
 
 
 def test_the_scripts_are_found():
