@@ -175,10 +175,11 @@ def test_the_figure_of_networks_of_torch(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_figure_of_the_ball(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("program", "figure"), [("ball", "ball"), ("drawn_digit", "live")])
+def test_a_program_that_draws_a_figure_of_a_page(program, figure, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(ROOT / "examples" / "ball.py"), run_name="__main__")
-    assert Path("ball.png").stat().st_size > 10_000
+    runpy.run_path(str(ROOT / "examples" / f"{program}.py"), run_name="__main__")
+    assert Path(f"{figure}.png").stat().st_size > 10_000
 
 
 def test_the_scripts_are_found():
