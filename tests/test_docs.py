@@ -175,6 +175,19 @@ def test_the_figure_of_networks_of_torch(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_the_best_of_all_items_are_of_the_kind_of_the_user(capsys):
+    runpy.run_path(str(ROOT / "examples" / "implicit.py"), run_name="__main__")
+    assert capsys.readouterr().out == "of the kind of user 7: 5 of 5\n"
+
+
+@pytest.mark.slow
+def test_what_users_rated_lowers_the_error(capsys):
+    runpy.run_path(str(ROOT / "examples" / "relation_blocks.py"), run_name="__main__")
+    plain, blocks = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
+    assert blocks < plain
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "figure"), [("ball", "ball"), ("drawn_digit", "live")])
 def test_a_program_that_draws_a_figure_of_a_page(program, figure, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -184,7 +197,7 @@ def test_a_program_that_draws_a_figure_of_a_page(program, figure, tmp_path, monk
 
 def test_the_scripts_are_found():
     assert len(SHOWN) >= 8
-    assert len(SCRIPTS) >= 20
+    assert len(SCRIPTS) >= 18
     assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [2, 6, 3]
 
 
