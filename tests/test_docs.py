@@ -198,7 +198,7 @@ def test_a_program_that_draws_a_figure_of_a_page(program, figure, tmp_path, monk
 def test_the_scripts_are_found():
     assert len(SHOWN) >= 8
     assert len(SCRIPTS) >= 18
-    assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [2, 6, 3]
+    assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [2, 5, 3]
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_a_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch, number, ro
     if compiler is None:
         pytest.skip("no C compiler")
     monkeypatch.chdir(tmp_path)
-    model = run(DEPLOY[3 + number], "header")["model"]
+    model = run(DEPLOY[2 + number], "header")["model"]
     programs = re.findall(r"```c\n(.*?)```", (ROOT / "docs/deploy.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     Path("main.c").write_text(programs[number])
     subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", "main", "main.c", "-lm"], check=True)
