@@ -115,6 +115,8 @@ WORDS = {
         "multi-label",
         "multi-output regression",
         "kernel SVM",
+        "predict_proba",
+        "probabilities",
     ),
 }
 
