@@ -27,7 +27,7 @@ print(
 )
 
 # %%
-# Each unit beside its weights in the ten classes. Red and blue pixels count against each other; their signs have no
+# Each unit next to its weights in the ten classes. Red and blue pixels count against each other; their signs have no
 # meaning of their own, as :math:`h` and :math:`-h` are one unit. A positive weight says that the pattern speaks for the
 # class, whether it appears as drawn or with its colours swapped.
 figure, axes = plt.subplots(
