@@ -2,7 +2,7 @@
 How many units are enough
 =========================
 
-Test accuracy against the number of units, for two norms, beside models that have none. Every network is fitted with
+Test accuracy against the number of units, for two norms, and of models that have none. Every network is fitted with
 room for so many units, and is a model of its own.
 """
 

@@ -2,7 +2,7 @@
 Accuracy against size and speed
 ===============================
 
-What a small model costs in accuracy: networks of 12 to 20 units beside linear, kernel and tree models. Size is the
+What a small model costs in accuracy: networks of 12 to 20 units against linear, kernel and tree models. Size is the
 count of numbers that a prediction reads; time is that of one row alone, in Python.
 """
 

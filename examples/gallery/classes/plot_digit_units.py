@@ -2,8 +2,8 @@
 What the units of digits look like
 ==================================
 
-A polynomial network computes squares of projections: the output of a class is a weighted sum of :math:`\\langle h_r,
-x\\rangle^2`. For images the units :math:`h_r` are images, too, so one can look at what a class is made of.
+A polynomial network computes squares of projections: the output of a class is a weighted sum of squares, one for each
+unit. For images the units are images, too, so one can look at what a class is made of.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ print(
 )
 
 # %%
-# Each unit beside its weights in the ten classes. Red and blue pixels count against each other; their signs have no
+# Each unit next to its weights in the ten classes. Red and blue pixels count against each other; their signs have no
 # meaning of their own, as :math:`h` and :math:`-h` are one unit. A positive weight says that the pattern speaks for the
 # class, whether it appears as drawn or with its colours swapped.
 figure, axes = plt.subplots(

@@ -27,7 +27,7 @@ print(
 )
 
 # %%
-# The mean predicted probabilities by the true level: beside each other, as neighbours are mistaken most.
+# The mean predicted probabilities by the true level: neighbours are mistaken most.
 table = np.array(
     [probabilities[y_test == level].mean(axis=0) for level in machine.levels_]
 )

@@ -63,7 +63,7 @@ for _ in range(45):
     X, y = np.vstack([X, x]), np.append(y, cost(x))
 
 # %%
-# Beside the same number of random layouts, and the best of all 720.
+# Compared with the same number of random layouts, and the best of all 720.
 best = min(cost(x) for x in layouts)
 random = [cost(x) for x in rng.permutation(layouts)[: len(y)]]
 print(

@@ -15,7 +15,7 @@ import pandas as pd
 from mopn.estimators import TableClassifier
 from mopn.plotting import plot_effect, plot_pair, plot_strengths
 
-examples = Path(inspect.getfile(inspect.currentframe())).parents[1]
+examples = Path(inspect.getfile(inspect.currentframe())).parents[2]
 penguins = pd.read_csv(examples / "penguins.csv")
 X, y = penguins.drop(columns="species"), penguins["species"]
 model = TableClassifier().fit(X, y)
