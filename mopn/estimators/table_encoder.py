@@ -73,6 +73,13 @@ class TableReader(BaseEstimator):
             self.n_features_in_ = len(table.names)
         return table
 
+    def _row(self, X: Any, encoding: TableEncoding) -> Any:
+        """Return a single row as a dictionary, all else as it is; scikit-learn warns where a list lacks the names."""
+        row = row_of(X, encoding.columns, named=encoding.named)
+        if row is not X and isinstance(X, list | tuple):
+            validate_data(self, [list(row)], skip_check_array=True, reset=False)
+        return row
+
     def _has_columns(self, names: Iterable[Any]) -> bool:
         """Whether names are those of the training data, in any order."""
         return sorted(map(str, names)) == sorted(map(str, getattr(self, "feature_names_in_", ())))
@@ -218,8 +225,7 @@ class TableEncoder(TransformerMixin, TableReader):
             For levels that the training data did not have.
         """
         check_is_fitted(self)
-        row = row_of(X, self.encoding_.columns, named=self.encoding_.named)
-        return self.encoding_.encode(self._read(row, reset=False))
+        return self.encoding_.encode(self._read(self._row(X, self.encoding_), reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names (d,) of the features.

@@ -33,7 +33,7 @@ from mopn.models.table import TableModel
 from mopn.solvers import Result
 from mopn.solvers.tools.checks import Rule, check_positive, count
 from mopn.solvers.tools.deadline import Deadline
-from mopn.tables.reading import read_table, row_of
+from mopn.tables.reading import read_table
 
 __all__ = ["TableClassifier", "TableEstimator", "TableRegressor"]
 
@@ -201,13 +201,12 @@ class TableEstimator(TableReader, NetworkAttributes):
         return features, y, sample_weight, np.arange(len(y))
 
     def _checked(self, X: Any) -> Any:
-        """Return a table for a prediction; the model checks dictionaries, lists, and arrays like that of the fit."""
+        """Return a table for a prediction; the model checks dictionaries, rows, and arrays like that of the fit."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
-        if self._is_plain(X) or (type(X) is list and not hasattr(self, "feature_names_in_")):
+        if self._is_plain(X):
             return X
-        encoding = self.model_.encoding
-        X = row_of(X, encoding.columns, named=encoding.named)
+        X = self._row(X, self.model_.encoding)
         return X if is_named(X) else self._read(X, reset=False)
 
 
