@@ -88,7 +88,8 @@ class FitPolicy:
         """Return the solver of a path that chooses a strength."""
         solver = path_solver(n_strengths, max_units, refit, iterations, self._precision(problem, max_units))
         # All units enter at once if refits move them: the number of units is not to grow along the path.
-        return replace(solver, atoms_per_round=None) if solver.corrective_step.can_move_units else solver
+        atoms = None if solver.corrective_step.can_move_units else solver.atoms_per_round
+        return replace(solver, atoms_per_round=atoms, prove=False)
 
     def _precision(self, problem: NetworkProblem, max_units: int | None) -> Precision:
         many = max_units is None or max_units > FEW_UNITS

@@ -146,7 +146,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         problem, targets = network._problem_of_all(X, targets)
         del X  # the problem has its own arrays
         model, start = choice.model, None
-        if choice.ended is not None and model is not None:
+        if model is not None:
             start = network._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
         limit = choice.time_left(deadline)
         result = network._solve(task, problem, targets, held_out, start, limit, self._of_table)
