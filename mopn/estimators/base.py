@@ -544,7 +544,7 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=self.tol,
+                tol=self._policy.gap_tol(self.tol),
                 max_iter=self._policy.max_rounds,
                 max_time=max_time,
                 callback=callback,

@@ -31,7 +31,7 @@ from mopn.estimators.targets_in_chunks import samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.solvers import Result
-from mopn.solvers.tools.checks import Rule, check_positive, count
+from mopn.solvers.tools.checks import Rule, check_flag, check_positive, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
@@ -39,6 +39,9 @@ __all__ = ["TableClassifier", "TableEstimator", "TableRegressor"]
 
 # Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
 _SHARE_OF_CHOICE = 1 / 3
+# Classes share units where features times classes are more than this, and then have at most so many: with units of
+# their own the fit takes minutes, and is less accurate; a proof will not be had either way.
+_MANY_ENTRIES, _SHARED_UNITS = 3000, 30
 
 
 def _strength(value: Any) -> Any:
@@ -55,11 +58,13 @@ class TableEstimator(TableReader, NetworkAttributes):
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
     strength: float | Ratio | Literal["auto"]
+    prove: bool
     max_time: float | None
     verbose: int
     _rules = COMMON | {
         "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
         "max_units": count().or_none(),
+        "prove": check_flag,
     }
 
     @abstractmethod
@@ -141,6 +146,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
         (X, targets), held_out = network._parts((X, y, sample_weight), self._own_samples(*own))
         targets = targets.by_column(target_weight)
+        self._adapt(network, targets)
         choice = self._choice(network, X, targets, deadline.share(_SHARE_OF_CHOICE))
         network.strength = choice.strength
         problem, targets = network._problem_of_all(X, targets)
@@ -156,6 +162,18 @@ class TableEstimator(TableReader, NetworkAttributes):
         self._raise_interruption(result)
         task.end({})
         return result
+
+    def _adapt(self, network: NetworkEstimator, targets: Targets) -> None:
+        """Choose the norm "auto", and leave out the proofs that are not wanted, or will not be had."""
+        outputs = 1 if targets.classes is None else len(targets.classes)
+        shared = outputs > 2 and outputs * self.encoding_.n_features > _MANY_ENTRIES and network.max_units is not None
+        if network.norm == "auto":
+            network.norm = "l1/l2" if shared else "l1"
+            if shared:
+                network.max_units = min(network.max_units, _SHARED_UNITS)
+                say(self.verbose, f"{outputs} classes share {network.max_units} units, without a proof of the gap")
+        if not self.prove or (shared and network.norm == "l1/l2"):
+            network._policy = replace(network._policy, prove=False)
 
     def _choice(self, network: NetworkEstimator, X: Any, targets: Targets, deadline: Deadline) -> Choice:
         """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
@@ -247,14 +265,15 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         self,
         *,
         loss: LossName | Loss = "logistic",
-        norm: NormName = "l1",
+        norm: NormName | Literal["auto"] = "auto",
         strength: float | Ratio | Literal["auto"] = "auto",
-        curves: int = 8,
+        curves: int | None = None,
         smoothness: float = 1.0,
         levels: Collection[str | int] = (),
         max_units: int | None = 200,
         class_weight: Any = None,
         tol: float = 1e-2,
+        prove: bool = True,
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
@@ -264,17 +283,18 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         ----------
         loss : str or Loss, default "logistic"
             As for :class:`MultiOutputPNClassifier`.
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
+        norm : {"auto", "l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "auto"
             Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
             few, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
-            With the others classes share units.
+            With the others classes share units. "auto" is "l1", but "l1/l2" with at most 30 units where features times
+            classes are more than 3,000: no gap is then proven in reasonable time, and none is tried.
         strength : "auto", float or Ratio, default "auto"
             Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.1 down
             to 0.001, the last one before the loss on held-out samples rises. Copies of a sample are held out together;
             samples of rows that repeat by nature, as those of a few categories do, one by one: repeat such rows, do not
             weight them.
-        curves : int, default 8
-            Largest number of functions of a column of numbers, beside itself.
+        curves : int or None, default None
+            Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 2,000 rows on.
         smoothness : float, default 1.0
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         levels : collection of str or int, default ()
@@ -286,6 +306,9 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             Factors of the sample weights, by label.
         tol : float, default 0.01
             Relative tolerance of the objective.
+        prove : bool, default True
+            Whether time is spent on the proof of the gap. Without, a fit ends as soon as the objective is within
+            ``tol`` of the minimum by an estimate: ``estimated_gap_`` has it, and ``gap_`` is larger.
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
             those that are left after reading; then the best strength so far is fitted.
@@ -301,6 +324,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         self.max_units = max_units
         self.class_weight = class_weight
         self.tol = tol
+        self.prove = prove
         self.max_time = max_time
         self.verbose = verbose
 
@@ -342,13 +366,14 @@ class TableRegressor(RegressorMethods, TableEstimator):
         self,
         *,
         loss: LossName | Loss = "squared",
-        norm: NormName = "l1",
+        norm: NormName | Literal["auto"] = "auto",
         strength: float | Ratio | Literal["auto"] = "auto",
-        curves: int = 8,
+        curves: int | None = None,
         smoothness: float = 1.0,
         levels: Collection[str | int] = (),
         max_units: int | None = 200,
         tol: float = 1e-2,
+        prove: bool = True,
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
@@ -367,6 +392,7 @@ class TableRegressor(RegressorMethods, TableEstimator):
         self.levels = levels
         self.max_units = max_units
         self.tol = tol
+        self.prove = prove
         self.max_time = max_time
         self.verbose = verbose
 

@@ -15,15 +15,16 @@ from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.summaries import NOT_HASHED, Column, LevelSummary, TableSummary, summarise
 
-__all__ = ["encoding_of", "learn_encoding"]
+__all__ = ["MANY_CURVES", "encoding_of", "learn_encoding"]
 
-# Knots of a column.
-_KNOTS = 33
+# Functions of a column of numbers beside itself, on few rows and on many; and the knots for each, at least so many.
+_FEW_CURVES, MANY_CURVES, _MANY_ROWS = 8, 16, 2000
+_KNOTS, _KNOTS_A_CURVE = 33, 4
 # A standardised column is cut off at this many deviations, as its functions end at the outer knots: outliers would
 # decide its slope otherwise.
 _FAR = 3.0
-# Columns have fewer functions where they are many, so that the features are not more than these.
-_MOST_FEATURES = 256
+# Columns have fewer functions where they are many, so that the features are not more than these, on few rows and many.
+_FEW_FEATURES, _MANY_FEATURES = 256, 512
 # Levels of a smaller part of the rows have one feature together, and so do levels of fewer rows.
 _RARE, _RARE_ROWS = 5e-4, 2
 # More levels that are frequent have no features.
@@ -34,7 +35,7 @@ def learn_encoding(
     table: Table,
     weights: np.ndarray | None = None,
     *,
-    curves: int,
+    curves: int | None,
     smoothness: float,
     levels: Collection[str | int] = (),
 ) -> TableEncoding:
@@ -42,17 +43,19 @@ def learn_encoding(
     return encoding_of(summarise(table, weights, levels), curves=curves, smoothness=smoothness)
 
 
-def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> TableEncoding:
+def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float) -> TableEncoding:
     """Return the encoding of a table, or of the blocks of one, by their summary.
 
-    Columns of numbers have at most ``curves`` functions beside themselves, of the size 1 / k^smoothness. Warns once of
-    all columns that are probably not meant as they came. Raises ``ValueError`` for columns of too many levels, and
-    where none varies.
+    Columns of numbers have at most ``curves`` functions beside themselves, of the size 1 / k^smoothness; None for as
+    many as the rows carry. Warns once of all columns that are probably not meant as they came. Raises ``ValueError``
+    for columns of too many levels, and where none varies.
     """
     summary = _read(summary)
     warn_of_doubts(summary)
     of = dict(enumerate(summary.columns))
-    curves = min(curves, max(_MOST_FEATURES // len(of) - 1, 0)) if of else curves
+    many = summary.n >= _MANY_ROWS
+    curves = (MANY_CURVES if many else _FEW_CURVES) if curves is None else curves
+    curves = min(curves, max((_MANY_FEATURES if many else _FEW_FEATURES) // max(len(of), 1) - 1, 0))
     levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary) and not column.is_empty}
     numbers = {j: column for j, column in of.items() if j not in levels}
     parts = [_functions(column, curves, smoothness) for column in numbers.values()]
@@ -97,8 +100,9 @@ def _functions(column: Column, curves: int, smoothness: float) -> tuple[np.ndarr
     if len(values) < 3:
         functions = centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
     else:
-        if len(values) > _KNOTS:
-            at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1))
+        knots = max(_KNOTS, _KNOTS_A_CURVE * curves + 1)
+        if len(values) > knots:
+            at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, knots)).clip(0, len(values) - 1))
             values, centered, ranks = values[at], centered[at], ranks[at]
         k = np.arange(1.0, min(curves, len(values) - 1) + 1)
         cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness
