@@ -108,19 +108,7 @@ def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -
         ended = Status.MAX_TIME
     best = int(np.argmin(losses)) if losses else 0
     found = folds[0].networks if folds else []
-    strength = _between(strengths, losses, best)
-    return Choice(strength, ended, Model.from_result(folds[0].problem, found[best]) if found else None)
-
-
-def _between(strengths: np.ndarray, losses: list[float], best: int) -> float:
-    """Return the least point of the parabola through the losses at the best strength and its neighbours, in logarithms.
-
-    It is nearer to the best strength than to them; at an end of the path it is the best strength.
-    """
-    if not 0 < best < len(losses) - 1:
-        return float(strengths[best])
-    curve = np.polynomial.Polynomial.fit(np.log(strengths[best - 1 : best + 2]), losses[best - 1 : best + 2], 2)
-    return float(np.exp(curve.deriv().roots()[0]))
+    return Choice(float(strengths[best]), ended, Model.from_result(folds[0].problem, found[best]) if found else None)
 
 
 def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:

@@ -39,9 +39,12 @@ __all__ = ["TableClassifier", "TableEstimator", "TableRegressor"]
 
 # Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
 _SHARE_OF_CHOICE = 1 / 3
-# Classes share units where features times classes are more than this, and then have at most so many: with units of
-# their own the fit takes minutes, and is less accurate; a proof will not be had either way.
-_MANY_ENTRIES, _SHARED_UNITS = 3000, 30
+# Classes share units where features times classes are more than this: with units of their own the fit takes minutes,
+# and is no more accurate. There are then at most so many units, or so many for each class; a proof is out of reach.
+_MANY_ENTRIES, _SHARED_UNITS, _UNITS_A_CLASS = 3000, 30, 3
+# Gaps are proven to ``tol`` up to so many products of rows, features and outputs: beyond, half of the time would be for
+# the proof alone.
+_PROVEN = 1_000_000
 
 
 def _strength(value: Any) -> Any:
@@ -58,13 +61,13 @@ class TableEstimator(TableReader, NetworkAttributes):
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
     strength: float | Ratio | Literal["auto"]
-    prove: bool
+    prove: bool | Literal["auto"]
     max_time: float | None
     verbose: int
     _rules = COMMON | {
         "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
         "max_units": count().or_none(),
-        "prove": check_flag,
+        "prove": Rule("'auto' or a flag", lambda value: value if value == "auto" else check_flag.convert(value)),
     }
 
     @abstractmethod
@@ -164,15 +167,21 @@ class TableEstimator(TableReader, NetworkAttributes):
         return result
 
     def _adapt(self, network: NetworkEstimator, targets: Targets) -> None:
-        """Choose the norm "auto", and leave out the proofs that are not wanted, or will not be had."""
+        """Choose norm, number of units and proof by the size of the table, where they are "auto"."""
         outputs = 1 if targets.classes is None else len(targets.classes)
-        shared = outputs > 2 and outputs * self.encoding_.n_features > _MANY_ENTRIES and network.max_units is not None
+        size = outputs * self.encoding_.n_features
+        shared = outputs > 2 and size > _MANY_ENTRIES and network.max_units is not None
         if network.norm == "auto":
             network.norm = "l1/l2" if shared else "l1"
             if shared:
-                network.max_units = min(network.max_units, _SHARED_UNITS)
-                say(self.verbose, f"{outputs} classes share {network.max_units} units, without a proof of the gap")
-        if not self.prove or (shared and network.norm == "l1/l2"):
+                network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
+        hopeless = shared and network.norm == "l1/l2"
+        if self.prove == "auto":
+            proves = not hopeless and (network.max_units is None or len(targets.y) * size <= _PROVEN)
+        else:
+            proves = self.prove
+        if not proves:
+            say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
             network._policy = replace(network._policy, prove=False)
 
     def _choice(self, network: NetworkEstimator, X: Any, targets: Targets, deadline: Deadline) -> Choice:
@@ -273,7 +282,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         max_units: int | None = 200,
         class_weight: Any = None,
         tol: float = 1e-2,
-        prove: bool = True,
+        prove: bool | Literal["auto"] = "auto",
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
@@ -287,14 +296,14 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
             few, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
             With the others classes share units. "auto" is "l1", but "l1/l2" with at most 30 units where features times
-            classes are more than 3,000: no gap is then proven in reasonable time, and none is tried.
+            classes are more than 3,000, or 3 units a class.
         strength : "auto", float or Ratio, default "auto"
             Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.1 down
             to 0.001, the last one before the loss on held-out samples rises. Copies of a sample are held out together;
             samples of rows that repeat by nature, as those of a few categories do, one by one: repeat such rows, do not
             weight them.
         curves : int or None, default None
-            Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 2,000 rows on.
+            Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 4,000 rows on.
         smoothness : float, default 1.0
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         levels : collection of str or int, default ()
@@ -306,9 +315,11 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             Factors of the sample weights, by label.
         tol : float, default 0.01
             Relative tolerance of the objective.
-        prove : bool, default True
-            Whether time is spent on the proof of the gap. Without, a fit ends as soon as the objective is within
-            ``tol`` of the minimum by an estimate: ``estimated_gap_`` has it, and ``gap_`` is larger.
+        prove : "auto" or bool, default "auto"
+            Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
+            most ten times ``tol``, as the objective then is about as near to its minimum as ``tol`` says, in half of
+            the time. "auto" proves tables of up to a million rows times features times outputs, all with
+            ``max_units=None``, and none where "auto" shares units.
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
             those that are left after reading; then the best strength so far is fitted.
@@ -373,7 +384,7 @@ class TableRegressor(RegressorMethods, TableEstimator):
         levels: Collection[str | int] = (),
         max_units: int | None = 200,
         tol: float = 1e-2,
-        prove: bool = True,
+        prove: bool | Literal["auto"] = "auto",
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:

@@ -18,13 +18,13 @@ from mopn.tables.summaries import NOT_HASHED, Column, LevelSummary, TableSummary
 __all__ = ["MANY_CURVES", "encoding_of", "learn_encoding"]
 
 # Functions of a column of numbers beside itself, on few rows and on many; and the knots for each, at least so many.
-_FEW_CURVES, MANY_CURVES, _MANY_ROWS = 8, 16, 2000
+_FEW_CURVES, MANY_CURVES, _MANY_ROWS = 8, 16, 4000
 _KNOTS, _KNOTS_A_CURVE = 33, 4
 # A standardised column is cut off at this many deviations, as its functions end at the outer knots: outliers would
 # decide its slope otherwise.
 _FAR = 3.0
-# Columns have fewer functions where they are many, so that the features are not more than these, on few rows and many.
-_FEW_FEATURES, _MANY_FEATURES = 256, 512
+# Columns have fewer functions where they are many, so that the features are not more than these.
+_MOST_FEATURES = 256
 # Levels of a smaller part of the rows have one feature together, and so do levels of fewer rows.
 _RARE, _RARE_ROWS = 5e-4, 2
 # More levels that are frequent have no features.
@@ -53,9 +53,9 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
     summary = _read(summary)
     warn_of_doubts(summary)
     of = dict(enumerate(summary.columns))
-    many = summary.n >= _MANY_ROWS
-    curves = (MANY_CURVES if many else _FEW_CURVES) if curves is None else curves
-    curves = min(curves, max((_MANY_FEATURES if many else _FEW_FEATURES) // max(len(of), 1) - 1, 0))
+    if curves is None:
+        curves = MANY_CURVES if summary.n >= _MANY_ROWS else _FEW_CURVES
+    curves = min(curves, max(_MOST_FEATURES // max(len(of), 1) - 1, 0))
     levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary) and not column.is_empty}
     numbers = {j: column for j, column in of.items() if j not in levels}
     parts = [_functions(column, curves, smoothness) for column in numbers.values()]

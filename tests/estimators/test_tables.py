@@ -20,6 +20,7 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
+    tables,
 )
 from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength
@@ -54,7 +55,7 @@ FIXED = {"strength": Ratio(0.01), "curves": 4}
 )
 def test_a_table_is_a_network_of_its_features(table, network, y):
     fitted = table(**FIXED).fit(FRAME, y)
-    options = {name: fitted.get_params()[name] for name in ("loss", "norm", "max_units", "tol")}
+    options = {name: fitted.get_params()[name] for name in ("loss", "max_units", "tol")}
     pipeline = make_pipeline(TableEncoder(curves=4), network(strength=Ratio(0.01), scale="data", **options)).fit(
         FRAME, y
     )
@@ -323,3 +324,34 @@ def test_pipelines_name_the_features():
     frame = TableEncoder(curves=1).set_output(transform="pandas").fit_transform(FRAME)
     assert frame.columns[:2].tolist() == ["size", "size, curve 1"]
     assert "color is missing" in frame
+
+
+def test_the_last_fit_starts_at_the_model_of_the_choice():
+    assert TableClassifier().fit(FRAME, LABELS).trace_["n_units"][0] > 0
+
+
+def test_many_classes_of_many_features_share_units_without_a_proof(monkeypatch):
+    monkeypatch.setattr(tables, "_MANY_ENTRIES", 20)
+    table = TableClassifier(**FIXED, max_units=6).fit(FRAME, LABELS)
+    shared = np.count_nonzero(table.weights_, axis=1) > 1
+    assert shared.any()
+    assert len(table.basis_) <= 6
+    assert table.trace_["proof_time"][-1] == 0.0
+    own = TableClassifier(**FIXED, norm="l1").fit(FRAME, LABELS)
+    assert own.relative_gap_ <= own.tol
+    assert TableClassifier(**FIXED, max_units=None).fit(FRAME, LABELS).relative_gap_ <= own.tol
+
+
+def test_without_a_proof_a_fit_ends_near_the_minimum_by_an_estimate():
+    proven = TableClassifier(strength=Ratio(0.001), tol=1e-3).fit(FRAME, LABELS)
+    fitted = TableClassifier(strength=Ratio(0.001), prove=False).fit(FRAME, LABELS)
+    assert fitted.objective_ <= proven.objective_ * (1.0 + fitted.tol)
+    assert fitted.estimated_gap_ <= 10.0 * fitted.tol * fitted.objective_
+    assert fitted.n_iter_ < TableClassifier(strength=Ratio(0.001)).fit(FRAME, LABELS).n_iter_
+
+
+@pytest.mark.parametrize(("most", "options"), [(1, {}), (1, {"max_units": None}), (1, {"prove": True})])
+def test_large_tables_are_proven_on_request(monkeypatch, most, options):
+    monkeypatch.setattr(tables, "_PROVEN", most)
+    fitted = TableClassifier(strength=Ratio(0.001), **options).fit(FRAME, LABELS)
+    assert (fitted.relative_gap_ > fitted.tol) == (not options)

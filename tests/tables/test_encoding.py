@@ -95,6 +95,12 @@ def test_features_of_numbers():
     assert encoding.feature_names.tolist() == ["x", "x, curve 1", "x, curve 2", "x is missing"]
 
 
+@pytest.mark.parametrize(("n", "curves", "knots"), [(3999, 8, 33), (4000, 16, 65)])
+def test_many_rows_carry_more_curves(n, curves, knots):
+    numbers = learned({"x": np.arange(float(n))}, curves=None).numbers
+    assert numbers.functions.shape == (1, knots, 1 + curves)
+
+
 def test_outliers_do_not_decide_the_slope_of_a_column():
     x = np.append(RNG.standard_normal(500), [1e3, -50.0])
     encoding = learned({"x": x}, curves=0, smoothness=1.0)
@@ -202,7 +208,9 @@ def test_a_row_of_plain_values_is_read_soon_and_like_any_other(row):
     assert encoding._plain_row(row) is not None
     frame = pd.DataFrame([row])
     assert isinstance(row_of(frame, encoding.columns, named=True), dict)
-    for one in (row, frame):
+    cells = [row[name] for name in encoding.columns]
+    assert row_of([cells], encoding.columns, named=True) == row
+    for one in (row, frame, cells, [cells]):
         assert np.array_equal(encoding.encode(one), encoding.encode(pd.concat([frame, frame]))[:1])
 
 
