@@ -142,7 +142,8 @@ class TableEncoder(TransformerMixin, TableReader):
     Parameters
     ----------
     curves : int or None, default None
-        Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 4,000 rows on.
+        Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 4,000 rows on in
+        up to ten columns.
     smoothness : float, default 1.0
         How fast these get small.
     levels : collection of str or int, default ()

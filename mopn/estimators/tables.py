@@ -303,7 +303,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             samples of rows that repeat by nature, as those of a few categories do, one by one: repeat such rows, do not
             weight them.
         curves : int or None, default None
-            Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 4,000 rows on.
+            Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 4,000
+            rows on in up to ten columns.
         smoothness : float, default 1.0
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         levels : collection of str or int, default ()

@@ -17,12 +17,13 @@ from mopn.tables.summaries import NOT_HASHED, Column, LevelSummary, TableSummary
 
 __all__ = ["MANY_CURVES", "encoding_of", "learn_encoding"]
 
-# Functions of a column of numbers beside itself, on few rows and on many; and the knots for each, at least so many.
-_FEW_CURVES, MANY_CURVES, _MANY_ROWS = 8, 16, 4000
+# Functions of a column of numbers beside itself, and where more pay: from so many rows on, up to so many columns.
+_FEW_CURVES, MANY_CURVES, _MANY_ROWS, _FEW_COLUMNS = 8, 16, 4000, 10
+# Knots of a column, at least, and for each function.
 _KNOTS, _KNOTS_A_CURVE = 33, 4
-# A standardised column is cut off at this many deviations, as its functions end at the outer knots: outliers would
-# decide its slope otherwise.
-_FAR = 3.0
+# A standardised column is cut off at so many deviations, on few rows and from so many on, as its functions end at the
+# outer knots: outliers would decide its slope otherwise, and rows that are far out in several columns their products.
+_FAR, _FAR_OF_MANY, _ROWS_OF_FAR = 3.0, 2.0, 2000
 # Columns have fewer functions where they are many, so that the features are not more than these.
 _MOST_FEATURES = 256
 # Levels of a smaller part of the rows have one feature together, and so do levels of fewer rows.
@@ -54,11 +55,12 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
     warn_of_doubts(summary)
     of = dict(enumerate(summary.columns))
     if curves is None:
-        curves = MANY_CURVES if summary.n >= _MANY_ROWS else _FEW_CURVES
+        curves = MANY_CURVES if summary.n >= _MANY_ROWS and len(of) <= _FEW_COLUMNS else _FEW_CURVES
     curves = min(curves, max(_MOST_FEATURES // max(len(of), 1) - 1, 0))
     levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary) and not column.is_empty}
     numbers = {j: column for j, column in of.items() if j not in levels}
-    parts = [_functions(column, curves, smoothness) for column in numbers.values()]
+    far = _FAR_OF_MANY if summary.n >= _ROWS_OF_FAR else _FAR
+    parts = [_functions(column, curves, smoothness, far) for column in numbers.values()]
     encoding = TableEncoding(
         summary.names,
         summary.named,
@@ -90,7 +92,7 @@ def _read(summary: TableSummary) -> TableSummary:
     return replace(summary, columns=tuple(columns), kinds=tuple(kinds))
 
 
-def _functions(column: Column, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
+def _functions(column: Column, curves: int, smoothness: float, far: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
     if isinstance(column, LevelSummary) or column.is_empty:
         return np.zeros(1), np.zeros((1, 0))
@@ -106,7 +108,7 @@ def _functions(column: Column, curves: int, smoothness: float) -> tuple[np.ndarr
             values, centered, ranks = values[at], centered[at], ranks[at]
         k = np.arange(1.0, min(curves, len(values) - 1) + 1)
         cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness
-        functions = np.column_stack([(centered / deviation).clip(-_FAR, _FAR), cosines])
+        functions = np.column_stack([(centered / deviation).clip(-far, far), cosines])
     # Numbers of single precision will do, which take half of the bytes in files.
     return values, functions.astype(np.float32).astype(np.float64)
 

@@ -95,10 +95,10 @@ def test_features_of_numbers():
     assert encoding.feature_names.tolist() == ["x", "x, curve 1", "x, curve 2", "x is missing"]
 
 
-@pytest.mark.parametrize(("n", "curves", "knots"), [(3999, 8, 33), (4000, 16, 65)])
-def test_many_rows_carry_more_curves(n, curves, knots):
-    numbers = learned({"x": np.arange(float(n))}, curves=None).numbers
-    assert numbers.functions.shape == (1, knots, 1 + curves)
+@pytest.mark.parametrize(("n", "c", "curves", "knots"), [(3999, 1, 8, 33), (4000, 10, 16, 65), (4000, 11, 8, 33)])
+def test_many_rows_of_few_columns_carry_more_curves(n, c, curves, knots):
+    numbers = learned(np.repeat(np.arange(float(n))[:, None], c, axis=1), curves=None).numbers
+    assert numbers.functions.shape == (c, knots, 1 + curves)
 
 
 def test_outliers_do_not_decide_the_slope_of_a_column():
