@@ -53,10 +53,6 @@ class Choice(NamedTuple):
     ended: Status | None = None
     model: Model | None = None
 
-    def time_left(self, deadline: Deadline) -> float:
-        """Return the seconds for the fit: none after Ctrl-C."""
-        return 0.0 if self.ended == Status.INTERRUPTED else deadline.left
-
     def overrule(self, result: Result) -> None:
         """Give the result of the fit the status that ended the choice, unless its own says more."""
         if self.ended is not None and result.status not in _INTERRUPTIONS:

@@ -30,7 +30,7 @@ from mopn.estimators.targets import Targets
 from mopn.estimators.targets_in_chunks import samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
-from mopn.solvers import Result
+from mopn.solvers import Result, Status
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
@@ -157,7 +157,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         model, start = choice.model, None
         if model is not None:
             start = network._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
-        limit = choice.time_left(deadline)
+        limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
         result = network._solve(task, problem, targets, held_out, start, limit, self._of_table)
         choice.overrule(result)
         fitted = {name: value for name, value in vars(network).items() if name.endswith("_")}
