@@ -182,7 +182,7 @@ class TableEstimator(TableReader, NetworkAttributes):
             proves = self.prove
         if not proves:
             say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
-            network._policy = replace(network._policy, prove=False)
+            network._policy = replace(network._policy, prove=False, single_precision=True)
 
     def _choice(self, network: NetworkEstimator, X: Any, targets: Targets, deadline: Deadline) -> Choice:
         """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
@@ -318,8 +318,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             Relative tolerance of the objective.
         prove : "auto" or bool, default "auto"
             Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-            most ten times ``tol``, as the objective then is about as near to its minimum as ``tol`` says, in half of
-            the time. "auto" proves tables of up to a million rows times features times outputs, all with
+            most twenty times ``tol``: the objective then is as near to its minimum as ``tol`` says, in half of the
+            time. "auto" proves tables of up to a million rows times features times outputs, all with
             ``max_units=None``, and none where "auto" shares units.
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of

@@ -346,7 +346,7 @@ def test_without_a_proof_a_fit_ends_near_the_minimum_by_an_estimate():
     fixed = {"strength": Ratio(0.003), "curves": 2, "tol": 1e-2}
     proven, fitted = (TableClassifier(**fixed, prove=prove).fit(FRAME, LABELS) for prove in (True, False))
     assert fitted.objective_ <= proven.objective_ * (1.0 + fitted.tol)
-    assert fitted.estimated_gap_ <= 10.0 * fitted.tol * fitted.objective_
+    assert fitted.estimated_gap_ <= 20.0 * fitted.tol * fitted.objective_
     assert fitted.n_iter_ < proven.n_iter_
 
 
