@@ -48,8 +48,9 @@ class FitPolicy:
     validated_units : int, default 5
         Units added per round where validation chooses their number between rounds, and refits move units.
     prove : bool, default True
-        Whether time is spent on proofs. Without, a fit ends where its estimated gap is at most twenty times ``tol``: the
-        objective is then as near to its minimum as ``tol`` says, for gaps overstate what is left (benchmarks/tables).
+        Whether time is spent on proofs. Without, a fit ends where its estimated gap is at most twenty times ``tol``:
+        the objective is then as near to its minimum as ``tol`` says, for gaps overstate what is left
+        (benchmarks/tables).
     """
 
     polish_tol: float = math.inf
