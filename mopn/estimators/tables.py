@@ -162,6 +162,11 @@ class TableEstimator(TableReader, NetworkAttributes):
         choice.overrule(result)
         fitted = {name: value for name, value in vars(network).items() if name.endswith("_")}
         self.__dict__.update(self._of_table(fitted), status_=result.status)
+        say(
+            self.verbose,
+            f"gap {self.gap_:.3g}, by estimate {self.estimated_gap_:.3g}, of the weights {self.restricted_gap_:.3g}: "
+            "units that lack make up the second one, and the bound is loose by the rest",
+        )
         self._raise_interruption(result)
         task.end({})
         return result
@@ -175,12 +180,8 @@ class TableEstimator(TableReader, NetworkAttributes):
             network.norm = "l1/l2" if shared else "l1"
             if shared:
                 network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
-        hopeless = shared and network.norm == "l1/l2"
-        if self.prove == "auto":
-            proves = not hopeless and (network.max_units is None or len(targets.y) * size <= _PROVEN)
-        else:
-            proves = self.prove
-        if not proves:
+        small = len(targets.y) * size <= _PROVEN or network.max_units is None
+        if not (small if self.prove == "auto" else self.prove):
             say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
             network._policy = replace(network._policy, prove=False, single_precision=True)
 
@@ -319,8 +320,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         prove : "auto" or bool, default "auto"
             Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
             most twenty times ``tol``: the objective then is as near to its minimum as ``tol`` says, in half of the
-            time. "auto" proves tables of up to a million rows times features times outputs, all with
-            ``max_units=None``, and none where "auto" shares units.
+            time. "auto" proves tables of up to a million rows times features times outputs, and all with
+            ``max_units=None``.
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
             those that are left after reading; then the best strength so far is fitted.
