@@ -21,8 +21,8 @@ __all__ = ["MANY_CURVES", "encoding_of", "learn_encoding"]
 _FEW_CURVES, MANY_CURVES, _MANY_ROWS, _FEW_COLUMNS = 8, 16, 4000, 10
 # Knots of a column, at least, and for each function.
 _KNOTS, _KNOTS_A_CURVE = 33, 4
-# A standardised column is cut off at so many deviations, on few rows and from so many on, as its functions end at the
-# outer knots: outliers would decide its slope otherwise, and rows that are far out in several columns their products.
+# A standardised column is cut off at so many deviations, as its functions end at the outer knots: outliers would decide
+# its slope otherwise. Of more than a few columns, from so many rows on, sooner: rows are far out in several of them.
 _FAR, _FAR_OF_MANY, _ROWS_OF_FAR = 3.0, 2.0, 2000
 # Columns have fewer functions where they are many, so that the features are not more than these.
 _MOST_FEATURES = 256
@@ -54,12 +54,13 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
     summary = _read(summary)
     warn_of_doubts(summary)
     of = dict(enumerate(summary.columns))
+    few = len(of) <= _FEW_COLUMNS
     if curves is None:
-        curves = MANY_CURVES if summary.n >= _MANY_ROWS and len(of) <= _FEW_COLUMNS else _FEW_CURVES
+        curves = MANY_CURVES if summary.n >= _MANY_ROWS and few else _FEW_CURVES
     curves = min(curves, max(_MOST_FEATURES // max(len(of), 1) - 1, 0))
     levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary) and not column.is_empty}
     numbers = {j: column for j, column in of.items() if j not in levels}
-    far = _FAR_OF_MANY if summary.n >= _ROWS_OF_FAR else _FAR
+    far = _FAR if few or summary.n < _ROWS_OF_FAR else _FAR_OF_MANY
     parts = [_functions(column, curves, smoothness, far) for column in numbers.values()]
     encoding = TableEncoding(
         summary.names,
