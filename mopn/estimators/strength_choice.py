@@ -25,7 +25,7 @@ from mopn.solvers.tools.deadline import Deadline
 __all__ = ["FEW", "PARTS", "Choice", "choose_strength", "splits"]
 
 # Ratios to choose from.
-_RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001)))
+_RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
 # Every sample is held out once, or, of more samples than this, those of the first part alone.
 PARTS, FEW = 3, 1000
 # Held-out rows that are copied at once.

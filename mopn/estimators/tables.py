@@ -299,8 +299,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             With the others classes share units. "auto" is "l1", but "l1/l2" with at most 30 units where features times
             classes are more than 3,000, or 3 units a class.
         strength : "auto", float or Ratio, default "auto"
-            Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.1 down
-            to 0.001, the last one before the loss on held-out samples rises. Copies of a sample are held out together;
+            Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
+            to 0.0003, the last one before the loss on held-out samples rises. Copies of a sample are held out together;
             samples of rows that repeat by nature, as those of a few categories do, one by one: repeat such rows, do not
             weight them.
         curves : int or None, default None

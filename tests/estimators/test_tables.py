@@ -83,7 +83,7 @@ def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     table.fit(FRAME, y)
     assert table.strength_ == chosen
     largest = single._problem(Z, targets).strength_max()
-    ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001])
+    ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001, 0.0003])
     assert np.isclose(chosen, ratios * largest).sum() == 1
 
 
