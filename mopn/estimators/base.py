@@ -330,7 +330,7 @@ class NetworkEstimator(NetworkAttributes):
         "fit_intercept": check_flag,
         "validation_fraction": UNIT_INTERVAL,
     }
-    _policy: ClassVar[FitPolicy]
+    _policy: FitPolicy
 
     @door
     def __init__(

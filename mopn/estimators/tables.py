@@ -60,6 +60,7 @@ class TableEstimator(TableReader, NetworkAttributes):
     basis_: np.ndarray
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
+    norm: NormName | Literal["auto"]
     strength: float | Ratio | Literal["auto"]
     prove: bool | Literal["auto"]
     max_time: float | None
@@ -176,10 +177,9 @@ class TableEstimator(TableReader, NetworkAttributes):
         outputs = 1 if targets.classes is None else len(targets.classes)
         size = outputs * self.encoding_.n_features
         shared = outputs > 2 and size > _MANY_ENTRIES and network.max_units is not None
-        if network.norm == "auto":
-            network.norm = "l1/l2" if shared else "l1"
-            if shared:
-                network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
+        if self.norm == "auto" and shared:
+            network.norm = "l1/l2"
+            network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
         small = len(targets.y) * size <= _PROVEN or network.max_units is None
         if not (small if self.prove == "auto" else self.prove):
             say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
@@ -344,7 +344,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     def _network(self) -> NetworkEstimator:
         return MultiOutputPNClassifier(
             loss=self.loss,
-            norm=self.norm,
+            norm="l1" if self.norm == "auto" else self.norm,
             max_units=self.max_units,
             scale="data",
             tol=self.tol,
@@ -411,5 +411,10 @@ class TableRegressor(RegressorMethods, TableEstimator):
 
     def _network(self) -> NetworkEstimator:
         return MultiOutputPNRegressor(
-            loss=self.loss, norm=self.norm, max_units=self.max_units, scale="data", tol=self.tol, verbose=self.verbose
+            loss=self.loss,
+            norm="l1" if self.norm == "auto" else self.norm,
+            max_units=self.max_units,
+            scale="data",
+            tol=self.tol,
+            verbose=self.verbose,
         )

@@ -330,13 +330,12 @@ def test_the_last_fit_starts_at_the_model_of_the_choice():
     assert TableClassifier().fit(FRAME, LABELS).trace_["n_units"][0] > 0
 
 
-def test_many_classes_of_many_features_share_units_without_a_proof(monkeypatch):
+def test_many_classes_of_many_features_share_units(monkeypatch):
     monkeypatch.setattr(tables, "_MANY_ENTRIES", 20)
     table = TableClassifier(**FIXED, max_units=6).fit(FRAME, LABELS)
     shared = np.count_nonzero(table.weights_, axis=1) > 1
     assert shared.any()
     assert len(table.basis_) <= 6
-    assert table.trace_["proof_time"][-1] == 0.0
     own = TableClassifier(**FIXED, norm="l1").fit(FRAME, LABELS)
     assert own.relative_gap_ <= own.tol
     assert TableClassifier(**FIXED, max_units=None).fit(FRAME, LABELS).relative_gap_ <= own.tol
