@@ -330,7 +330,7 @@ class NetworkEstimator(NetworkAttributes):
         "fit_intercept": check_flag,
         "validation_fraction": UNIT_INTERVAL,
     }
-    _policy: ClassVar[FitPolicy]
+    _policy: FitPolicy
 
     @door
     def __init__(
@@ -530,7 +530,7 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=self.tol,
+                tol=self._policy.gap_tol(self.tol),
                 max_iter=self._policy.max_rounds,
                 max_time=max_time,
                 callback=callback,

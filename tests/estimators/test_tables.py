@@ -21,6 +21,7 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
+    tables,
 )
 from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength
@@ -55,7 +56,7 @@ FIXED = {"strength": Ratio(0.01), "curves": 4}
 )
 def test_a_table_is_a_network_of_its_features(table, network, y):
     fitted = table(**FIXED).fit(FRAME, y)
-    options = {name: fitted.get_params()[name] for name in ("loss", "norm", "max_units", "tol")}
+    options = {name: fitted.get_params()[name] for name in ("loss", "max_units", "tol")}
     pipeline = make_pipeline(TableEncoder(curves=4), network(strength=Ratio(0.01), scale="data", **options)).fit(
         FRAME, y
     )
@@ -75,7 +76,7 @@ def test_the_default_proves_its_gap_and_learns_smooth_effects():
 @pytest.mark.parametrize("y", [LABELS, TRUTH], ids=["labels", "numbers"])
 def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     """Few samples are all held out once: by hand, with the same parts."""
-    table = (TableClassifier if y is LABELS else TableRegressor)(curves=2)
+    table = (TableClassifier if y is LABELS else TableRegressor)(curves=2, norm="l1")
     single = table._network().set_params(strength=Ratio(0.5))
     Z, y, weights, _ = table._samples(FRAME, y, None)
     targets = single._encode(y, weights)
@@ -83,7 +84,7 @@ def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     table.fit(FRAME, y)
     assert table.strength_ == chosen
     largest = single._problem(Z, targets).strength_max()
-    ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001])
+    ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001, 0.0003])
     assert np.isclose(chosen, ratios * largest).sum() == 1
 
 
@@ -305,3 +306,33 @@ def test_pipelines_name_the_features():
     frame = TableEncoder(curves=1).set_output(transform="pandas").fit_transform(FRAME)
     assert frame.columns[:2].tolist() == ["size", "size, curve 1"]
     assert "color is missing" in frame
+
+
+def test_the_last_fit_starts_at_the_model_of_the_choice():
+    assert TableClassifier().fit(FRAME, LABELS).trace_["n_units"][0] > 0
+
+
+def test_many_classes_of_many_features_share_units(monkeypatch):
+    monkeypatch.setattr(tables, "_MANY_ENTRIES", 20)
+    table = TableClassifier(**FIXED, max_units=6).fit(FRAME, LABELS)
+    shared = np.count_nonzero(table.weights_, axis=1) > 1
+    assert shared.any()
+    assert len(table.basis_) <= 6
+    own = TableClassifier(**FIXED, norm="l1").fit(FRAME, LABELS)
+    assert own.relative_gap_ <= own.tol
+    assert TableClassifier(**FIXED, max_units=None).fit(FRAME, LABELS).relative_gap_ <= own.tol
+
+
+def test_without_a_proof_a_fit_ends_near_the_minimum_by_an_estimate():
+    fixed = {"strength": Ratio(0.003), "curves": 2, "tol": 1e-2}
+    proven, fitted = (TableClassifier(**fixed, prove=prove).fit(FRAME, LABELS) for prove in (True, False))
+    assert fitted.objective_ <= proven.objective_ * (1.0 + fitted.tol)
+    assert fitted.estimated_gap_ <= 20.0 * fitted.tol * fitted.objective_
+    assert fitted.n_iter_ < proven.n_iter_
+
+
+@pytest.mark.parametrize(("most", "options"), [(1, {}), (1, {"max_units": None}), (1, {"prove": True})])
+def test_large_tables_are_proven_on_request(monkeypatch, most, options):
+    monkeypatch.setattr(tables, "_PROVEN", most)
+    fitted = TableClassifier(strength=Ratio(0.003), curves=2, tol=1e-3, **options).fit(FRAME, LABELS)
+    assert (fitted.relative_gap_ > fitted.tol) == (not options)

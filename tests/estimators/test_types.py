@@ -379,7 +379,7 @@ def test_one_row():
     numbers = TableRegressor(**FIXED).fit(X, OTHER)
     for row in (X[0].tolist(), tuple(X[0]), pd.Series(X[0])):
         assert np.array_equal(numbers.predict(row), numbers.predict(X[:1]))
-    with pytest.raises(ValueError, match="column 1 of X has a number that is too large for floating point"):
+    with pytest.raises(ValueError, match="column 'x1' of X has a number that is too large for floating point"):
         numbers.predict([1.0, 10**400])
     with pytest.raises(ValueError, match="column 'a' of X has a number that is too large for floating point"):
         fitted.predict({"a": 10**400, "b": 1.0, "c": "x"})

@@ -94,6 +94,12 @@ def test_features_of_numbers():
     assert encoding.feature_names.tolist() == ["x", "x, curve 1", "x, curve 2", "x is missing"]
 
 
+@pytest.mark.parametrize(("n", "c", "curves", "knots"), [(3999, 1, 8, 33), (4000, 10, 16, 65), (4000, 11, 8, 33)])
+def test_many_rows_of_few_columns_carry_more_curves(n, c, curves, knots):
+    numbers = learned(np.repeat(np.arange(float(n))[:, None], c, axis=1), curves=None).numbers
+    assert numbers.functions.shape == (c, knots, 1 + curves)
+
+
 def test_outliers_do_not_decide_the_slope_of_a_column():
     x = np.append(RNG.standard_normal(500), [1e3, -50.0])
     encoding = learned({"x": x}, curves=0, smoothness=1.0)
@@ -199,7 +205,9 @@ def test_a_row_of_plain_values_is_read_soon_and_like_any_other(row):
     assert encoding._plain_row(row) is not None
     frame = pd.DataFrame([row])
     assert isinstance(row_of(frame, encoding.columns, named=True), dict)
-    for one in (row, frame):
+    cells = [row[name] for name in encoding.columns]
+    assert row_of([cells], encoding.columns, named=True) == row
+    for one in (row, frame, cells, [cells]):
         assert np.array_equal(encoding.encode(one), encoding.encode(pd.concat([frame, frame]))[:1])
 
 
