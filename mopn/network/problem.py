@@ -455,7 +455,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
         errors = 2 * network.basis.shape[1] * EPS * at.sizes
         return (
-            self.norm.dual(self.rows.crossed(network.features, at.G))
+            self.norm.dual(network.forms(at.G))
             + float(np.linalg.norm(errors, self.norm.exponent))
             + self.dual_rounding(at)
         )
@@ -506,8 +506,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         The vertices are those of ``segment`` with the same ``least``, one for every unit; the last one is 0 if the
         network has a share of it.
         """
-        crossed = self.rows.crossed(network.features, at.G)
-        return active_units(network, crossed, self.regularizer, min(least, at.value))
+        return active_units(network, network.forms(at.G), self.regularizer, min(least, at.value))
 
     # -- the oracle "corrective" ------------------------------------------------------------------------------------
 
