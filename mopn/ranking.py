@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from mopn.data.validation import distinct_labels, finite_numbers
-from mopn.models.ranker import Ranker, rank
+from mopn.models.ranker import Ranker
 from mopn.models.similarity import similar_features
 from mopn.solvers.tools.checks import choice, count
 from mopn.solvers.tools.door import door
 
-__all__ = ["Ranker", "grouped_ndcg", "rank", "similar_features"]
+__all__ = ["Ranker", "grouped_ndcg", "similar_features"]
 
 _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
 # The largest relevances whose gains can be added up.

@@ -117,7 +117,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
         For degrees up to 2. The slopes are root mean squares over independent normal features with the means and
         deviations of the fit, where it centers or scales X, or else 0 and 1. For ``RFE`` and ``SelectFromModel`` of
-        scikit-learn. :func:`mopn.explain.feature_importances` measures them on rows.
+        scikit-learn.
         """
         check_is_fitted(self)
         from mopn.explain.importances import importances_without_rows

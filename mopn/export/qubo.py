@@ -137,13 +137,13 @@ def to_qubo(
         )
     if X is not None:
         _check_binary(machine, X)
-    formula, names = machine._formula(), machine.feature_names
+    formula = machine._formula()
     if not is_quadratic(formula):
         raise ValueError(
             "a QUBO is of degree 2, but the model has products of three features or more: fit one with degree=2"
         )
-    labels = [] if names is None else names.tolist()
-    groups = [np.sort(group) for group in feature_groups(one_hot, labels, machine.n_features, "one_hot")]
+    given = feature_groups(one_hot, machine.feature_names, machine.n_features, "one_hot")
+    groups = [np.sort(group) for group in given]
     m = len(formula.constant)
     output = 0 if output is None and m == 1 else check_output(output, m)
     if penalty is not None and not groups:

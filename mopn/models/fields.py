@@ -28,16 +28,16 @@ def check_scale(value: Any, d: int, name: str = "scale") -> np.ndarray:
     return scale
 
 
-def check_feature_names(names: Any, d: int, name: str = "feature_names") -> np.ndarray | None:
+def check_feature_names(names: Any, d: int) -> np.ndarray | None:
     """Return the names (d,) of the features, or None."""
     if names is None:
         return None
     labels = list(names) if np.iterable(names) and not isinstance(names, str) else []
     if len(labels) != d:
         got = f"{len(labels)} names" if labels else repr(names)
-        raise ValueError(f"{name} must be a sequence with one name per feature, {d} in all, got {got}")
+        raise ValueError(f"feature_names must be a sequence with one name per feature, {d} in all, got {got}")
     if not all(isinstance(label, str) for label in labels):
-        raise TypeError(f"{name} must be strings, got {next(x for x in labels if not isinstance(x, str))!r}")
+        raise TypeError(f"feature_names must be strings, got {next(x for x in labels if not isinstance(x, str))!r}")
     return np.array(labels, dtype=np.str_)
 
 
@@ -60,10 +60,11 @@ def check_output(output: Any, m: int) -> int:
     return int(output)
 
 
-def feature_groups(groups: Any, labels: Sequence[str], d: int, name: str) -> list[tuple[int, ...]]:
+def feature_groups(groups: Any, labels: Sequence[str] | np.ndarray | None, d: int, name: str) -> list[tuple[int, ...]]:
     """Return groups of features, which are given by index or by name, as tuples of indices."""
-    given, numbers = list(groups) if np.iterable(groups) else [groups], {label: j for j, label in enumerate(labels)}
-    if given and len(numbers) < len(labels):
+    names = [] if labels is None else list(map(str, labels))
+    given, numbers = list(groups) if np.iterable(groups) else [groups], {label: j for j, label in enumerate(names)}
+    if given and len(numbers) < len(names):
         raise ValueError("names must be distinct, so that features can be found by them")
     return [_indices(group, numbers, d, name) for group in given]
 

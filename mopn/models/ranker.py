@@ -19,7 +19,7 @@ from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.similarity import reliabilities
 from mopn.solvers.tools.door import doors
 
-__all__ = ["Ranker", "Ranking", "rank"]
+__all__ = ["Ranker", "Ranking"]
 
 
 class Ranking(NamedTuple):
@@ -206,37 +206,3 @@ def _row_numbers(exclude: Any, n_items: int) -> np.ndarray:
     if rows.min() < 0 or rows.max() >= n_items:
         raise ValueError(f"exclude must hold rows of items, from 0 to {n_items - 1}, got {rows.min()} to {rows.max()}")
     return rows
-
-
-def rank(model: Fitted, user_row: Any, item_rows: Any, n: int) -> Ranking:
-    """Return the n best items for a user: those with the largest predictions for the sum of both rows.
-
-    No joined row is formed. For more than one user make a :class:`Ranker`, which reads the items once.
-
-    Parameters
-    ----------
-    model : Model, FactorizationModel or fitted estimator
-        See :class:`Ranker`.
-    user_row : array-like or sparse matrix of shape (1, d)
-    item_rows : array-like or sparse matrix of shape (n_items, d)
-    n : int
-
-    Returns
-    -------
-    Ranking
-        Rows of ``item_rows``, and their scores: expected levels, or the output before any link.
-
-    Raises
-    ------
-    TypeError, ValueError
-        See :class:`Ranker`.
-
-    Examples
-    --------
-    >>> import numpy as np, mopn
-    >>> from mopn.ranking import rank
-    >>> model = mopn.FactorizationModel(np.array([[[1.0, -1.0, 2.0, 1.0, -1.0]]]), degree=2, lams=np.ones(1))
-    >>> rank(model, [[0, 1, 0, 0, 0]], np.eye(5)[2:], n=1)
-    Ranking(items=array([2]), scores=array([1.]))
-    """
-    return Ranker(model, item_rows).rank(user_row, n)

@@ -1,15 +1,7 @@
-"""Plots (the extra ``plot``): how runs converge, and what a model has learnt."""
+"""Plots of runs and of models, which need the extra ``plot``."""
 
 from mopn.plotting.convergence import plot_convergence
-from mopn.plotting.networks import plot_contributions, plot_interactions, plot_unit
-from mopn.plotting.tables import plot_effect, plot_pair, plot_strengths
+from mopn.plotting.networks import plot_interactions, plot_unit
+from mopn.plotting.tables import plot_effect, plot_model, plot_pair
 
-__all__ = [
-    "plot_contributions",
-    "plot_convergence",
-    "plot_effect",
-    "plot_interactions",
-    "plot_pair",
-    "plot_strengths",
-    "plot_unit",
-]
+__all__ = ["plot_convergence", "plot_effect", "plot_interactions", "plot_model", "plot_pair", "plot_unit"]

@@ -147,11 +147,11 @@ def test_models_answer_by_column():
     table = TableClassifier(**FIXED).fit(FRAME, LABELS)
     values = mopn.explain.shap_values(table, FRAME[:5], FRAME)
     assert values.shape == (5, 4, 3)
-    total = values.sum(axis=1) + mopn.explain.base_values(table, FRAME)
+    total = values.sum(axis=1) + table.model_.outputs(FRAME).mean(axis=0)
     assert np.allclose(total, table.model_.outputs(FRAME[:5]), atol=1e-12)
     pairs = mopn.explain.shap_interaction_values(table, FRAME[:5], FRAME)
     assert np.allclose(pairs.sum(axis=2), values, atol=1e-12)
-    assert mopn.explain.feature_importances(table, FRAME).sum(axis=1).argsort().tolist()[2:] == [1, 0]
+    assert np.abs(values).sum(axis=(0, 2)).argsort().tolist()[2:] == [1, 0]
 
 
 def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():

@@ -11,7 +11,7 @@ from properties import examples
 from scipy import sparse
 
 import mopn
-from mopn.ranking import Ranker, rank
+from mopn.ranking import Ranker
 
 USERS, D = 4, 9  # the first features are those of users and contexts
 
@@ -61,7 +61,7 @@ def test_scores_are_predictions_of_the_joined_rows(kind, form, seed, n):
     user = np.append(rng.standard_normal(USERS) * rng.integers(0, 2, USERS), np.zeros(D - USERS))[None]
     items = np.column_stack([np.zeros((20, USERS)), rng.standard_normal((20, D - USERS))])
     expected = scores_of_rows(model, user + items)
-    found = rank(model, form(user), form(items), n)
+    found = Ranker(model, form(items)).rank(form(user), n)
     np.testing.assert_allclose(Ranker(model, items).scores(form(user)), expected, rtol=1e-11, atol=1e-11)
     order = np.argsort(-expected, kind="stable")[:n]
     np.testing.assert_array_equal(found.items, order)
@@ -74,7 +74,7 @@ def test_of_equal_scores_the_first_come_first(values, n):
     model = mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1))
     items = np.column_stack([np.zeros(len(values)), values])
     expected = sorted(range(len(values)), key=lambda item: -values[item])[:n]
-    assert rank(model, [[1, 0]], items, n).items.tolist() == expected
+    assert Ranker(model, items).rank([[1, 0]], n).items.tolist() == expected
 
 
 @examples(30)
