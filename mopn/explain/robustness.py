@@ -143,6 +143,7 @@ class RowOutputs:
 
     @classmethod
     def of(cls, model: Any, margins: OutputMargins, design: Design) -> RowOutputs:
+        """Return the rows of a design."""
         return cls(design, with_zero(model._outputs(design)), margins.errors(design))
 
     def winners(self, contest: np.ndarray) -> np.ndarray:

@@ -104,7 +104,7 @@ class _Identifiers:
     """Identifiers of C that are made of texts, each of them once."""
 
     def __init__(self, header: CWriter) -> None:
-        self.prefix = header.name.upper()
+        self.prefix = header.upper
         self.taken: Counter[str] = Counter()
 
     def take(self, *texts: str) -> str:

@@ -11,17 +11,18 @@ import errno
 import io
 import math
 import os
+import secrets
+import shutil
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from numbers import Real
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from mopn.models.replacement import replacement
-
-__all__ = ["plain_labels", "read", "write"]
+__all__ = ["plain_labels", "read", "replacement", "write"]
 
 _FORMAT = 3
 # Kinds of NumPy's dtypes: booleans, integers, floats, strings, bytes and dates.
@@ -125,3 +126,36 @@ def plain_labels(classes: np.ndarray | None) -> np.ndarray | None:
         "classes of mixed types, and labels that NumPy changes, cannot be saved without pickle; use strings, numbers "
         f"or dates, all of one type; got {labels[:3]!r}"
     )
+
+
+@contextmanager
+def replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a new file, which takes the place of ``path`` in a single step once it is complete.
+
+    After an error or an interrupt nothing has changed. Links are followed, and a file that is replaced keeps its mode.
+    Devices and pipes, which cannot be replaced, are written to.
+    """
+    name = os.fsdecode(path)
+    target = os.path.realpath(name) if os.path.islink(name) else name
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as file:
+            yield file
+        return
+    # A process that is killed leaves it behind: its name says whose it is. Names of files may have 255 bytes.
+    folder, file_name = os.path.split(target)
+    temporary = os.path.join(folder, f".{file_name[:40]}-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            if os.path.exists(target):
+                open(target, "r+b").close()  # raises for files that must not be written
+                shutil.copymode(target, temporary)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename == temporary:
+            raise OSError(error.errno, error.strerror, name) from error
+        raise
