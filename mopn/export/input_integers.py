@@ -23,7 +23,7 @@ _TYPES = ("uint8", "int8", "int16")
 
 @dataclass(frozen=True)
 class InputIntegers:
-    """How features become the integers that C takes.
+    """The features as integers that C takes.
 
     Attributes
     ----------
@@ -64,22 +64,11 @@ class InputIntegers:
         return np.hstack([tau, np.ldexp(tau * tau, -self.square_shift)]) if self.with_squares else tau
 
     @property
-    def lowest_features(self) -> np.ndarray:
-        """The smallest y (D,)."""
-        d = len(self.bits)
-        return np.append(np.full(d, self.lowest), np.zeros(d, int)) if self.with_squares else np.full(d, self.lowest)
-
-    @property
-    def highest_features(self) -> np.ndarray:
-        """The largest y (D,)."""
-        d, largest = len(self.bits), max(self.highest, -self.lowest)
-        highest = np.full(d, self.highest)
-        return np.append(highest, np.full(d, largest**2 >> self.square_shift)) if self.with_squares else highest
-
-    @property
-    def size(self) -> np.ndarray:
-        """The largest moduli (D,) of y."""
-        return np.maximum(np.abs(self.lowest_features), np.abs(self.highest_features)).astype(np.float64)
+    def ends(self) -> np.ndarray:
+        """The smallest and the largest y, (2, D)."""
+        ends = np.repeat([[self.lowest], [self.highest]], len(self.bits), axis=1)
+        squares = [[0], [max(self.highest, -self.lowest) ** 2 >> self.square_shift]]
+        return np.hstack([ends, np.broadcast_to(squares, ends.shape)]) if self.with_squares else ends
 
     def rewritten(self, outputs: Quadratic) -> Quadratic:
         """Return the outputs as functions of the features t, where x = scale t + origin."""
@@ -120,11 +109,11 @@ def choose_inputs(outputs: Quadratic, X: np.ndarray, room: int) -> InputIntegers
     inputs = InputIntegers("int16", bits, zero, _shifts(outputs, bits, size), 0, 0, with_squares, 0)
     integers = inputs.integers(X)
     t = integers << inputs.shifts
-    dtype = next(name for name in _TYPES if _holds(name, integers))
+    held = [np.iinfo(name).min <= integers.min() and integers.max() <= np.iinfo(name).max for name in _TYPES]
     square_bits = 2 * int(np.abs(t).max()).bit_length()
     return replace(
         inputs,
-        dtype=dtype,
+        dtype=_TYPES[held.index(True)],
         lowest=int(t.min()),
         highest=int(t.max()),
         square_shift=max(square_bits - most, 0) if with_squares else 0,
@@ -142,8 +131,3 @@ def _shifts(outputs: Quadratic, bits: np.ndarray, size: np.ndarray) -> np.ndarra
         return np.zeros(len(size), int)
     needed = np.ceil(np.log2(np.maximum(columns, best) / best))
     return np.minimum(needed, free).astype(int)
-
-
-def _holds(dtype: str, integers: np.ndarray) -> bool:
-    ends = np.iinfo(dtype)
-    return bool(ends.min <= integers.min() and integers.max() <= ends.max)

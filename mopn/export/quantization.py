@@ -67,7 +67,7 @@ def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
 
 
 class _Quantizer:
-    """What does not depend on the steps of the outputs: inputs, linear forms (F, D) and the smallest steps of these."""
+    """Inputs, linear forms (F, D) and their smallest steps, which do not depend on the steps of the outputs."""
 
     def __init__(self, model: Any, quadratic: Quadratic, X: np.ndarray, dtype: str) -> None:
         self.model, self.dtype, self.outputs = model, dtype, model.outputs(X)
@@ -76,15 +76,15 @@ class _Quantizer:
         self.y, self.eta = self.inputs.features(self.inputs.integers(X)), self.inputs.exact_features(X)
         self.k = len(quadratic.weights)
         self.exact, self.starts = _exact_forms(self.quadratic, self.inputs)
-        self.steps = _steps(self.exact, self.starts, self.inputs.size, _PARAMETERS[dtype])
+        self.steps = _steps(self.exact, self.starts, np.abs(self.inputs.ends).max(axis=0), _PARAMETERS[dtype])
 
     def integers(self, exponent: int) -> IntegerModel | None:
         """Return the model with outputs in steps of ``2 ** -exponent``, or None if 32 bits cannot hold them."""
         # The step of a linear form is a shift from that of the outputs.
         linear_shifts = np.minimum(-exponent - np.ceil(np.log2(self.steps[self.k :])), _LONGEST).astype(int)
         forms = self._forms(np.append(self.steps[: self.k], np.ldexp(1.0, -exponent - linear_shifts)))
-        largest = forms.largest(self.inputs.lowest_features, self.inputs.highest_features)
-        sizes = np.maximum(_bits(largest[: self.k]) - _SIZE_BITS, 0)
+        largest = forms.largest(*self.inputs.ends)
+        sizes = np.maximum(np.frexp(largest[: self.k].astype(float))[1] - _SIZE_BITS, 0)
         exact_V, square_shifts = self._weights(exponent, sizes)
         if (linear_shifts < 0).any() or (square_shifts < 0).any():
             return None
@@ -157,8 +157,3 @@ def _steps(exact: np.ndarray, starts: np.ndarray, size: np.ndarray, largest: int
     room = _LARGEST - 2.0 - size.sum() - 3.0 * largest * len(size)
     steps = np.maximum(np.abs(exact).max(axis=1) / largest, (np.abs(exact) @ size + np.abs(starts)) / room)
     return np.maximum(steps, _TINY)
-
-
-def _bits(values: np.ndarray) -> np.ndarray:
-    """Return the numbers of bits of positive integers."""
-    return np.frexp(values.astype(np.float64))[1]
