@@ -28,13 +28,6 @@ _DEEP = -500.0
 _FEW = 3
 
 
-def _in_short(value: Any) -> str:
-    """Return the shape of an array that is long, and the value of any other."""
-    if isinstance(value, np.ndarray):
-        return str(value.tolist()) if value.size <= _FEW else f"array{value.shape}"
-    return repr(value)
-
-
 class Predictor(Displayed, Fitted):
     """A dataclass that turns outputs into predictions.
 
@@ -65,15 +58,20 @@ class Predictor(Displayed, Fitted):
 
     @abstractmethod
     def _formula(self) -> Formula:
-        """Return what the outputs are, in terms that other languages have."""
+        """Return the outputs in terms that other languages have."""
 
     def _fitted_model(self) -> Predictor:
         return self
 
     def _entries(self) -> dict[str, str]:
-        """Return the shapes of arrays and the values of other fields, without those that are None."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: _in_short(value) for name, value in values.items() if value is not None}
+        """Return the shapes of long arrays and the values of other fields, without those that are None."""
+        found = {}
+        for name, value in self._fields().items():
+            if isinstance(value, np.ndarray):
+                found[name] = str(value.tolist()) if value.size <= _FEW else f"array{value.shape}"
+            elif value is not None:
+                found[name] = repr(value)
+        return found
 
     def outputs(self, X: Any) -> np.ndarray:
         """Return the outputs, the values of the polynomials, shape (n, m).
@@ -123,7 +121,6 @@ class Predictor(Displayed, Fitted):
         return self._predictions(self.outputs(X))
 
     def _predictions(self, outputs: np.ndarray) -> np.ndarray:
-        """Return what ``predict`` does, for given outputs."""
         if self.target == "labels":
             assert self.classes is not None
             codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
@@ -154,7 +151,7 @@ class Predictor(Displayed, Fitted):
         return self._probabilities_of_labels(self.outputs(X))
 
     def _probabilities_of_labels(self, outputs: np.ndarray) -> np.ndarray:
-        """Return what ``predict_proba`` does, for given outputs, which it may overwrite."""
+        """Return the probabilities for outputs, which may be overwritten."""
         if self.target == "ordinal":
             return level_probabilities(self._probabilities(outputs))
         if self.target != "labels" or self.link == "softmax":
@@ -177,7 +174,7 @@ class Predictor(Displayed, Fitted):
         return design
 
     def _cells(self, X: Any) -> np.ndarray:
-        """Return what stands in the rows and columns of X, for plots that show it."""
+        """Return the values in the rows and columns of X, for plots."""
         return dense_rows(self._design(X))
 
     def _probabilities(self, outputs: np.ndarray) -> np.ndarray:
