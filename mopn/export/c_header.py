@@ -13,7 +13,7 @@ from mopn.data.designs import make_design
 from mopn.export.c_encoding import test_rows, write_encoding
 from mopn.export.c_writer import CWriter
 from mopn.export.comparison import warn_of_lost_digits
-from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
 from mopn.solvers.tools.checks import choice
 
 __all__ = ["float_header"]
@@ -84,7 +84,7 @@ class _Header(CWriter):
         self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
         self.function("void", "outputs", f"const {self.real} *{row}, {self.real} *out", body)
 
-    def _term(self, term: Term, number: int, d: int) -> str:
+    def _term(self, term: UnitTerm, number: int, d: int) -> str:
         """Return the loop over the units of a term."""
         k, m = term.weights.shape
         pointer = self.stream(f"v{number}", term.weights)
@@ -98,7 +98,7 @@ class _Header(CWriter):
             "    }\n"
         )
 
-    def _feature(self, term: Term, number: int, d: int) -> tuple[str, str]:
+    def _feature(self, term: UnitTerm, number: int, d: int) -> tuple[str, str]:
         """Return the pointers to the parameters of units, and the lines that compute ``feature`` of one of them."""
         if isinstance(term, Products):
             return self._product(term, number, d)

@@ -18,7 +18,7 @@ from mopn.export.onnx_encoding import ML, encode_columns
 from mopn.export.onnx_nodes import Graph
 from mopn.models.files import plain_labels
 from mopn.models.fitted import Fitted, fitted_model
-from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
 from mopn.solvers.tools.door import door
 from mopn.tables.encoding import TableEncoding
 
@@ -136,7 +136,7 @@ def _outputs(graph: Graph, formula: Formula, X: str) -> str:
     return graph("Add", graph("Sum", *parts), formula.constant)
 
 
-def _features(graph: Graph, term: Term, X: str) -> str:
+def _features(graph: Graph, term: UnitTerm, X: str) -> str:
     """Add the values (n, k) of the units of a term."""
     if isinstance(term, Products):
         return _product(graph, term, X)
