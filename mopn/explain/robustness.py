@@ -1,7 +1,7 @@
 """Certified radii: how far the features of a row may change, together, while the predicted class provably stays.
 
-The outputs of two classes are equal on a quadric; docs/mathematics.md, section 15. What is proven holds for predictions
-as they are computed: rounding errors in coefficients, and in outputs at every point around, count against the radius.
+The outputs of two classes are equal on a quadric; docs/mathematics.md, section 15. Proofs hold for predictions as they
+are computed: rounding errors in coefficients, and in outputs at every point, count against the radius.
 """
 
 from __future__ import annotations
@@ -104,20 +104,17 @@ def certified_radius(
         raise ValueError("scale must be positive for at least one feature; with zeros alone none can change")
     design = machine._design(X)
     machine.outputs(X)  # refuses rows whose outputs overflow
-    found, attacks = [], []
+    found: list[list[np.ndarray]] = []
     with limited_threads(), np.errstate(all="ignore"):
         margins = OutputMargins(machine, scale, reduced=norm == "l2")
         rows = RowOutputs.of(machine, margins, design)
         for contest in predictions:
-            nearest = Nearest(margins, design.shape[0], return_attack)
+            nearest = Nearest(margins, design.shape[0])
             search(nearest, list(meetings(margins, rows, contest)))
-            found.append(nearest.radii * margins.unit)
-            if nearest.steps is not None:
-                attacks.append(_attack(machine, margins, rows, contest, nearest.steps))
-    if machine.target == "labels":
-        return (found[0], attacks[0]) if return_attack else found[0]
-    radii = np.stack(found, axis=1)
-    return (radii, np.stack(attacks, axis=1)) if return_attack else radii
+            attacks = [_attack(machine, margins, rows, contest, nearest.steps)] if return_attack else []
+            found.append([nearest.radii * margins.unit, *attacks])
+    parts = found[0] if machine.target == "labels" else [np.stack(part, axis=1) for part in zip(*found, strict=True)]
+    return (parts[0], parts[1]) if return_attack else parts[0]
 
 
 def contests(model: Any, name: str) -> list[np.ndarray]:
@@ -154,13 +151,12 @@ class RowOutputs:
 class Nearest:
     """The proven radius of every row, and the nearest point found at which the class changes.
 
-    ``steps`` (n, d) lead there in the coordinates of :class:`OutputMargins`, NaN without such a point; None if unused.
+    ``steps`` (n, d) lead there in the coordinates of :class:`OutputMargins`, NaN without such a point.
     """
 
-    def __init__(self, margins: OutputMargins, n: int, keep_steps: bool) -> None:
+    def __init__(self, margins: OutputMargins, n: int) -> None:
         self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)
-        self.steps = np.full((n, margins.scale.size), np.nan) if keep_steps else None
-        self.basis = margins.basis
+        self.steps, self.basis = np.full((n, margins.scale.size), np.nan), margins.basis
 
     def prove(self, rows: np.ndarray, radii: np.ndarray) -> None:
         """Note radii in which one other class does not win."""
@@ -170,8 +166,7 @@ class Nearest:
         """Note steps after which one other class is level."""
         closer = distances < self.distances[rows]
         self.distances[rows[closer]] = distances[closer]
-        if self.steps is not None:
-            self.steps[rows[closer]] = steps[closer] if self.basis is None else steps[closer] @ self.basis.T
+        self.steps[rows[closer]] = steps[closer] if self.basis is None else steps[closer] @ self.basis.T
 
 
 class Meeting:

@@ -107,21 +107,19 @@ def shap_interaction_values(model: Fitted, X: Any, background: Any = None) -> np
 
 
 @door
-def to_shap(model: Fitted, X: Any, background: Any = None, *, names: Any = None) -> Any:
+def to_shap(model: Fitted, X: Any, background: Any = None) -> Any:
     """Return the SHAP values as a ``shap.Explanation``, for the plots of the package shap.
 
     Parameters
     ----------
     model, X, background
         As for :func:`shap_values`.
-    names : sequence of d strings, optional
-        Names of the features; default those of the training data, or the columns of X if it is a DataFrame.
 
     Returns
     -------
     shap.Explanation
-        With values (n, d, m), or (n, d) of a single output, base values (the mean outputs of the background), data and
-        names.
+        With values (n, d, m), or (n, d) of a single output, base values (the mean outputs of the background), data, and
+        names of the features: those of the training data, or else the columns of X if it is a DataFrame.
 
     Raises
     ------
@@ -145,8 +143,7 @@ def to_shap(model: Fitted, X: Any, background: Any = None, *, names: Any = None)
     values = shap_values(machine, X, background)
     base = machine.outputs(to_host(X if background is None else background)).mean(axis=0)
     labelled = machine.classes is not None and len(machine.classes) == len(base)
-    if names is None:
-        names = getattr(X, "columns", None) if machine.feature_names is None else machine.feature_names
+    names = getattr(X, "columns", None) if machine.feature_names is None else machine.feature_names
     return Explanation(
         values,
         base_values=np.broadcast_to(base, values.shape[:1] + values.shape[2:]),

@@ -138,7 +138,7 @@ def test_shap_agrees():
     X, background = rows(3, 0), rows(6, 5)
     masker = shap.maskers.Independent(background, max_samples=len(background))
     expected = shap.explainers.Exact(model.outputs, masker)(X)
-    found = to_shap(model, X, background, names=list("abcde"))
+    found = to_shap(replace(model, feature_names=list("abcde")), X, background)
     np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-10)
     np.testing.assert_allclose(found.base_values, expected.base_values, rtol=0, atol=1e-10)
     np.testing.assert_array_equal(found.data, X)
