@@ -10,7 +10,7 @@ from scipy import sparse
 import mopn
 import mopn.estimators
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier, TableRegressor
-from mopn.models.fitted import Fitted
+from mopn.models.base import Fitted
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 
 RNG = np.random.default_rng(0)

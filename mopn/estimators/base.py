@@ -40,8 +40,7 @@ from mopn.estimators.policy import FitPolicy
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
-from mopn.models.base import Predictor
-from mopn.models.fitted import Fitted
+from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
 from mopn.network.dual import Dual
 from mopn.network.oracles import BasisOracle, OracleName

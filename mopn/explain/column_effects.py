@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.values import CATEGORIES, NUMBERS, to_host
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
@@ -87,18 +87,9 @@ class Effects(Displayed):
         }
 
     def main(self, column: str | int, values: Any = None) -> Any:
-        """Return the effect of a column: what its value adds, averaged over all values of the other columns.
+        """Return the effect (n, m), or (n,), of a column, averaged over all values of the other columns.
 
-        Parameters
-        ----------
-        column : str or int
-            Its name or index.
-        values : array-like of shape (n,), optional
-            Values of the column, None or NaN where it is missing; default those of the background.
-
-        Returns
-        -------
-        ndarray of shape (n, m), or (n,) of one output
+        ``column`` is a name or index. ``values`` (n,) are by default those of the background; None and NaN are missing.
         """
         j = self.index(column)
         s = self._sums(j, values)
@@ -106,23 +97,10 @@ class Effects(Displayed):
         return _of_outputs(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
 
     def pair(self, a: str | int, b: str | int, values_a: Any = None, values_b: Any = None) -> Any:
-        """Return the effect of a pair of columns: what remains beyond the effects of both, row by row.
+        """Return the effect (n, m), or (n,), of a pair of columns beyond the effects of both, row by row.
 
-        Parameters
-        ----------
-        a, b : str or int
-            Names or indices of two columns.
-        values_a, values_b : array-like of shape (n,), optional
-            A value of each for every row; default those of the background.
-
-        Returns
-        -------
-        ndarray of shape (n, m), or (n,) of one output
-
-        Raises
-        ------
-        ValueError
-            If both are the same column, or have different numbers of values.
+        ``values_a`` and ``values_b`` (n,) are by default those of the background. ``ValueError`` for one column twice,
+        or different numbers of values.
         """
         i, j = self.index(a), self.index(b)
         if i == j:
@@ -136,12 +114,8 @@ class Effects(Displayed):
         """Return the standard deviations of all effects, the largest first.
 
         They are over all combinations of the columns' values in the background, where effects are uncorrelated: the
-        squares of all deviations add up to the variance of the output.
-
-        Returns
-        -------
-        list of EffectSize
-            In order of decreasing deviation, or length of the deviations (m,); without those that are 0.
+        squares of all deviations add up to the variance of the output. Of several outputs the order is that of the
+        lengths of the deviations (m,). Effects of 0 are left out.
         """
         names, count = self.model.encoding.columns, len(self._columns)
         mains = [np.atleast_2d(self.main(j).T) for j in range(count)]

@@ -19,8 +19,8 @@ from mopn.data.designs import Design
 from mopn.data.values import to_host
 from mopn.explain.margins import OutputMargins
 from mopn.explain.robustness import RowOutputs, contests, meetings
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.fields import feature_groups
-from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown
@@ -38,18 +38,10 @@ _WORK = 4_000_000
 
 
 class Flips(NamedTuple):
-    """How many columns of each row may change, proven, and how many change its class.
+    """How many columns of each row may change, proven, and how many change its class; see :func:`certified_flips`.
 
-    Attributes
-    ----------
-    proven : ndarray of int, shape (n,) or (n, m)
-        No change of so many columns, or fewer, changes the prediction. The number of all columns that may change, if
-        none changes it.
-    found : ndarray of shape (n,) or (n, m)
-        The number of columns of a change that alters it; inf if none is known. The answer is exact where it is
-        ``proven + 1``, or inf while all columns are proven.
-    attack : ndarray, dict or None
-        Rows after such a change, if requested; unchanged where none is known.
+    No change of ``proven`` columns or fewer changes the prediction; a change of ``found`` columns does, inf if none is
+    known. Both are exact where ``found`` is ``proven + 1``, or inf while all columns are proven.
     """
 
     proven: np.ndarray
@@ -137,17 +129,8 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
 class Options(ABC):
     """The options of the columns of rows: column j is one of ``starts[j]``, ..., ``starts[j + 1] - 1``.
 
-    Attributes
-    ----------
-    design : Design
-        The features of the rows.
-    features : sparse array of shape (T, d)
-        Those of every option, which lie in the column's own.
-    starts : ndarray of shape (C + 1,)
-    allowed : ndarray of bool, shape (T,)
-        Whether a column may change to an option.
-    current : ndarray of shape (n, C)
-        The options of the rows.
+    ``design`` has the rows, ``current`` (n, C) their options, ``features`` (T, d) those of every option, and
+    ``allowed`` (T,) says whether a column may change to it.
     """
 
     design: Design

@@ -10,7 +10,7 @@ from mopn.data.designs import Design
 from mopn.data.values import to_host
 from mopn.explain.games import Game
 from mopn.explain.model_games import background_rows, model_game
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.base import Fitted, fitted_model
 from mopn.solvers.tools.door import door
 
 __all__ = ["shap_interaction_values", "shap_values", "to_shap"]

@@ -11,8 +11,8 @@ from mopn.export.c_integer import integer_header
 from mopn.export.c_writer import header_prefix
 from mopn.export.integers import IntegerModel
 from mopn.export.quantization import quantize
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import replacement
-from mopn.models.fitted import Fitted, fitted_model
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.door import door
 

@@ -25,18 +25,9 @@ _TYPES = ("uint8", "int8", "int16")
 class InputIntegers:
     """The features as integers that C takes.
 
-    Attributes
-    ----------
-    dtype : {"uint8", "int8", "int16"}
-        The type of the inputs.
-    bits, zero : ndarray of shape (d,)
-        An input is the nearest integer to ``x * 2 ** bits``, minus ``zero``; both are 0 where X had whole numbers.
-    shifts : ndarray of shape (d,)
-        What inputs are shifted by, to the left.
-    lowest, highest : int
-        The range of all shifted inputs; others are clamped to it.
-    with_squares : bool
-        Whether the squares of features are features, too, shifted to the right by ``square_shift``.
+    An input is the nearest integer to ``x * 2 ** bits``, minus ``zero`` (d,), both 0 where X had whole numbers. It is
+    shifted to the left by ``shifts`` (d,) and clamped to [``lowest``, ``highest``]. Squares of features are features,
+    too, ``with_squares``, shifted to the right by ``square_shift``.
     """
 
     dtype: str

@@ -16,8 +16,8 @@ import numpy as np
 from mopn.export.comparison import warn_of_lost_digits
 from mopn.export.onnx_encoding import ML, encode_columns
 from mopn.export.onnx_nodes import Graph
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
-from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
 from mopn.solvers.tools.door import door
 from mopn.tables.encoding import TableEncoding

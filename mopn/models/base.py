@@ -1,8 +1,9 @@
-"""The common base of fitted models: predictions and probabilities from outputs, and files."""
+"""The common base of fitted models and of estimators that have one: files, predictions, probabilities."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import os
+from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import Any
 
@@ -12,20 +13,53 @@ from mopn.data.designs import Design
 from mopn.data.relation_blocks import design_of
 from mopn.losses.links import LINKS, check_link
 from mopn.models.fields import check_feature_names, check_labels
-from mopn.models.fitted import Fitted
+from mopn.models.files import write
 from mopn.models.formula import Formula, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
 
-__all__ = ["Predictor", "common_offset"]
+__all__ = ["Fitted", "Predictor", "common_offset", "fitted_model"]
 
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
 _DEEP = -500.0
 # Arrays of up to so many entries are shown.
 _FEW = 3
+
+
+@doors
+class Fitted(ABC):
+    """A model, or an estimator that has one."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make doors of the public methods of models and estimators."""
+        super().__init_subclass__(**options)
+        doors(cls, special=())
+
+    @abstractmethod
+    def _fitted_model(self) -> Any:
+        """Return the model."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file, without any change. A file that is there is replaced in a single step, when the new one
+            is complete: if writing fails or is interrupted, it stays as it was.
+
+        Raises
+        ------
+        OSError
+            If no file can be written in this folder.
+        TypeError
+            If the classes are not strings, numbers or dates, all of one type, or would not come back equal.
+        """
+        write(path, self._fitted_model()._fields())
 
 
 class Predictor(Displayed, Fitted):
@@ -212,6 +246,16 @@ class Predictor(Displayed, Fitted):
         count = 2 if m == 1 else m
         if self.target == "labels" and (classes is None or classes.shape != (count,)):
             raise ValueError(f"labels from {m} outputs need classes of shape ({count},), got {got}")
+
+
+def fitted_model(value: Any) -> Any:
+    """Return a model as it is, or the model of a fitted estimator; ``TypeError`` for anything else."""
+    if not isinstance(value, Fitted):
+        raise TypeError(
+            f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}"
+            + "; give its last step, pipeline[-1]" * hasattr(value, "steps")
+        )
+    return value._fitted_model()
 
 
 def common_offset(offset: np.ndarray | None) -> np.ndarray | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mopn.data.designs import DenseDesign
 from mopn.data.validation import check_count, distinct_labels
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.similarity import reliabilities

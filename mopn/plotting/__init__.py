@@ -1,4 +1,4 @@
-"""Plots of runs and of models, which need the extra ``plot``."""
+"""Plots of runs and of models. They need matplotlib, the extra ``plot``; without it they raise ``ImportError``."""
 
 from mopn.plotting.convergence import plot_convergence
 from mopn.plotting.networks import plot_interactions, plot_unit

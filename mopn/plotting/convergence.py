@@ -74,8 +74,6 @@ def plot_convergence(
 
     Raises
     ------
-    ImportError
-        If matplotlib is missing.
     TypeError
         For objects without a trace, and names of columns that are none.
     ValueError

@@ -10,8 +10,8 @@ import numpy as np
 from mopn.data.validation import check_count
 from mopn.explain.interactions import Interaction, strongest_interactions
 from mopn.explain.row_contributions import Contribution
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.fields import check_scale
-from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.multi_output import Model
 from mopn.models.table import TableModel
 from mopn.plotting.drawing import bars, checked_labels, colors, output_names, plot_weights, subplots
@@ -43,8 +43,6 @@ def plot_interactions(
 
     Raises
     ------
-    ImportError
-        If matplotlib is missing.
     ValueError
         If there are no interactions, or the outputs are not one per weight.
 
@@ -108,8 +106,6 @@ def plot_unit(
 
     Raises
     ------
-    ImportError
-        If matplotlib is missing.
     TypeError
         If it is neither a ``Model`` nor an estimator with one.
     ValueError

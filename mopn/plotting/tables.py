@@ -11,7 +11,7 @@ import numpy as np
 from mopn.data.validation import check_count
 from mopn.data.values import DATES, ZONED_DATES
 from mopn.explain.column_effects import EffectSize, effects
-from mopn.models.fitted import Fitted
+from mopn.models.base import Fitted
 from mopn.plotting.drawing import (
     checked_labels,
     colors,
@@ -63,8 +63,6 @@ def plot_model(model: Fitted, X: Any = None, top: int = 9, *, outputs: Sequence[
 
     Raises
     ------
-    ImportError
-        If matplotlib is missing.
     TypeError
         If it is not a model of tables.
     ValueError
@@ -140,8 +138,6 @@ def plot_effect(
 
     Raises
     ------
-    ImportError
-        If matplotlib is missing.
     TypeError
         If it is not a model of tables, or has no probabilities that are requested.
     ValueError
@@ -205,8 +201,6 @@ def plot_pair(
 
     Raises
     ------
-    ImportError
-        If matplotlib is missing.
     TypeError
         If it is not a model of tables.
     ValueError
