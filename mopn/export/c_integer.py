@@ -17,8 +17,6 @@ __all__ = ["integer_header"]
 
 # Products up to this need no more than the int of an AVR.
 _INT16 = np.iinfo(np.int16).max
-# Of a line in the comment.
-_LINE = 110
 # Cycles of a product of a parameter and a feature, of one with a square, and of the rest of a unit; and bytes of the
 # stack beside sums and outputs. ``python -m benchmarks.devices --parts costs`` compares them with what emulators count.
 _CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233), "AVR, wide": (90, 115, 362)}
@@ -50,7 +48,7 @@ class _IntegerHeader(CWriter):
             f"{self._cost(integers)}\n"
             f"{self.name}_self_test() returns 0 if the functions below compute what they should."
         )
-        lines = [line for part in comment.split("\n") for line in wrap(part, _LINE)]
+        lines = [line for part in comment.split("\n") for line in wrap(part, 110)]
         return self.guarded("\n   ".join(lines), ["stdint.h"])
 
     def _memory(self, dtype: str) -> str:

@@ -14,8 +14,9 @@ from mopn.models.quadratic import Quadratic
 
 __all__ = ["InputIntegers", "choose_inputs"]
 
-# Bits of features: at most those of int16 without the sign, and as few as say something.
-_MOST_BITS, _FEWEST_BITS = 15, 5
+# Bits of features: at most those of int16 without the sign; fewer than 5 lose too much.
+_MOST_BITS = np.iinfo(np.int16).bits - 1
+_FEWEST_BITS = 5
 # Features are shifted if that gains so many steps of parameters.
 _WORTH = 4.0
 _TYPES = ("uint8", "int8", "int16")

@@ -23,12 +23,14 @@ __all__ = ["quantize"]
 # bits of weights would leave fewer for the units that they multiply.
 _PARAMETERS, _WEIGHTS, _ROOM = {"int8": 127, "int16": 32767}, {"int8": 127, "int16": 4095}, {"int8": 7, "int16": 12}
 _LARGEST = np.iinfo(np.int32).max
-# Bits of |Z| >> r, whose square has 32 bits without a sign, and the longest shift.
-_SIZE_BITS, _LONGEST = 16, 31
+# The longest shift, and bits of |Z| >> r, whose square has 32 bits without a sign.
+_LONGEST = np.iinfo(np.int32).bits - 1
+_SIZE_BITS = np.iinfo(np.int32).bits // 2
 # Rows may have squares that are so many times those of the data before they are cut off.
 _MARGIN = 4
-# Exponents of 2 of the outputs that are tried, and the largest, for which float64 has room.
-_TRIED, _LARGEST_EXPONENT = 64, 960
+# Exponents of 2 of the outputs that are tried, and the largest, so that float64 has room for all of them.
+_TRIED = 64
+_LARGEST_EXPONENT = np.finfo(float).maxexp - _TRIED
 _TINY = np.finfo(float).tiny
 
 

@@ -27,14 +27,12 @@ from mopn.solvers.tools.door import door
 
 __all__ = ["plot_effect", "plot_model", "plot_pair"]
 
-# Values of a column of numbers at which curves and heat maps are drawn.
+# Points of a curve or of the rows on a map, and cells along the sides of a map.
 _POINTS, _CELLS = 400, 80
-# Bars of a histogram, and rows that are drawn as points.
-_BINS, _ROWS = 40, 400
 # A table with more cells has no numbers in them.
 _WRITTEN = 100
-# Effects in a row of the page of a model, and their categories.
-_ACROSS, _FEW = 3, 6
+# Effects in a row of the page of a model.
+_ACROSS = 3
 
 
 @door
@@ -78,7 +76,7 @@ def plot_model(model: Fitted, X: Any = None, top: int = 9, *, outputs: Sequence[
     >>> sizes.get_yticklabels()[0].get_text()
     'size'
     """
-    drawing, top = _Drawing(model, X, outputs=outputs, most=_FEW), check_count(top, "top")
+    drawing, top = _Drawing(model, X, outputs=outputs, most=6), check_count(top, "top")
     sizes = drawing.found.sizes()
     drawn = len(sizes[:top])
     rows = max(1, -(-drawn // _ACROSS))
@@ -313,7 +311,7 @@ class _Drawing:
         each = 1.0 if self.with_rows else 100.0 / n
         if self.is_number(j):
             there = x[~np.isnan(x)]
-            ax.hist(there, bins=_BINS, color="0.6", weights=np.full(len(there), each))
+            ax.hist(there, bins=40, color="0.6", weights=np.full(len(there), each))
             ax.set_xlabel(plain(self.encoding.columns[j]))
             self._mark_dates(ax.xaxis, j)
         else:
@@ -355,7 +353,7 @@ class _Drawing:
         image = ax.pcolormesh(*grids, Z.T, shading="gouraud", rasterized=True, **colors(at_rows))
         ax.figure.colorbar(image, ax=ax, label="effect on the output", extend="both")
         if self.with_rows:
-            some = np.random.default_rng(0).permutation(both)[:_ROWS]
+            some = np.random.default_rng(0).permutation(both)[:_POINTS]
             ax.scatter(x[some], y[some], s=5, color="0.15", alpha=0.5, linewidths=0)
         ax.set_ylabel(plain(self.encoding.columns[j]))
 
