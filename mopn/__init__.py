@@ -17,7 +17,8 @@ if (
     sys.modules["mopn.solvers"] = util.module_from_spec(_spec)
     _spec.loader.exec_module(sys.modules["mopn.solvers"])
 
-from mopn import oracles, solvers
+from mopn import oracles as oracles
+from mopn import solvers as solvers
 from mopn.core.regularizers import Ratio
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
@@ -25,13 +26,14 @@ from mopn.losses.losses import Huber, Loss, Poisson, Quantile
 from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
-from mopn.models.table import TableModel
+from mopn.models.table import TableModel as TableModel
 from mopn.network.certificate import certify
 from mopn.network.norm_certificate import certify_network
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import path
-from mopn.solvers import Result, Status, Trace, minimize
+from mopn.solvers import Result, Status, minimize
+from mopn.solvers import Trace as Trace
 
 if TYPE_CHECKING:  # imported on use
     from mopn import estimators as estimators
@@ -61,15 +63,11 @@ __all__ = [
     "Result",
     "RowBlocks",
     "Status",
-    "TableModel",
-    "Trace",
     "certify",
     "certify_network",
     "load",
     "minimize",
-    "oracles",
     "path",
-    "solvers",
 ]
 
 # Imported on use, as they import numba.
@@ -79,13 +77,12 @@ _LAZY = {
 }
 
 
-# Imported on use, as they need extras or few programs use them. They are not in __all__, which a star import takes as
-# a whole.
+# Imported on use, as they need extras or few programs use them.
 _LAZY_MODULES = ("estimators", "explain", "export", "plotting", "ranking", "testing")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LAZY_MODULES, "__version__"])
+    return sorted([*__all__, *_LAZY_MODULES, "oracles", "solvers", "__version__"])
 
 
 def __getattr__(name: str) -> Any:

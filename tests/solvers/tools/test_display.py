@@ -79,9 +79,8 @@ def test_the_estimated_gap_is_that_of_the_best_point():
 
 def test_the_package_has_public_names_only():
     names = dir(mopn)
-    assert {*mopn.__all__, "estimators", "explain", "export", "plotting", "ranking", "testing", "__version__"} == set(
-        names
-    )
+    packages = {"estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers", "testing"}
+    assert {*mopn.__all__, *packages, "__version__"} == set(names)
     for name in names:
         assert getattr(mopn, name) is not None
 
