@@ -106,3 +106,7 @@ def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.nda
     if y_true.min() < 0:
         raise ValueError(f"relevances must be >= 0, got {y_true.min():g} in y_true; shift them")
     return y_true, y_score, codes
+
+
+def __dir__() -> list[str]:
+    return __all__

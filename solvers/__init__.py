@@ -30,3 +30,7 @@ __all__ = [
     "Status",
     "minimize",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "Trace", "sphere"]

@@ -71,6 +71,18 @@ _FAR = 1e8
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
+class ShortRequest:
+    """A method such as ``set_fit_request`` of scikit-learn with one line of help in place of forty."""
+
+    def __init__(self, request: Any) -> None:
+        self.request = request
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        method = self.request.__get__(instance, owner)
+        method.__doc__ = "Choose the arguments that meta-estimators pass on; see scikit-learn, metadata routing."
+        return method
+
+
 class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
@@ -94,6 +106,12 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Number of features d."""
     feature_names_in_: np.ndarray
     """Names (d,) of the features, if all are strings."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Shorten the help of scikit-learn's methods for the routing of metadata."""
+        super().__init_subclass__(**options)
+        for name in [name for name in vars(cls) if name.startswith("set_") and name.endswith("_request")]:
+            setattr(cls, name, ShortRequest(vars(cls)[name]))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y.

@@ -22,3 +22,7 @@ __all__ = [
     "strongest_interactions",
     "to_shap",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

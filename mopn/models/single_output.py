@@ -219,7 +219,8 @@ class FactorizationModel(Predictor):
             kernels = (kernel_formula(self.kernel, self._theta(m), P, self.dummies, weights) for m, P in parts)
             units = reduce(add, kernels)
         elif self.kernel == "anova":
-            units = pairs(*self.factors, self.dummies, weights)
+            P, R = self.factors
+            units = pairs(P, R, self.dummies, weights)
         else:
             units = products(self.factors, self.dummies, weights)
         linear = units.linear if self.w is None else units.linear + self.w

@@ -5,3 +5,7 @@ from mopn.plotting.networks import plot_interactions, plot_unit
 from mopn.plotting.tables import plot_effect, plot_model, plot_pair
 
 __all__ = ["plot_convergence", "plot_effect", "plot_interactions", "plot_model", "plot_pair", "plot_unit"]
+
+
+def __dir__() -> list[str]:
+    return __all__

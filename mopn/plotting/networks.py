@@ -58,13 +58,11 @@ def plot_interactions(
         model = fitted_model(interactions)
         outputs = output_names(model, outputs)
         interactions = strongest_interactions(model)
-    if all(isinstance(item, Contribution) for item in interactions):
-        labels, values = [item.fields for item in interactions], [item.value for item in interactions]
-        words = "contribution to the output"
-    else:
-        labels, values = [item.names for item in interactions], [item.weight for item in interactions]
-        words = "weight"
-    return plot_weights([" × ".join(names) for names in labels], values, words, outputs, ax)
+    of_row = any(isinstance(item, Contribution) for item in interactions)
+    names = [item.fields if isinstance(item, Contribution) else item.names for item in interactions]
+    values = [item.value if isinstance(item, Contribution) else item.weight for item in interactions]
+    words = "contribution to the output" if of_row else "weight"
+    return plot_weights(list(map(" × ".join, names)), values, words, outputs, ax)
 
 
 @door

@@ -251,13 +251,13 @@ class _Drawing:
 
     def of_size(self, ax: Any, size: EffectSize, *, legend: bool) -> None:
         """Draw an effect, with its size in the title."""
-        indices = [self.found.index(column) for column in size.columns]
+        i, *others = (self.found.index(column) for column in size.columns)
         length = f": {np.linalg.norm(np.atleast_1d(size.deviation)[self.chosen]):.3g}"
-        if len(indices) == 2:
-            c, name = self.output(None, *indices)
-            ax.set_title(f"{self.pair(ax, *indices, c)}\n{name}{length}".replace("\n:", ":"), fontsize="medium")
+        if others:
+            c, name = self.output(None, i, others[0])
+            ax.set_title(f"{self.pair(ax, i, others[0], c)}\n{name}{length}".replace("\n:", ":"), fontsize="medium")
             return
-        self.effect(ax, *indices)
+        self.effect(ax, i)
         ax.set_title(plain(size.columns[0]) + length, fontsize="medium")
         if legend:
             ax.set_ylabel(self.ylabel)
