@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -33,7 +33,7 @@ from mopn.data.validation import (
     check_weighted_classes,
     of_present,
 )
-from mopn.data.values import as_targets, distinct_labels, label_codes, to_host
+from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
@@ -89,6 +89,9 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     _numeric_y: ClassVar[bool]
     # The values that parameters take.
     _rules: ClassVar[dict[str, Rule]] = COMMON
+
+    # Of a Series or DataFrame y.
+    _target_names: Sequence[str] = ()
 
     model_: Predictor
     """The model for predictions, which ``save`` writes."""
@@ -146,8 +149,14 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         return self.model_
 
     def _named(self, model: _Predictor) -> _Predictor:
-        """Return a model with the names of the features, if they have some."""
-        return replace(model, feature_names=getattr(self, "feature_names_in_", None))  # type: ignore[type-var]
+        """Return a model with the names of the features and of the outputs, if they have some."""
+        named = replace(model, feature_names=getattr(self, "feature_names_in_", None))  # type: ignore[type-var]
+        return replace(named, output_names=self._names_of_outputs(named)) if isinstance(named, Model) else named
+
+    def _names_of_outputs(self, model: Model) -> Any:
+        """Return the names of the targets, if an output is for each; labels name their outputs themselves."""
+        alike = model.target not in ("labels", "ordinal") and len(self._target_names) == model.weights.shape[1]
+        return self._target_names if alike else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -236,6 +245,9 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
     def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
         """Return y as an array of numbers or labels; a sparse matrix, or none, as it is."""
+        if reset:
+            names = [y.name] if is_series(y) else list(getattr(y, "columns", ()))
+            self._target_names = names if all(isinstance(name, str) and name for name in names) else []
         y = compressed(y, "y")
         return y if y is None or sparse.issparse(y) else as_targets(y, numeric=self._numeric_y)
 

@@ -12,7 +12,7 @@ import numpy as np
 from mopn.data.designs import Design
 from mopn.data.relation_blocks import design_of
 from mopn.losses.links import LINKS, check_link
-from mopn.models.fields import check_feature_names, check_labels
+from mopn.models.fields import check_labels, check_names
 from mopn.models.files import write
 from mopn.models.formula import Formula, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
@@ -229,7 +229,7 @@ class Predictor(Displayed, Fitted):
 
     def _check_target(self, m: int) -> None:
         """Validate the names, the link, and that classes and target fit the number of outputs."""
-        self._set(feature_names=check_feature_names(self.feature_names, self.n_features))
+        self._set(feature_names=check_names(self.feature_names, self.n_features, "feature_names"))
         check_link(self.link)
         classes = check_labels(self.classes)
         if self.target is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.data.validation import finite_numbers
 
-__all__ = ["check_feature_names", "check_labels", "check_number", "check_output", "check_scale", "feature_groups"]
+__all__ = ["check_labels", "check_names", "check_number", "check_output", "check_scale", "feature_groups"]
 
 
 def check_number(value: Any, name: str) -> float:
@@ -28,16 +28,16 @@ def check_scale(value: Any, d: int, name: str = "scale") -> np.ndarray:
     return scale
 
 
-def check_feature_names(names: Any, d: int) -> np.ndarray | None:
-    """Return the names (d,) of the features, or None."""
+def check_names(names: Any, count: int, name: str) -> np.ndarray | None:
+    """Return the names (count,) of features or outputs, or None."""
     if names is None:
         return None
     labels = list(names) if np.iterable(names) and not isinstance(names, str) else []
-    if len(labels) != d:
+    if len(labels) != count:
         got = f"{len(labels)} names" if labels else repr(names)
-        raise ValueError(f"feature_names must be a sequence with one name per feature, {d} in all, got {got}")
+        raise ValueError(f"{name} must be a sequence of {count} names, got {got}")
     if not all(isinstance(label, str) for label in labels):
-        raise TypeError(f"feature_names must be strings, got {next(x for x in labels if not isinstance(x, str))!r}")
+        raise TypeError(f"{name} must be strings, got {next(x for x in labels if not isinstance(x, str))!r}")
     return np.array(labels, dtype=np.str_)
 
 

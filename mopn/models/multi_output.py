@@ -12,7 +12,7 @@ from mopn.core.kernels import get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, common_offset
-from mopn.models.fields import check_scale
+from mopn.models.fields import check_names, check_scale
 from mopn.models.formula import Formula, blocks, kernel_formula
 
 __all__ = ["Model"]
@@ -53,6 +53,8 @@ class Model(Predictor):
     groups : ndarray of shape (d,), optional
         The number of each feature's group, -1 for none: with the kernel ``"anova"`` features of the same group are not
         multiplied.
+    output_names : ndarray of shape (m,), optional
+        Names of outputs that are no classes, in plots: of a Series, or of the columns of a DataFrame.
 
     Raises
     ------
@@ -79,6 +81,7 @@ class Model(Predictor):
     feature_names: np.ndarray | None = None
     feature_scales: np.ndarray | None = None
     groups: np.ndarray | None = None
+    output_names: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         basis, weights = finite_numbers(self.basis, "basis"), finite_numbers(self.weights, "weights")
@@ -104,6 +107,7 @@ class Model(Predictor):
             get_kernel(kernel, self.groups)
         if self.feature_scales is not None:
             self._set(feature_scales=check_scale(self.feature_scales, self.n_features, "feature_scales"))
+        self._set(output_names=check_names(self.output_names, m, "output_names"))
         self._check_target(m)
 
     @classmethod

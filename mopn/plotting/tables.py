@@ -237,9 +237,10 @@ class _Drawing:
         if machine.target == "labels" and machine.classes is not None and len(machine.classes) == 2:
             self.chosen, self.named = [-1], machine.classes[1:] if outputs is None else outputs
         self.names = checked_labels(self.named, len(self.chosen), "outputs")
+        self.of = "output" if machine.classes is None else "output of"
         self.ylabel = "effect on the output" if scale == "output" else "probability"
         if len(self.names) == 1 and self.named is not None:
-            self.ylabel += f" of {plain(self.names[0])}"
+            self.ylabel += " of" * (machine.classes is not None) + f" {plain(self.names[0])}"
 
     # -- sizes ---------------------------------------------------------------------------------------------------------
 
@@ -396,7 +397,7 @@ class _Drawing:
         else:
             raise ValueError(f"output must be one of {shown(labels)}, got {shown(output)}")
         named = len(labels) > 1 or self.named is not None
-        return self.chosen[at], plain(f"output of {labels[at]}") if named else ""
+        return self.chosen[at], plain(f"{self.of} {labels[at]}") if named else ""
 
     # -- columns -------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Plots of tables show effects of columns, as mopn.explain.effects has them, over the values in the background."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -10,6 +11,7 @@ from odd_names import NAMES
 from table_models import network, table
 
 import mopn
+from mopn.estimators import TableRegressor
 from mopn.explain.row_contributions import Contribution
 from mopn.plotting import plot_effect, plot_interactions, plot_model, plot_pair, plot_unit
 
@@ -155,6 +157,21 @@ def test_a_model_is_the_sizes_of_its_effects_and_the_largest_of_them(model):
         assert ax.get_title().endswith(f": {length:.3g}")
     mains = [ax.get_ylim() for ax, size in zip(others, sizes, strict=False) if len(size.columns) == 1]
     assert len(set(mains)) <= 1
+
+
+def test_targets_name_the_outputs():
+    """A Series, and the columns of a frame; one of the wrong length is refused."""
+    frame = pytest.importorskip("pandas").DataFrame({"price": X["size"], "weight": X["size"] ** 2})
+    for y, names in ((frame["price"], ["price"]), (frame, ["price", "weight"]), (frame.to_numpy(), None)):
+        model = TableRegressor(strength=mopn.Ratio(0.1), max_units=2).fit(X, y).model_
+        assert (names is None) == (model.model.output_names is None)
+        top, _ = plot_effect(model, "size")
+        if names == ["price"]:
+            assert top.get_ylabel() == "effect on the output price"
+        elif names is not None:
+            assert texts(top.get_legend().get_texts()) == names
+    with pytest.raises(ValueError, match="output_names must be a sequence of 2 names, got 1 names"):
+        replace(model.model, output_names=["price"])
 
 
 def test_without_rows_the_distributions_are_those_of_the_encoding():
