@@ -1,7 +1,7 @@
 """Explanations of models and fitted estimators: Shapley values, effects, interactions, certified robustness.
 
-All functions take a model or a fitted estimator. SHAP values of degree 2, effects and contributions need NumPy and
-SciPy alone; certificates and other kernels need mopn's other dependencies, too.
+All functions take a model or a fitted estimator; anything else is a ``TypeError``. SHAP values of degree 2, effects and
+contributions need NumPy and SciPy alone; certificates and other kernels need mopn's other dependencies, too.
 """
 
 from mopn.explain.column_effects import effects

@@ -50,7 +50,7 @@ class Interactions(list[Interaction]):
 
 
 @door
-def interaction_weights(model: Fitted, features: Any, *, output: int | None = None) -> np.ndarray:
+def interaction_weights(model: Fitted, features: Any) -> np.ndarray:
     """Return the weights in the outputs of products of distinct features.
 
     For factorization machines the weight is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s}
@@ -63,8 +63,6 @@ def interaction_weights(model: Fitted, features: Any, *, output: int | None = No
     model : Model, FactorizationModel or fitted estimator
     features : sequence of tuples
         Tuples of indices, or of names if the model has ``feature_names``; all of one length, the degree.
-    output : int, optional
-        The number of an output; default all.
 
     Returns
     -------
@@ -72,11 +70,8 @@ def interaction_weights(model: Fitted, features: Any, *, output: int | None = No
 
     Raises
     ------
-    TypeError
-        If it is neither a model nor an estimator.
     ValueError
-        For a degree of which the model has no interactions, for unknown or repeated features in a tuple, or for an
-        output that does not exist.
+        For a degree of which the model has no interactions, and for unknown or repeated features in a tuple.
 
     Examples
     --------
@@ -86,7 +81,7 @@ def interaction_weights(model: Fitted, features: Any, *, output: int | None = No
     array([1., 0.])
     """
     machine: Any = fitted_model(model)
-    units, V = units_and_weights(machine, output)
+    units, V = units_and_weights(machine)
     tuples = feature_groups(features, machine.feature_names, machine.n_features, "features")
     if len({len(group) for group in tuples}) > 1:
         raise ValueError("all tuples of features must have the same length")
@@ -99,14 +94,13 @@ def interaction_weights(model: Fitted, features: Any, *, output: int | None = No
 
 
 @door
-def strongest_interactions(
-    model: Fitted, k: int = 10, degree: int = 2, *, output: int | None = None, scale: Any = None
-) -> Interactions:
+def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale: Any = None) -> Interactions:
     """Return the k products of ``degree`` distinct features whose weights are largest in absolute value.
 
-    With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs. Of models of
-    tables they are pairs of columns, with the length of the array of the weights of all products of a feature of one
-    and a feature of the other; :func:`mopn.explain.effects` says how much such a pair adds in given data.
+    With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs; for a single one
+    see :meth:`mopn.FactorizationModel.from_outputs`. Of models of tables they are pairs of columns, with the length of
+    the array of the weights of all products of a feature of one and a feature of the other; :func:`effects` says how
+    much such a pair adds in given data.
 
     Branch and bound over the features in order of decreasing size; no tensor is formed. The size of a feature is the
     l_t norm of its row of P, weighted by ``|lambda|`` or the lengths of the output weights, so a product of sizes
@@ -119,8 +113,6 @@ def strongest_interactions(
     k : int, default 10
     degree : int, default 2
         The number t of features in a product, at least 2.
-    output : int, optional
-        The number of an output, such as that of a class in ``model.classes``; default all outputs together.
     scale : array-like of shape (d,), optional
         Typical sizes of the features, such as ``X.std(axis=0)``: the weights are those of X / scale, comparable where
         features have several units. Default 1.
@@ -133,11 +125,8 @@ def strongest_interactions(
 
     Raises
     ------
-    TypeError
-        If it is neither a model nor an estimator.
     ValueError
-        For a degree of which models of this form have no interactions, whatever their numbers are, or for an output
-        that does not exist.
+        For a degree of which models of this form have no interactions, whatever their numbers are.
 
     Examples
     --------
@@ -145,8 +134,6 @@ def strongest_interactions(
     >>> model = mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]), np.eye(2), kernel="anova")
     >>> [(item.features, item.weight.tolist()) for item in mopn.explain.strongest_interactions(model)]
     [((0, 2), [2.0, 0.0]), ((1, 2), [0.0, 1.0])]
-    >>> mopn.explain.strongest_interactions(model, output=1)
-    [Interaction(features=(1, 2), weight=1.0, names=('1', '2'))]
     """
     machine: Any = fitted_model(model)
     k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
@@ -157,8 +144,8 @@ def strongest_interactions(
                 "pairs of columns of a table have weights for features of their own scale, and no third column: leave "
                 "out degree and scale; mopn.explain.effects(model, X).sizes() is for columns as they vary in X"
             )
-        return _of_columns(machine, k, output, labels)
-    units, V = units_and_weights(machine, output)
+        return _of_columns(machine, k, labels)
+    units, V = units_and_weights(machine)
     weights, factors = products(units, V, degree)
     if scale is not None:
         factors = [F * check_scale(scale, machine.n_features) for F in factors]
@@ -173,9 +160,9 @@ def strongest_interactions(
     return Interactions(items, search.missed())
 
 
-def _of_columns(model: TableModel, k: int, output: int | None, labels: list[str]) -> Interactions:
+def _of_columns(model: TableModel, k: int, labels: list[str]) -> Interactions:
     """Return the pairs of columns with the longest arrays of weights of products of their features."""
-    units, V = units_and_weights(model.model, output)
+    units, V = units_and_weights(model.model)
     weights, (P, _) = products(units, V, 2)
     members = (model.encoding.owners[:, None] == np.arange(model.n_features)).astype(np.float64)
     lengths = np.sqrt([members.T @ ((P.T * v) @ P) ** 2 @ members for v in weights.T])

@@ -63,8 +63,6 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
 
     Raises
     ------
-    TypeError
-        If it is neither a model nor an estimator.
     ValueError
         For degrees above 2, several rows, or fields that overlap or leave features out.
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mopn.data.values import to_host
 from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import check_output, feature_groups
+from mopn.models.fields import feature_groups
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
 from mopn.solvers.tools.door import door
@@ -130,7 +130,9 @@ def to_qubo(
     given = feature_groups(one_hot, machine.feature_names, machine.n_features, "one_hot")
     groups = [np.sort(group) for group in given]
     m = len(formula.constant)
-    output = 0 if output is None and m == 1 else check_output(output, m)
+    output = 0 if output is None and m == 1 else output
+    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < m:
+        raise ValueError(f"output must be an integer from 0 to {m - 1}, got {output!r}")
     if penalty is not None and not groups:
         raise ValueError("penalty is for the constraints in one_hot, of which there are none; leave it out")
     with np.errstate(over="ignore", invalid="ignore"):

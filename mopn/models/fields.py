@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.data.validation import finite_numbers
 
-__all__ = ["check_labels", "check_names", "check_number", "check_output", "check_scale", "feature_groups"]
+__all__ = ["check_labels", "check_names", "check_number", "check_scale", "feature_groups"]
 
 
 def check_number(value: Any, name: str) -> float:
@@ -51,13 +51,6 @@ def check_labels(classes: Any) -> np.ndarray | None:
     if classes.dtype.kind in "fM" and not np.isfinite(classes).all():
         raise ValueError("classes contains NaN or infinity")
     return classes
-
-
-def check_output(output: Any, m: int) -> int:
-    """Return the number of one of m outputs."""
-    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < m:
-        raise ValueError(f"output must be an integer from 0 to {m - 1}, got {output!r}")
-    return int(output)
 
 
 def feature_groups(groups: Any, labels: Sequence[str] | np.ndarray | None, d: int, name: str) -> list[tuple[int, ...]]:

@@ -63,7 +63,7 @@ class Ranker:
     Raises
     ------
     TypeError
-        If it is neither a model nor an estimator, or a model of a table.
+        For a model of a table.
     ValueError
         For other degrees, or several outputs that are not ordered levels; for ids that are not distinct, negative
         counts, or other shapes of these.
@@ -90,7 +90,7 @@ class Ranker:
         self, model: Fitted, item_rows: Any, *, ids: Any = None, counts: Any = None, shrinkage: float = 1000.0
     ) -> None:
         machine: Any = fitted_model(model)
-        units, V = units_and_weights(machine, None)
+        units, V = units_and_weights(machine)
         if units.degree != 2 or units.kernel == "all-subsets":
             raise ValueError(
                 f"rows are split into user and item for degree 2; this model has the kernel {units.kernel!r} and "

@@ -65,8 +65,6 @@ def similar_features(
 
     Raises
     ------
-    TypeError
-        If it is neither a model nor an estimator.
     ValueError
         For indices that are not features, for a degree without pairs, if there are no partners, or for counts of
         another shape or below 0.
@@ -86,7 +84,7 @@ def similar_features(
     [(3, 1.0), (4, -1.0)]
     """
     machine: Any = fitted_model(model)
-    units, V = units_and_weights(machine, None)
+    units, V = units_and_weights(machine)
     d, k = machine.n_features, check_count(k, "k")
     (feature,) = _indices([feature], "feature", d)
     among = _indices(among, "among", d)

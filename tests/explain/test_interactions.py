@@ -257,13 +257,8 @@ def test_interactions_of_a_network_are_those_of_its_outputs(fields):
     weights = interaction_weights(model, groups)
     np.testing.assert_allclose(weights.reshape(len(groups), -1), expected, rtol=1e-12, atol=1e-12)
     for c, output in enumerate(outputs):
-        np.testing.assert_allclose(interaction_weights(model, groups, output=c), expected[:, c], atol=1e-12)
-        alone, found = (
-            strongest_interactions(output, 5),
-            strongest_interactions(model, 5, output=c),
-        )
-        assert [item.features for item in found] == [item.features for item in alone]
-        np.testing.assert_allclose([item.weight for item in found], [item.weight for item in alone], rtol=1e-12)
+        order = np.argsort(-np.abs(expected[:, c]))[:5]
+        assert [item.features for item in strongest_interactions(output, 5)] == [groups[i] for i in order]
 
 
 def test_the_strongest_interactions_of_all_outputs_are_the_longest():
@@ -293,12 +288,9 @@ def test_a_scale_gives_the_weights_of_scaled_features(degree):
         strongest_interactions(model, scale=np.ones(3))
 
 
-def test_what_is_no_model_and_no_output():
+def test_what_is_no_model():
     with pytest.raises(TypeError, match="model must be a Model, a FactorizationModel or a fitted estimator, got int"):
         strongest_interactions(1)
-    for output in (-1, 3, True, 1.0, "a"):
-        with pytest.raises(ValueError, match="output must be an integer from 0 to 2"):
-            interaction_weights(network("anova", 2, 3), [(0, 1)], output=output)
 
 
 @pytest.mark.parametrize(

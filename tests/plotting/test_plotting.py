@@ -111,7 +111,8 @@ def test_interactions_of_all_outputs_are_a_heat_map():
 
 def test_interactions_of_an_output_are_bars():
     ax = plt.figure().add_subplot()
-    assert plot_interactions(mopn.explain.strongest_interactions(network(), output=1), ax=ax) is ax
+    second = mopn.FactorizationModel.from_outputs(network(), [0.0, 1.0])
+    assert plot_interactions(mopn.explain.strongest_interactions(second), ax=ax) is ax
     assert [bar.get_width() for bar in ax.patches] == [-1.0]
     assert labels(ax.get_yticklabels()) == ["1 × 2"]
     plt.close("all")
