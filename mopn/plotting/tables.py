@@ -40,7 +40,7 @@ def plot_model(model: Fitted, X: Any = None, top: int = 9, *, outputs: Sequence[
     """Plot a whole model of tables on a page: the sizes of its effects, then its largest effects in their order.
 
     The sizes are the standard deviations of the effects of columns and of pairs of columns
-    (:meth:`mopn.explain.effects`), as in the titles of the effects. These are drawn as by :func:`plot_effect` and
+    (:func:`mopn.explain.effects`), as in the titles of the effects. These are drawn as by :func:`plot_effect` and
     :func:`plot_pair`; effects of columns have a common vertical axis.
 
     Parameters
