@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if (
     not pathlib.Path(__file__).with_name("solvers").is_dir()
-    and (_beside := pathlib.Path(__file__).parents[1] / "solvers" / "__init__.py").is_file()
+    and (_solvers := pathlib.Path(__file__).parents[1] / "solvers" / "__init__.py").is_file()
 ):
-    # In a checkout the folder lies beside this one, and only installing puts it here. It is the checkout's own, even if
-    # another one is installed in this environment for development.
-    _spec = util.spec_from_file_location("mopn.solvers", _beside)
+    # In a checkout the folder is next to this one. It is the checkout's, even if another one is installed.
+    _spec = util.spec_from_file_location("mopn.solvers", _solvers)
     assert _spec is not None
     assert _spec.loader is not None
     sys.modules["mopn.solvers"] = util.module_from_spec(_spec)
@@ -48,35 +47,13 @@ if TYPE_CHECKING:  # imported on use
 __version__ = "0.1.0"
 
 __all__ = [
-    "FactorizationModel",
-    "FactorizationProblem",
-    "Huber",
-    "LiftedProblem",
-    "Loss",
-    "Model",
-    "NetworkProblem",
-    "OutputLayerProblem",
-    "Poisson",
-    "Quantile",
-    "Ratio",
-    "RelationBlocks",
-    "Result",
-    "RowBlocks",
-    "Status",
-    "certify",
-    "certify_network",
-    "load",
-    "minimize",
-    "path",
-]
+    "FactorizationModel", "FactorizationProblem", "Huber", "LiftedProblem", "Loss", "Model", "NetworkProblem",
+    "OutputLayerProblem", "Poisson", "Quantile", "Ratio", "RelationBlocks", "Result", "RowBlocks", "Status", "certify",
+    "certify_network", "load", "minimize", "path",
+]  # fmt: skip
 
 # Imported on use, as they import numba.
-_LAZY = {
-    "FactorizationProblem": "mopn.factorization.direct",
-    "LiftedProblem": "mopn.factorization.lifted",
-}
-
-
+_LAZY = {"FactorizationProblem": "mopn.factorization.direct", "LiftedProblem": "mopn.factorization.lifted"}
 # Imported on use, as they need extras or few programs use them.
 _LAZY_MODULES = ("estimators", "explain", "export", "plotting", "ranking", "testing")
 

@@ -1,6 +1,6 @@
 """``python -m mopn.compile``: compile the loops that most fits need, so that no fit waits for the compiler.
 
-Without it a loop is compiled when it first runs. Machine code lies beside the sources, or in ``NUMBA_CACHE_DIR``.
+Without it a loop is compiled when it first runs. Machine code is stored next to the sources, or in ``NUMBA_CACHE_DIR``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _calls() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield fits of one step, and the other calls of compiled loops. Losses differ at run time alone."""
+    """Yield fits of one step, and the other calls of compiled loops, which serve all losses."""
     for storage, X in {"dense": _X, "sparse": sparse.csr_array(_X)}.items():
         for degree in (2, 3):
             yield f"coordinate descent of degree {degree}, {storage}", partial(_fit, X, CoordinateDescent(), degree)

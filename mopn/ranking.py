@@ -1,9 +1,8 @@
 """Ranking metrics by group, such as users; the best items for a user; similar items.
 
-nDCG is computed with scikit-learn's ``ndcg_score``.
-Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques (ACM TOIS, 2002). The gain of an item is its
-relevance y, or 2^y - 1 (Burges et al., Learning to rank using gradient descent, ICML 2005); discounts are
-1 / log2(1 + rank); the score of the best order is 1.
+nDCG (Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS, 2002) is computed with
+scikit-learn's ``ndcg_score``. The gain of an item is its relevance y, or 2^y - 1 (Burges et al., Learning to rank using
+gradient descent, ICML 2005); discounts are 1 / log2(1 + rank).
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ _LARGEST = {"exponential": 900.0, "linear": 1e290}
 
 
 @door
-def grouped_ndcg(
-    y_true: Any, y_score: Any, groups: Any, k: int | None = None, gain: str = "exponential", short: str = "drop"
-) -> float:
+def grouped_ndcg(y_true: Any, y_score: Any, groups: Any, k: int | None = None, gain: str = "exponential") -> float:
     """Return the mean over the groups of the normalised discounted cumulative gain.
 
     Parameters
@@ -38,26 +35,24 @@ def grouped_ndcg(
     y_score : array-like of shape (n,)
         Predictions. Items of equal scores share the mean of their gains, as in scikit-learn.
     groups : array-like of shape (n,)
-        The user of each item, as a number or a string. All users have the same weight, however many items they have.
+        The user of each item, as a number or a string. All users have the same weight.
     k : int, optional
-        Only the first k items of the ranking count; default all. For users with fewer items, all count.
+        Only the first k items of the ranking count; default all.
     gain : {"exponential", "linear"}, default "exponential"
         2^y - 1, or y.
-    short : {"drop", "perfect"}, default "drop"
-        Whether users with a single item, for whom every order is the best one, are ignored or have the score 1.
 
     Returns
     -------
     float
-        Between 0 and 1. Users whose gains are all 0 have the score 0.
+        Between 0 and 1. Users whose gains are all 0 have the score 0; users with a single item are left out.
 
     Raises
     ------
     ImportError
         Without scikit-learn.
     TypeError, ValueError
-        For arrays of other shapes or of other things than numbers, NaN, negative relevances, groups that cannot be
-        compared, an unknown gain, k < 1, or no group to rank.
+        For arrays of other shapes or types, NaN, negative relevances, groups that cannot be compared, an unknown gain,
+        k < 1, or no group to rank.
 
     Examples
     --------
@@ -70,27 +65,21 @@ def grouped_ndcg(
         raise ImportError("mopn.ranking needs scikit-learn: pip install scikit-learn") from error
 
     y_true, y_score, codes = _checked(y_true, y_score, groups)
-    gain, short = choice(_GAINS)(gain, "gain"), choice(("drop", "perfect"))(short, "short")
-    k = count().or_none()(k, "k")
+    gain, k = choice(_GAINS)(gain, "gain"), count().or_none()(k, "k")
     if y_true.max() > _LARGEST[gain]:
         raise ValueError(f"y_true is too large for gain={gain!r}: up to {y_true.max():g}; scale the relevances")
-    sizes = np.bincount(codes)
-    rows = np.argsort(codes, kind="stable")
+    sizes, rows = np.bincount(codes), np.argsort(codes, kind="stable")
     starts = np.cumsum(sizes) - sizes
     gains = _GAINS[gain](y_true)
     total, n_groups = 0.0, 0
-    # scikit-learn ranks the rows of a table: there is one table for all users with the same number of items.
-    for size in np.unique(sizes):
+    # scikit-learn ranks the rows of a table, here of all users with the same number of items.
+    for size in np.unique(sizes[sizes > 1]):
         of_size = np.flatnonzero(sizes == size)
-        if size == 1:
-            if short == "perfect":
-                total, n_groups = total + len(of_size), n_groups + len(of_size)
-            continue
         items = rows[starts[of_size][:, None] + np.arange(size)]
         total += len(of_size) * float(ndcg_score(gains[items], y_score[items], k=k))
         n_groups += len(of_size)
     if not n_groups:
-        raise ValueError("every group has a single item, so nothing is ranked; see short='perfect'")
+        raise ValueError("every group has a single item, so nothing is ranked; give groups with several items")
     return total / n_groups
 
 

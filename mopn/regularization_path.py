@@ -24,25 +24,18 @@ from mopn.solvers.tools.door import callers_state, door
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 
-# Iterations of a refit per strength, and the relative decreases in ten of them that end it, with all units there or
-# before; few, as the refits of all strengths improve the same units.
-_REFIT_ITER, _POLISH_TOL, _LEAST_TOL = 100, 5e-3, 1e-3
-_UNITS = 50
-# The smallest strength whose solution is zero is rounding if it is no more than this multiple of what rounding may do
-# to it.
+# Relative decreases in ten iterations that end a refit, with all units or before: the refits of all strengths improve
+# the same units.
+_POLISH_TOL, _LEAST_TOL = 5e-3, 1e-3
+# Multiple of its rounding error up to which the smallest strength whose solution is zero counts as zero.
 _ROUNDING = 2.0
 # A run that ends with one of these ends the path.
 _ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
-
-
 _SERIES = Rule("a number >= 2 or an array of strengths", count(2).convert)
 
 
 class EarlyStopping:
-    """The scores of a series of networks, and the best network so far.
-
-    An empty network is the best only if there is no other.
-    """
+    """The scores of a series of networks, and the best network so far, an empty one only if there is no other."""
 
     def __init__(self, patience: int | None) -> None:
         self.patience = math.inf if patience is None else patience
@@ -58,7 +51,7 @@ class EarlyStopping:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last ``patience`` networks were no better than the best before them."""
+        """Whether the last ``patience`` networks were no better than an earlier one."""
         return len(self.scores) - 1 - self.best_index >= self.patience
 
 
@@ -205,31 +198,11 @@ def path(
 
 
 def solutions(
-    problem: NetworkProblem,
-    strengths: Iterable[float],
-    solver: Solver,
-    deadline: Deadline,
-    **options: Any,
+    problem: NetworkProblem, strengths: Iterable[float], solver: Solver, deadline: Deadline, **options: Any
 ) -> Iterator[tuple[NetworkProblem, Result]]:
-    """Solve a problem for one strength after the other, each from the solution before it.
+    """Yield the problem with each strength and its solution, from the one before; an interruption is the last.
 
-    Parameters
-    ----------
-    problem : NetworkProblem
-    strengths : iterable of float
-        In this order.
-    solver : Solver
-    deadline : Deadline
-        The end of the time for all strengths, and for the work on their solutions, together.
-    options
-        As for :func:`mopn.minimize`, for every strength.
-
-    Yields
-    ------
-    NetworkProblem
-        The problem with the strength.
-    Result
-        Its solution. The last one if it was interrupted or is out of time.
+    The deadline includes the work on solutions; options are for :func:`mopn.minimize`.
     """
     result = None
     for strength in strengths:
@@ -242,24 +215,15 @@ def solutions(
 
 def path_solver(
     n_strengths: int,
-    max_units: int | None = _UNITS,
+    max_units: int | None = 50,
     refit: RefitName | CorrectiveStep = "full",
-    max_iter: int = _REFIT_ITER,
+    max_iter: int = 100,
     precision: Precision = "double",
 ) -> ConditionalGradient:
-    """Return a solver for paths: few units per strength, short refits, and cheap searches for units.
+    """Return a solver for paths of a length: few units per strength, short refits, and cheap searches for units.
 
-    Parameters
-    ----------
-    n_strengths : int
-        Length of the path; ``max_units`` can be reached half-way.
-    max_units : int or None, default 50
-        None for no limit.
-    refit : {"full", "output", "none"} or a corrective step, default "full"
-    max_iter : int, default 100
-        Largest number of iterations of a refit that is given by its name.
-    precision : {"double", "single"}, default "double"
-        Precision of the features in refits of both layers, see :class:`mopn.solvers.FullRefit`.
+    ``max_units`` can be reached half-way. ``max_iter`` limits a refit that is given by its name, and ``precision`` is
+    for the features in refits of both layers (:class:`mopn.solvers.FullRefit`).
     """
     full = {"polish_tol": _POLISH_TOL, "least_tol": _LEAST_TOL, "precision": precision}
     step = make_corrective_step(refit, full=full, max_iter=max_iter, polish_iter=max_iter)
@@ -267,7 +231,7 @@ def path_solver(
         refit=step,
         max_units=max_units,
         schedule="grow" if max_units is None else "fill",
-        # Where units move, directions to start from will do.
+        # Units that move need only directions to start from.
         oracle="power" if step.can_move_units else "refine",
         atoms_per_round=None if max_units is None else math.ceil(2 * max_units / n_strengths),
     )
@@ -276,7 +240,11 @@ def path_solver(
 def check_strengths(problem: NetworkProblem, strengths: Any, smallest: float | Ratio = Ratio(1e-3)) -> np.ndarray:
     """Return distinct strengths as numbers in descending order, or a geometric series of a given length."""
     if np.iterable(strengths):
-        return _descending([_number(problem, strength) for strength in strengths])
+        values = [_number(problem, strength) for strength in strengths]
+        series = finite_numbers(values, "strengths")
+        if series.ndim != 1 or not len(series) or not (series > 0).all():
+            raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {shown(values)}")
+        return np.unique(series)[::-1]
     length = _SERIES(strengths, "strengths")
     at = problem.gradient_at_zero()
     largest = problem.bound(at)
@@ -292,13 +260,4 @@ def check_strengths(problem: NetworkProblem, strengths: Any, smallest: float | R
 
 
 def _number(problem: NetworkProblem, strength: Any) -> Any:
-    """Return the strength of a ratio; anything else as it is."""
     return problem.with_strength(strength).strength if isinstance(strength, Ratio) else strength
-
-
-def _descending(values: list[Any]) -> np.ndarray:
-    """Return distinct positive numbers in descending order."""
-    series = finite_numbers(values, "strengths")
-    if series.ndim != 1 or not len(series) or not (series > 0).all():
-        raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {shown(values)}")
-    return np.unique(series)[::-1]

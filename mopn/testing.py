@@ -10,7 +10,7 @@ import numpy as np
 from mopn.data.loss_checks import DIFFERENCE, ROUNDING, LossCheck
 from mopn.data.validation import check_targets
 from mopn.losses.hessians import Hessian
-from mopn.losses.links import LINKS
+from mopn.losses.loss import LINKS
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.door import door
@@ -18,34 +18,31 @@ from mopn.solvers.tools.generators import make_generator
 
 __all__ = ["check_loss"]
 
-# Steps of differences that need not be small, and the far end of a ray: in the unit of the outputs.
-_WIDE_STEP, _FAR = 1e-2, 1e3
-_POWER_STEPS = 6
+# Wide steps of differences and the far end of a ray, in the unit of the outputs; power iterations.
+_WIDE_STEP, _FAR, _POWER_STEPS = 1e-2, 1e3, 6
 
 
 @door
 def check_loss(loss: Loss, y: Any = None, rng: np.random.Generator | int | None = 0) -> None:
     """Check a loss against the contract of :class:`mopn.Loss`: shapes, gradient, convexity, conjugate, and all it has.
 
-    The check takes milliseconds. It finds mistakes, but is no proof; other seeds try other outputs. Problems check
-    values and gradients alone, with their own targets. Bounds do not rest on either: they compare values, gradients and
-    conjugates of all rows at their own dual points.
+    The check takes milliseconds. It finds mistakes, but is no proof; other seeds try other outputs. Bounds do not rest
+    on it: they compare values, gradients and conjugates of all rows at their dual points.
 
     Parameters
     ----------
     loss : Loss
     y : array-like of shape (n,) or (n, m), optional
-        For ``targets = "numbers"`` and ``"counts"``: targets that the loss is meant for. Default numbers between 0 and
-        1, or small counts.
+        For ``targets = "numbers"`` and ``"counts"``: typical targets. Default numbers between 0 and 1, or small counts.
     rng : Generator, int or None, default 0
-        Of the outputs that are tried.
+        For the outputs.
 
     Raises
     ------
     TypeError
         For objects that are no loss, invalid declarations, or results of another type.
     ValueError
-        Names the method, the value found and the one expected: the first of several faults.
+        Names the method, the value found and the expected one, for the first fault.
 
     Examples
     --------
@@ -69,8 +66,7 @@ def check_loss(loss: Loss, y: Any = None, rng: np.random.Generator | int | None 
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a mopn.Loss, got {loss!r}")
     rng = make_generator(rng)
-    # Overflows are found by the numbers, without warnings.
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # the checks find overflows
         loss = get_loss(loss)
         y = None if y is None or loss.targets in ("labels", "signs") else check_targets(y, np.shape(y)[0], loss)[0]
         for check in _FullCheck.of_targets(loss, y, rng):
@@ -89,12 +85,12 @@ class _FullCheck(LossCheck):
             self.hessian()
         if self.loss.link is not None:
             self.link(self.loss.link)
-        if self.loss.own_unit == 0.0:
+        if self.loss.output_scale == 0.0:
             scales = np.allclose(self.value_gradient(2.0 * self.y, 2.0 * self.O)[0], 4.0 * self.values)
-            self.see("own_unit", scales, "a positive number, as the loss does not scale with its targets", "0")
+            self.see("output_scale", scales, "a positive number, as the loss does not scale with its targets", "0")
 
     def lipschitz(self) -> None:
-        """Compare the constant with differences of gradients, over steps along their steepest direction too."""
+        """Compare the constant with differences of gradients, also along their steepest direction."""
         constant, steps, d = float(self.loss.smoothness(self.m)), [self.P - self.O], self.directions[0]
         for _ in range(_POWER_STEPS):
             steps.append(self.unit * _WIDE_STEP * d)
@@ -109,7 +105,7 @@ class _FullCheck(LossCheck):
             self.see("smoothness", right, expected, words, ratio, constant, self.m)
 
     def fenchel(self) -> None:
-        """See that l + l* = <o, g> where g is the gradient at o, and >= at other dual points and outputs."""
+        """See that l + l* = <o, g> for the gradient g at o, and >= at other dual points and outputs."""
         conjugates, slopes = self.conjugates(self.G), np.linalg.norm(self.G, axis=1)
         expected = np.einsum("ic,ic->i", self.O, self.G) - self.values
         sizes = np.abs(self.values) + np.abs(conjugates) + self.size * slopes + self.value_size
@@ -125,7 +121,6 @@ class _FullCheck(LossCheck):
         conjugates, lengths = self.conjugates(D), np.linalg.norm(D, axis=1)
         far = self.O + self.unit * _FAR * D / np.where(lengths > 0, lengths, 1.0)[:, None]
         for outputs in (self.O, self.P, far):
-            # An infinite value satisfies it.
             values = self.call("value", self.y, outputs)
             least = np.einsum("ic,ic->i", outputs, D) - values
             terms = (self.size + np.abs(outputs).sum(axis=1)) * (self.slope_unit + lengths) + self.value_size
@@ -145,7 +140,7 @@ class _FullCheck(LossCheck):
             ahead, behind = (
                 (self.value_gradient(self.y, self.O + step * d)[1] - self.G) / step for step in (self.step, -self.step)
             )
-            # One side is enough, as second derivatives may jump.
+            # Second derivatives may jump on one side.
             errors = np.minimum(np.abs(product - ahead).max(axis=1), np.abs(product - behind).max(axis=1))
             words = "the derivative of the gradient, {} by differences"
             self.see("hessian", ~(errors > allowed), words, "{1}", ahead, product)
@@ -160,7 +155,7 @@ class _FullCheck(LossCheck):
             self.see("hessian", zero, "products of zero with equal outputs, as it says shift_invariant", "others")
 
     def link(self, link: str) -> None:
-        """See that the expected gradient at the probabilities is zero: then these are the loss's own."""
+        """See that the expected gradient at the probabilities of the link is zero."""
         fitting = {"softmax": ("labels",), "logistic": ("numbers", "signs"), "log": ("numbers", "counts")}[link]
         words, right = f"targets {' or '.join(map(repr, fitting))} for {link!r}", self.loss.targets in fitting
         self.see("link", right, words, f"{self.loss.targets!r}")

@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -37,8 +38,6 @@ _MAY_STILL_CONVERGE = (
     Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED,
     Status.NO_BETTER_UNIT,
 )  # fmt: skip
-
-
 # Ends of a run that nothing from outside ended.
 _BY_ITSELF = (Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
 # Ends that leave open how good the result is: the message has its gap.
@@ -79,21 +78,18 @@ def minimize(
     max_iter : int, optional
         Largest number of iterations; default 1000.
     max_time : float, optional
-        Largest number of seconds, callbacks and printing excluded; default no limit. It is checked between the matrix
-        products and decompositions of iterations, refits, searches for units and proofs; a run may exceed it by a few
-        of these, and by the evaluation of the best point.
+        Largest number of seconds, callbacks and printing excluded; default no limit. A run may exceed it by a few
+        matrix products or decompositions, and by the evaluation of the best point.
     callback : callable, optional
         Called in every iteration, in either form of SciPy: as ``callback(intermediate_result=Result)`` if it takes an
-        argument of this name, else as ``callback(x)`` with the flat point. ``StopIteration`` stops the run. Any other
-        exception ends the run too, and is kept in ``result.error``. The gaps that it gets, and those of the trace, do
-        not include the rounding error of the objective if the solver reports none, as for FISTA, InteriorPoint and
-        LBFGS.
+        argument of this name, else as ``callback(x)`` with the flat point. ``StopIteration`` stops the run; any other
+        exception does too, and is kept in ``result.error``. Its gaps, and those of the trace, leave out rounding errors
+        that the solver does not report: FISTA, InteriorPoint and LBFGS report none.
     verbose : int, default 0
         Print a table with every ``verbose``-th iteration, and a line for every second of a refit.
     rng : Generator or int, optional
-        A seed for all random numbers of the run but the starts of random proofs: for searches for units, refits on
-        samples of the rows, orders of samples, and a random default start in place of the problem's own ``rng``. Of
-        a generator one number is drawn as the seed. Default: seed 0, and the problem's own ``rng``.
+        A seed, or a generator that one is drawn from, for all random numbers of the run but the starts of random
+        proofs; also for a random default start. Default: seed 0, and the problem's own ``rng`` for its start.
     n_threads : int, optional
         Number of threads that compute blocks of rows; small data are one block. Default: ``OMP_NUM_THREADS``, or all
         cores. Linear algebra has one thread during the call, except for very large products.
@@ -123,6 +119,7 @@ def minimize(
     tol, verbose = check_nonnegative(tol, "tol"), check_verbose(verbose, "verbose")
     max_iter = count(0).or_none()(max_iter, "max_iter")
     max_time = check_seconds.or_none()(max_time, "max_time")
+    limits = 1000 if max_iter is None else max_iter, math.inf if max_time is None else max_time
     callback = check_callback(callback, "callback")
     solver = _checked_problem(problem).default_solver() if solver is None else solver
     check_oracles(problem, solver)
@@ -132,17 +129,8 @@ def minimize(
     failure_before = start.get("failure", 0.0) if isinstance(start, Result) else 0.0
     with limited_threads(n_threads):
         point = problem.start(start)
-        monitor = RunMonitor(
-            problem,
-            solver,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            callback=callback,
-            verbose=verbose,
-            failure_before=failure_before,
-            seed=seed,
-        )
+        budget = FailureBudget(failure_before)
+        monitor = RunMonitor(problem, solver, budget, seed, tol, *limits, callback, verbose)
         _run(problem, solver, point, monitor)
         return monitor.result()
 
@@ -176,10 +164,7 @@ def _checked_problem(problem: SomeProblem) -> SomeProblem:
 
 
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
-    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs; the message names what fits.
-
-    The same holds for what is no problem or no solver, or does not name its oracles in a set.
-    """
+    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs, and name what fits."""
     missing = sorted(check_needs(solver) - _checked_problem(problem).oracles)
     if missing:
         why = "".join(f"; {problem.reasons[name]}" for name in missing if name in problem.reasons)
@@ -191,30 +176,24 @@ def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
         )
 
 
+@dataclass(eq=False)
 class RunMonitor:
     """The monitor of one run: it records every iteration, and ends the run at a limit or by the stopping test.
 
     A proven lower bound of the minimum stays valid, so ``gap`` is relative to the largest one of the run.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        solver: Solver[Any],
-        *,
-        tol: float,
-        max_iter: int | None,
-        max_time: float | None,
-        callback: Callback | None,
-        verbose: int,
-        failure_before: float,
-        seed: int,
-    ) -> None:
-        self.problem, self.solver = problem, solver
-        self.failure_budget, self.seed = FailureBudget(failure_before), seed
-        self.tol, self.callback, self.verbose = tol, callback, verbose
-        self.max_iter = 1000 if max_iter is None else int(max_iter)
-        self.max_time = math.inf if max_time is None else float(max_time)
+    problem: Problem
+    solver: Solver[Any]
+    failure_budget: FailureBudget
+    seed: int
+    tol: float
+    max_iter: int
+    max_time: float
+    callback: Callback | None
+    verbose: int
+
+    def __post_init__(self) -> None:
         self.trace = Trace()
         self.best: Any = None
         self.at_best, self.estimated_gap = Measure(math.inf), math.inf
@@ -287,7 +266,6 @@ class RunMonitor:
         self._stop_if_over()
 
     def _raise_lower(self, lower: float, dual: Any) -> None:
-        """Keep the largest lower bound and the dual point that proves it."""
         if lower > self.lower:
             self.lower, self.dual = lower, dual
 
@@ -301,7 +279,7 @@ class RunMonitor:
             self.stop(Status.NONFINITE)
 
     def fail(self, error: BaseException) -> None:
-        """Set the status for an exception that ends the run without losing its best point: maybe that of a refit."""
+        """Set the status for an exception that ends the run; the best point may be that of a refit."""
         if self._best_refit is not None and self._best_refit[1].fun < self.at_best.fun:
             as_point, refit = self._best_refit
             # The objective of the subproblem bounds that of the point; its rounding errors, nobody knows.
@@ -313,18 +291,15 @@ class RunMonitor:
             self.status, self.error = Status.FAILED, error
 
     def _report_iteration(self, point: Any, measure: Measure, estimated_gap: float) -> None:
-        """Print, and call the callback; the clock is stopped meanwhile."""
+        """Print, and call the callback, whose errors end the run; the clock is stopped meanwhile."""
         if self.verbose and self.nit % self.verbose == 0:
             _print_row(self.trace, header=self.nit == 0)
-        if self.callback is not None:
-            result = _read_only(self._result(point, measure, estimated_gap))
-            self._report(self.callback, intermediate_result=result)
-
-    def _report(self, report: Callable[..., Any], *values: Any, **named: Any) -> None:
-        """Call a function of the user's; what it raises ends the run."""
+        if self.callback is None:
+            return
+        result = _read_only(self._result(point, measure, estimated_gap))
         try:
             with callers_state():
-                report(*values, **named)
+                self.callback(intermediate_result=result)
         except StopIteration:
             self.stop(Status.STOPPED)
         except Exception as error:
@@ -332,12 +307,11 @@ class RunMonitor:
             self.stop(Status.CALLBACK_FAILED)
 
     def _stop_if_over(self) -> None:
-        gap = self.gap
         if self._is_within_tol:
             self.stop(Status.CONVERGED)
         if self._status_of_subproblem is not None:
             self.stop(self._status_of_subproblem)
-        if gap <= EPS * self._first_size:
+        if self.gap <= EPS * self._first_size:
             self.stop(Status.STALLED)
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
@@ -396,10 +370,7 @@ class RunMonitor:
         self._seconds_paused += self.elapsed - now
 
     def result(self) -> Result:
-        """Return the best point, measured from scratch; if that fails, with the values recorded.
-
-        Bounds that were proven at this point when it was recorded still hold.
-        """
+        """Return the best point, measured from scratch; if that fails, with the values recorded."""
         seconds, certified = self.elapsed, math.isfinite(self.lower)
         least, fun, status = self._least
         if fun <= self.at_best.fun:

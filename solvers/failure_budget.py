@@ -13,21 +13,17 @@ FAILURE = 1e-9
 class FailureBudget:
     """The budget of failure of a run, which every random proof spends from.
 
-    Proof n may fail with a probability of FAILURE / (n (n + 1)); these add up to less than FAILURE, however many there
-    are. The probabilities are over the starts of the proofs, which whoever chose the data, or saw the proofs before,
-    must not know. So they come from the entropy of the operating system, unless the user gives a seed.
-
-    Attributes
-    ----------
-    proofs : int
-        Number of random proofs of the run and of those that it continues.
-    used : bool
-        Whether the run itself has random proofs.
-    seed : int or None
-        The seed of their starts that the user gave.
+    Proof n may fail with a probability of FAILURE / (n (n + 1)); these add up to less than FAILURE. They are over the
+    starts of the proofs, which whoever chose the data, or saw earlier proofs, must not know: so the starts come from
+    the entropy of the operating system, unless the user gives a seed.
     """
 
+    proofs: int
+    """Number of random proofs of the run and of those that it continues."""
+    used: bool
+    """Whether the run itself has random proofs."""
     seed: int | None
+    """The seed of their starts that the user gave."""
 
     def __init__(self, spent: float = 0.0) -> None:
         self.proofs = round(spent / (FAILURE - spent))

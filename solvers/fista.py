@@ -31,8 +31,8 @@ class FISTA(Solver[Composite]):
     Parameters
     ----------
     gap_every : int, default 5
-        Iterations between two evaluations of the duality gap, if the problem offers one. Without a certificate the run
-        has converged when ten iterations together decrease the objective by less than ``tol``, relative.
+        Iterations between two evaluations of the duality gap. Without one the run has converged when ten iterations
+        together decrease the objective by less than ``tol``, relative.
 
     Examples
     --------

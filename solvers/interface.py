@@ -22,7 +22,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -88,35 +88,22 @@ class Evaluation(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """The objective of a point, and what is proven about the minimum.
-
-    A lower bound, once proven, is kept as it is: ``fun - gap`` is not above ``lower``, but differs from it by rounding.
-
-    Attributes
-    ----------
-    fun : float
-        The objective, as computed.
-    lower : float, default -inf
-        Proven lower bound of the minimum.
-    rounding : float, default 0
-        Upper bound of the exact objective of the point minus ``fun``.
-    restricted_lower : float, default -inf
-        Proven lower bound of the minimum over the weights alone, with the units of the point as they are.
-    failure : float, default 0
-        The largest probability, over the random numbers of the oracle, that a bound is false; 0 if they are proven.
-    seed : int, optional
-        The seed that the user gave for these random numbers.
-    dual : object, optional
-        The dual point that proves ``lower``; of network problems a :class:`mopn.network.dual.Dual`.
-    """
+    """The objective of a point, and what is proven about the minimum; ``fun - gap`` is at most ``lower``."""
 
     fun: float
+    """The objective, as computed."""
     lower: float = -math.inf
+    """Proven lower bound of the minimum."""
     rounding: float = 0.0
+    """Upper bound of the exact objective of the point minus ``fun``."""
     restricted_lower: float = -math.inf
+    """Proven lower bound of the minimum over the weights alone, with the units of the point."""
     failure: float = 0.0
+    """The largest probability, over the random numbers of the oracle, that a bound is false."""
     seed: int | None = None
+    """The seed that the user gave for these random numbers."""
     dual: Any = None
+    """The dual point that proves ``lower``; of network problems a :class:`mopn.network.dual.Dual`."""
 
     @property
     def gap(self) -> float:
@@ -153,12 +140,10 @@ class Measure(NamedTuple):
 
 
 class Problem(Protocol):
-    """The members of every problem, whatever its oracles are; those with a default here are for subclasses to inherit.
+    """The members of every problem, whatever its oracles; subclasses inherit the defaults.
 
     Examples
     --------
-    The oracles that a problem offers, and so the solvers that it takes:
-
     >>> import mopn, numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
     >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
@@ -172,7 +157,7 @@ class Problem(Protocol):
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Why oracles of these names are not offered, or by what else; for messages."""
+        """Why some oracles are not offered, by name; for messages."""
         return {}
 
     @property
@@ -202,10 +187,7 @@ class Metric(Protocol):
     """An approximation of the inverse of a Hessian, positive definite."""
 
     def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """Return its product with a flat vector that is zero at the indices ``held``, and zero there again.
-
-        It is the inverse of the Hessian of the other variables alone.
-        """
+        """Return the inverse over the variables not ``held``, times a flat vector; both are zero at those held."""
 
 
 class Smooth(Problem, Protocol):
@@ -228,10 +210,9 @@ class Smooth(Problem, Protocol):
 
 
 class Composite(Problem, Protocol):
-    """The oracle "composite": a smooth part plus a regulariser with a prox (or projection).
+    """The oracle "composite": a smooth function of a linear image of the point, plus a regulariser with a prox.
 
-    The smooth part is a function of a linear image of the point (e.g. the outputs Phi V, or the point itself), so
-    solvers can extrapolate images and need not compute them again.
+    The image is e.g. the outputs Phi V, or the point itself; solvers extrapolate images instead of computing them.
     """
 
     @property
@@ -304,7 +285,7 @@ class LayerHessian(Protocol):
 
     @property
     def shift_invariant(self) -> bool:
-        """Whether the smooth part is constant when all outputs of a sample shift by the same amount."""
+        """Whether a common shift of all outputs of a sample changes nothing."""
 
     def product(self, D: np.ndarray) -> np.ndarray:
         """Return the product with a direction D (k, m)."""
@@ -314,10 +295,9 @@ class LayerHessian(Protocol):
 
 
 class WithBarrier(Composite, Protocol):
-    """The oracle "barrier": second derivatives, and the regulariser as a barrier function with multipliers.
+    """The oracle "barrier": second derivatives, and the regulariser as a barrier with multipliers.
 
-    The matrices of Newton's method are those of the loss plus those of the barrier; see
-    :class:`mopn.solvers.InteriorPoint`. Points have a ``shape`` (k, m), and ``dual_bound`` is finite.
+    Points have a ``shape`` (k, m), and ``dual_bound`` is finite; see :class:`mopn.solvers.InteriorPoint`.
     """
 
     @property
@@ -344,17 +324,15 @@ class Blockwise(Problem, Protocol):
     def blocks(self, x: np.ndarray, n_threads: int) -> Any:
         """Return the state of coordinate descent at a point: its ``updates``, ``value()`` and ``point()``.
 
-        Each update minimises along the coordinates of one block in turn. It never increases the objective, and
-        returns the largest product of a derivative and the step along its coordinate. It has the unit of the objective.
+        Each update minimises along the coordinates of one block in turn, never increases the objective, and returns
+        the largest product of a derivative and its step.
         """
 
 
 class Passes(Protocol):
     """The state of stochastic gradient descent over ``n`` samples."""
 
-    @property
-    def n(self) -> int:
-        """Number of samples."""
+    n: int
 
     def run(self, order: np.ndarray, batch: int, step: float, *, adaptive: bool) -> None:
         """Take a step along the mean gradient of every ``batch`` of the samples in ``order``.
@@ -447,31 +425,23 @@ class AtomicPoint(Protocol):
     def n_units(self) -> int:
         """Number of units."""
 
-    def compact(self) -> AtomicPoint:
-        """Return the point as something to keep: without what can be computed again."""
+    def compact(self) -> Self:
+        """Return the point without what can be computed again, to be kept."""
 
-    def drop_zero_units(self) -> AtomicPoint:
+    def drop_zero_units(self) -> Self:
         """Return the point without the units whose weights are all zero."""
 
 
 class Segment(Protocol):
     """The points U(gamma), 0 <= gamma <= limit, along a descent direction, for line searches."""
 
-    @property
-    def limit(self) -> float:
-        """The largest gamma."""
-
-    @property
-    def gap(self) -> float:
-        """Minus the derivative of the objective along the segment at gamma = 0."""
-
-    @property
-    def curvature(self) -> float:
-        """Smoothness constant of the objective along the segment, per ``squared_length``."""
-
-    @property
-    def squared_length(self) -> float:
-        """Squared length of the segment from gamma = 0 to 1."""
+    limit: float
+    gap: float
+    """Minus the derivative of the objective along the segment at gamma = 0."""
+    curvature: float
+    """Smoothness constant of the objective along the segment, per ``squared_length``."""
+    squared_length: float
+    """Squared length of the segment from gamma = 0 to 1."""
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), or an upper bound of it."""
@@ -483,8 +453,7 @@ class Segment(Protocol):
 class ActiveUnits(NamedTuple):
     """A point as a convex combination of vertices: coefficients (q,), and the slope of the objective towards each (q,).
 
-    They are in the order of the point's units. If the point has a share of the vertex 0, too, it is the last one; its
-    slope is 0.
+    They are in the order of the units; the vertex 0, of slope 0, comes last where the point has a share of it.
     """
 
     coefficients: np.ndarray
@@ -505,7 +474,7 @@ class Atomic(Problem, Protocol):
     def oracle(self, spec: Any, failure_budget: FailureBudget, seed: int) -> Any:
         """Return the oracle that the user specified, for ``lmo`` and ``bound`` in one run; it may keep a state.
 
-        If its bounds are random, they draw on the failure budget; other random numbers are those of the seed.
+        Random bounds draw on the failure budget, other random numbers on the seed.
         """
 
     def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
@@ -534,9 +503,9 @@ class Atomic(Problem, Protocol):
     ) -> Segment:
         """Return the segment from a point towards the vertices of some units.
 
-        ``least`` is an objective value already reached, from which problems with a penalty bound the norm of their
-        minimisers. If ``whole`` is False, the coefficients beside the units do not move. With ``away`` the direction is
-        away from that vertex of ``active_units``: U - Delta_away for ``units=None``, the pairwise direction otherwise.
+        ``least`` is an objective already reached, which bounds the norm of minimisers. Unless ``whole``, only units
+        move. With ``away`` the direction is away from that vertex of ``active_units``: U - Delta_away for
+        ``units=None``, else the pairwise one.
         """
 
     def active_units(self, point: Any, at: Any, *, least: float = math.inf) -> ActiveUnits:
@@ -550,46 +519,33 @@ class CorrectivePoint(AtomicPoint, Protocol):
     def extra_size(self) -> int:
         """Number of coefficients beside the units and their weights, e.g. those of a linear term."""
 
-    def compact(self) -> CorrectivePoint:
-        """Return the point as something to keep: without what can be computed again."""
-
-    def drop_zero_units(self, fraction: float = 0.0) -> CorrectivePoint:
+    def drop_zero_units(self, fraction: float = 0.0) -> Self:
         """Return the point without the units whose weights are all zero."""
 
-    def without_smallest_unit(self) -> CorrectivePoint:
+    def without_smallest_unit(self) -> Self:
         """Return the point without the unit whose weights are the smallest."""
 
-    def without_unit(self, unit: int) -> CorrectivePoint:
+    def without_unit(self, unit: int) -> Self:
         """Return the point without the unit of this number."""
 
-    def with_units(self, units: Any) -> CorrectivePoint:
+    def with_units(self, units: Any) -> Self:
         """Return the point with more units, with weights of zero."""
 
-    def with_layer(self, refit: Result) -> CorrectivePoint:
+    def with_layer(self, refit: Result) -> Self:
         """Return the point with the weights of a refit of the output layer."""
 
-    def with_layers(self, refit: Result) -> CorrectivePoint:
+    def with_layers(self, refit: Result) -> Self:
         """Return the point of a refit of both layers."""
 
-    def merge_parallel_units(self) -> CorrectivePoint:
+    def merge_parallel_units(self) -> Self:
         """Return the point with nearly parallel units merged into one."""
 
 
 class Form(NamedTuple):
-    """A form of the refit of both layers.
+    """A form of the refit of both layers: of ``oracle``, with features in ``single`` precision or double.
 
-    Attributes
-    ----------
-    oracle : str
-        The oracle of the problem.
-    single : bool
-        Whether the features are in single precision.
-    sample_fraction : float
-        The fraction of the samples, drawn at random, whose losses stand for those of all.
-    seed : int
-        Of what is drawn.
-    rest : bool
-        Whether only the coefficients beside the units are refitted; asked for where a point has an ``extra_size``.
+    The losses of ``sample_fraction`` of the samples, drawn by ``seed``, stand for all. With ``rest`` only the
+    coefficients besides the units are refitted, of a point with an ``extra_size``.
     """
 
     oracle: Literal["gradient", "composite"] = "gradient"
@@ -624,7 +580,7 @@ class Corrective(Atomic, Protocol):
         return True
 
     def sample_fractions(self, point: Any) -> Sequence[float]:
-        """Return the fractions of the samples, ascending, on which a refit of both layers pays before one on all."""
+        """Return ascending fractions of the samples on which a refit of both layers pays before one on all."""
         return ()
 
     def sample_for(self, n_units: int, seed: int) -> Corrective | None:
@@ -632,15 +588,15 @@ class Corrective(Atomic, Protocol):
         return None
 
     def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False, seed: int = 0) -> Any:
-        """Return the atoms whose dual value exceeds the strength: at most ``most``, and at least the best one.
+        """Return at most ``most`` atoms whose dual value exceeds the strength, and at least the best one.
 
-        With ``fill``, other such units are added if there are fewer than ``most``, as many as a refit can use.
+        With ``fill`` other units are added up to ``most``, as many as a refit can use.
         """
 
     def limited(self, point: Any, most: int, *, jointly: bool) -> Any:
-        """Return the point with the largest weights alone, if it has more units than ``most``.
+        """Return the point with ``most`` units at most, those of the largest weights.
 
-        With ``jointly``, as refits of both layers count them, which may make several units of one.
+        With ``jointly`` they are counted as refits of both layers count them, which may make several units of one.
         """
         while point.n_units > most:
             point = point.without_smallest_unit()
@@ -659,50 +615,21 @@ P = TypeVar("P", contravariant=True, bound=Problem)
 
 
 class Monitor(Protocol):
-    """The state of a run, which a solver calls in every iteration; the driver implements it.
+    """The state of a run, which a solver calls in every iteration, as in the example of :class:`Solver`.
 
-    Examples
-    --------
-    A solver's loop: it reports every point, and the monitor ends the run by ``StopIteration``.
-
-    >>> import mopn, numpy as np
-    >>> class Steps(mopn.solvers.Solver):
-    ...     needs = frozenset({"gradient"})
-    ...     def run(self, problem, start, monitor):
-    ...         x = start
-    ...         while True:
-    ...             at = problem.value_gradient(x)
-    ...             monitor(x, fun=at.value)
-    ...             x = x - 0.01 * at.gradient
-    >>> features = np.random.default_rng(0).uniform(0, 1, (60, 4))
-    >>> problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="squared-l2", strength=0.1)
-    >>> result = mopn.minimize(problem, Steps(), tol=0, max_iter=10)
-    >>> result.status.name, len(result.trace)
-    ('MAX_ITER', 11)
+    The driver implements it. It ends the run by ``StopIteration``.
     """
 
-    @property
-    def tol(self) -> float:
-        """The tolerance; with 0 only the limits end the run."""
-
-    @property
-    def max_iter(self) -> int:
-        """The largest number of iterations."""
-
-    @property
-    def nit(self) -> int:
-        """The number of the last iteration recorded; -1 before the first."""
-
-    @property
-    def seed(self) -> int:
-        """The seed of the run, for all random numbers except the starts of random proofs.
-
-        Each use makes a generator of its own, so that no number depends on what was drawn before, or on the clock.
-        """
-
-    @property
-    def failure_budget(self) -> FailureBudget:
-        """The budget of failure of the run, for oracles."""
+    tol: float
+    """The tolerance; with 0 only the limits end the run."""
+    max_iter: int
+    """The largest number of iterations."""
+    nit: int
+    """The number of the last iteration recorded; -1 before the first."""
+    seed: int
+    """The seed of all random numbers except the starts of random proofs; each use makes a generator of its own."""
+    failure_budget: FailureBudget
+    """The budget of failure of the run, for oracles."""
 
     @property
     def elapsed(self) -> float:
@@ -723,20 +650,16 @@ class Monitor(Protocol):
         dual: Any = None,
         **columns: float,
     ) -> None:
-        """Record one iteration; raises ``StopIteration`` when the run is over.
+        """Record one iteration, of the values of :class:`Measure` and further ``columns`` of the trace.
 
-        ``lower``, a proven lower bound of the minimum, ``rounding``, ``restricted_lower`` and ``dual`` are those of
-        :class:`Measure`; ``columns`` go into the trace.
+        Raises ``StopIteration`` when the run is over.
         """
 
     def check_finite(self, fun: float) -> None:
         """End the run if an objective is infinite or NaN, before anything is computed from it."""
 
     def set_least(self, point: Any, fun: float, status: Status) -> None:
-        """Set a point, of the objective ``fun``, that is the result if no later one is better.
-
-        A run that ends by convergence or at its limit of iterations then has this status.
-        """
+        """Set a point that is the result if no later one is better; a run that ends by itself then has this status."""
 
     def stop(self, status: Status) -> NoReturn:
         """End the run with a status."""
@@ -753,7 +676,7 @@ class Monitor(Protocol):
     ) -> Result:
         """Run a solver on a subproblem within the time left.
 
-        ``as_point`` makes a point of this run of its result; if an error ends the run before it is recorded, it counts.
+        ``as_point`` makes a point of the result, which counts if an error ends the run before it is recorded.
         """
 
 
@@ -762,7 +685,7 @@ class Solver(ABC, Generic[P]):
 
     Examples
     --------
-    Steepest descent of a fixed step, for every problem that has a gradient:
+    Steepest descent with a fixed step:
 
     >>> import mopn, numpy as np
     >>> class Steepest(mopn.solvers.Solver):

@@ -112,18 +112,12 @@ class InteriorPoint(Solver[WithBarrier]):
 
 
 def _line_search(
-    problem: WithBarrier,
-    image: np.ndarray,
-    step_image: np.ndarray,
-    value: float,
-    barrier: Barrier,
-    D: np.ndarray,
-    slope: float,
+    problem: WithBarrier, image: np.ndarray, way: np.ndarray, fun: float, barrier: Barrier, D: np.ndarray, slope: float
 ) -> float:
     """Halve the step until the sum of smooth part and barrier decreases sufficiently; return 0 if none is found."""
-    start, step = value + barrier.value(barrier.V), 1.0
+    start, step = fun + barrier.value(barrier.V), 1.0
     while step >= _MIN_STEP:
-        new = problem.smooth_value(image + step * step_image) + barrier.value(barrier.V + step * D)
+        new = problem.smooth_value(image + step * way) + barrier.value(barrier.V + step * D)
         if new <= start + _ARMIJO * step * slope + _NOISE * abs(start):
             return step
         step *= 0.5
@@ -142,8 +136,7 @@ class _NewtonSystem:
     """Solves Newton systems; the preconditioner is renewed when conjugate gradients take many more iterations."""
 
     def __init__(self, problem: WithBarrier, tol: float, max_iter: int) -> None:
-        self.problem, self.largest_tol, self.max_iter = problem, tol, max_iter
-        self.tol = tol
+        self.problem, self.tol, self.largest_tol, self.max_iter = problem, tol, tol, max_iter
         self.blocks: np.ndarray | None = None
         self.hessian: LayerHessian | None = None
         self.iterations, self.iterations_when_new, self.additional = 0, 0, 0
@@ -155,24 +148,21 @@ class _NewtonSystem:
     def solve(self, image: np.ndarray, quadratic: BarrierHessian, force: np.ndarray) -> np.ndarray:
         """Solve (hessian + quadratic) D = force."""
         hessian = self.hessian = self.problem.hessian(image)
-        blocks = self.blocks
-        renewed = blocks is None or self.additional > self.problem.shape[0] / 2
-        if blocks is None or renewed:
-            blocks = self.blocks = hessian.blocks()
+        # Blocks take at most as long as k / 2 iterations, so they are renewed after that many additional iterations.
+        renewed = self.blocks is None or self.additional > self.problem.shape[0] / 2
+        if self.blocks is None or renewed:
+            self.blocks = hessian.blocks()
         parts = quadratic.diagonal, quadratic.rows, quadratic.common
         for careful in (False, True):
-            preconditioner = BlockPreconditioner(
-                blocks, *parts, shift_invariant=hessian.shift_invariant, careful=careful
-            )
+            shift = hessian.shift_invariant
+            preconditioner = BlockPreconditioner(self.blocks, *parts, shift_invariant=shift, careful=careful)
             D, self.iterations = conjugate_gradient(
                 lambda X: hessian.product(X) + quadratic.product(X), force, preconditioner, self.tol, self.max_iter
             )
             # No iteration was possible: rounding errors have made the preconditioner indefinite.
             if self.iterations:
                 break
-        # New blocks take at most as long as k / 2 iterations, so they are formed after that many additional iterations.
         if renewed:
             self.iterations_when_new, self.additional = self.iterations, 0
-        else:
-            self.additional += max(self.iterations - self.iterations_when_new, 0)
+        self.additional += max(self.iterations - self.iterations_when_new, 0)
         return D

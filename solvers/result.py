@@ -65,8 +65,7 @@ class Status(IntEnum):
 
 # A bound is called loose if more than this fraction of the gap is beyond the estimated one.
 _LOOSE = 0.01
-# The gap of a perfect fit is at most so many times the rounding error of the objective: its lower bound has such an
-# error, too.
+# The gap of a perfect fit in rounding errors of the objective, at most: its lower bound has such an error, too.
 _PERFECT = 4.0
 _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
@@ -181,38 +180,32 @@ class Result(Displayed, OptimizeResult):
     ----------
     x : ndarray
         The best point as a flat array. Problems add named views of it: networks ``basis`` (k, d), ``weights`` (k, m)
-        and ``linear``; models of one output ``w``, ``intercept``, ``lams``, ``theta``, ``P`` and ``U``, as far as they
-        have them.
+        and ``linear``; models of one output some of ``w``, ``intercept``, ``lams``, ``theta``, ``P`` and ``U``.
     fun : float
         The objective at the best point, recomputed from scratch at the end.
     lower : float
         Proven lower bound of the minimum, the largest of the run; ``-inf`` if none is known.
     dual : object or None
-        The dual point that proves ``lower``, for checks elsewhere: of network problems a
-        :class:`mopn.network.dual.Dual`. None for other problems, and where no bound is known.
+        The dual point that proves ``lower``: of network problems a :class:`mopn.network.dual.Dual`, else None.
     gap : float
-        Upper bound of ``fun``, and of the exact objective at the point, minus the minimum: ``fun - lower`` and what
-        rounding may have changed in ``fun``, rounded up. ``inf`` if no bound is known.
+        Upper bound of ``fun``, and of the exact objective at the point, minus the minimum: ``fun - lower`` plus
+        ``rounding``, rounded up. ``inf`` if no bound is known.
     estimated_gap : float
-        Estimate of ``fun`` minus the minimum: the gap if the best unit found in the last search at this point is the
-        best one. It proves nothing; where it is far below ``gap``, the bound is loose and a tighter oracle may prove
-        more. Equal to ``gap`` where there is no estimate, as with an oracle of your own.
+        Estimate of ``fun`` minus the minimum: the gap if the best unit found at this point is the best one. Where it
+        is far below ``gap``, a tighter oracle may prove more. Equal to ``gap`` where there is no estimate.
     restricted_gap : float
-        Upper bound of ``fun`` minus the minimum over the weights alone, with the units as they are. The rest of ``gap``
-        can be gained only by other or more units, or is due to a loose bound. At most ``gap``, and equal to it where
-        nothing better is known, and for problems without units.
+        Upper bound of ``fun`` minus the minimum over the weights alone, with the units as they are; at most ``gap``.
+        The rest of ``gap`` can be gained only by other or more units, or is due to a loose bound.
     gap_is_proven : bool
-        Whether ``gap`` is finite and proven, rounding errors included; ``restricted_gap`` then is, too. This says
-        nothing about its size, which ``relative_gap`` gives; ``proof`` is what it rests on.
+        Whether ``gap`` and ``restricted_gap`` are finite and proven, rounding errors included, whatever their size.
     proof : str
-        ``"deterministic"``; ``"probability 1 - 1e-09"`` if bounds rest on the random starts of an oracle, and hold with
-        that probability over these, together with those of the runs that this one continues. It names the seed of the
-        starts if you gave one. ``"none"`` if no gap is known.
+        What ``gap`` rests on: ``"deterministic"``; ``"probability 1 - 1e-09"`` over the random starts of an oracle,
+        those of the runs that this one continues included, with their seed if you gave one; or ``"none"``.
     rounding : float
         Bound of the rounding error in ``fun`` that ``gap`` includes, as far as the solver knows it.
     failure : float
-        The largest probability that any bound of the run, or of those that it continues by ``start=result``, is false:
-        less than 1e-9, and 0 without random starts.
+        The largest probability that any bound of the run, or of those that it continues by ``start=result``, is false;
+        less than 1e-9.
     success : bool
         Whether ``relative_gap <= tol`` or, for problems without a certificate, the solver's own stopping test holds.
     status : Status
@@ -270,10 +263,9 @@ class Result(Displayed, OptimizeResult):
 
     @property
     def relative_gap(self) -> float:
-        """The proven gap relative to the objective: 0.01 means at most 1 % above the minimum.
+        """The proven gap relative to ``abs(fun)``: 0.01 means at most 1 % above the minimum.
 
-        Relative to the absolute value of the objective where losses may be negative. It is 0 for a perfect fit: where
-        objective and gap are rounding errors.
+        It is 0 for a perfect fit: where objective and gap are rounding errors.
         """
         return relative(self.gap, self.fun, self.get("rounding", 0.0))
 
@@ -294,10 +286,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
 
 
 def relative(gap: float, fun: float, rounding: float = 0.0) -> float:
-    """Return a gap as a share of the size of an objective; 0 for no gap, and inf for one of the objective 0.
-
-    It is 0 for a perfect fit, too: where the objective, and its gap, are not told from 0 by their rounding errors.
-    """
+    """Return a gap as a share of the size of an objective; 0 for a perfect fit, up to rounding errors."""
     if gap == 0.0 or (abs(fun) <= rounding and gap <= _PERFECT * rounding < math.inf):
         return 0.0
     return gap / abs(fun) if fun != 0.0 else math.inf
@@ -313,10 +302,7 @@ def proof_in_words(gap: float, *, random: bool, seed: int | None) -> str:
 
 
 def gap_in_words(result: Result) -> str:
-    """Return the gap and, if these are two numbers, how much of it is left with the units at hand and with others.
-
-    What is beyond the estimate is the looseness of the bound.
-    """
+    """Return the gap, and its parts: with the units at hand, with others, and the looseness of the bound."""
     gap, restricted = result.gap, result.restricted_gap
     if restricted == gap:
         return f"{gap:.3g}"

@@ -20,16 +20,14 @@ __all__ = ["SGD", "AdaGrad"]
 class SGD(Solver[WithPasses]):
     """Stochastic gradient descent over mini-batches in random order.
 
-    An iteration is a pass over all samples. Each step is along the mean gradient of a mini-batch. The gradient of a
-    sample is that of its loss, and of its share of the penalties of its non-zero features. The objective is computed
-    after every pass, and the best point is returned. The parameters of features that are zero in all samples start from
-    zero, as no step would change them.
+    An iteration is a pass over all samples, in steps along the mean gradients of mini-batches. The gradient of a sample
+    is that of its loss and of its share of the penalties of its non-zero features. The objective is computed after
+    every pass, and the best point is returned. Parameters of features that are zero in all samples start from zero.
 
     The run ends when ten passes together decrease the objective by less than ``tol``, relative: as ``CONVERGED`` if no
-    step along the gradient of all samples decreases it by more than that, either, else as ``STALLED``, as the steps
-    have become too small, or are too large. If the objective becomes infinite, it ends as ``NONFINITE``; use a smaller
-    step then. Where no point is better than the model of zeros, this is the result, as ``NOT_BETTER_THAN_ZERO`` if
-    nothing else ended the run.
+    step along the gradient of all samples decreases it by more than that, else as ``STALLED``: the steps are too small
+    or too large. It ends as ``NONFINITE`` if the objective becomes infinite; use a smaller step then. Where no point is
+    better than zeros, these are the result, as ``NOT_BETTER_THAN_ZERO`` if nothing else ended the run.
 
     Parameters
     ----------
@@ -83,18 +81,14 @@ class SGD(Solver[WithPasses]):
 
 
 def _is_stationary(problem: Any, point: np.ndarray, tol: float) -> bool:
-    """Whether no step along the gradient decreases the objective by more than ``tol``, relative.
-
-    Passes level off wherever their steps are too small, or too large; the length of these steps has no say in it.
-    """
+    """Whether no step along the gradient decreases the objective by more than ``tol``, relative."""
     if "gradient" not in problem.oracles:
         return False
     at = problem.value_gradient(point)
     slope = float(np.vdot(at.gradient, at.gradient))
     if not slope > 0.0:
         return slope == 0.0
-    # From the step that would lead to the objective 0 if it were linear, by halves; the shortest would decrease it
-    # by tol.
+    # From the step to the objective 0 if it were linear, by halves, to the one that would decrease it by tol.
     steps = abs(at.value) / slope * 0.5 ** np.arange(1 + math.log2(1.0 / min(tol, 1.0)))
     return not any(problem.measure(point - step * at.gradient).fun < at.value - tol * abs(at.value) for step in steps)
 
@@ -112,14 +106,6 @@ class AdaGrad(SGD):
     decay, batch_size : float and int, default 0.0 and 1
         As of :class:`SGD`.
 
-    Examples
-    --------
-    >>> import mopn, numpy as np
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
-    >>> problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2, beta=0.1)
-    >>> result = mopn.minimize(problem, mopn.solvers.AdaGrad(), tol=0, max_iter=20)
-    >>> result.nit, bool(result.fun < result.trace["fun"][0])
-    (20, True)
     """
 
     step: float = 0.1

@@ -42,7 +42,6 @@ def test_users_with_one_item():
     two = grouped_ndcg(y[:2], scores[:2], groups[:2])
     assert two < 1.0
     assert grouped_ndcg(y, scores, groups) == pytest.approx(two)
-    assert grouped_ndcg(y, scores, groups, short="perfect") == pytest.approx((two + 1.0) / 2.0)
 
 
 def test_the_right_order_is_perfect_and_the_wrong_one_the_worst():
@@ -63,7 +62,6 @@ def test_the_right_order_is_perfect_and_the_wrong_one_the_worst():
         (([1, 2000], [1, 2], [0, 0]), {}, "y_true is too large for gain='exponential'"),
         (([-1, 2], [1, 2], [0, 0]), {}, "relevances must be >= 0, got -1 in y_true; shift them"),
         (([1, 2], [1, 2], [0, 0]), {"gain": "cubic"}, "gain must be one of 'exponential', 'linear', got 'cubic'"),
-        (([1, 2], [1, 2], [0, 0]), {"short": "skip"}, "short must be one of 'drop', 'perfect', got 'skip'"),
         (([1, 2], [1, 2], [0, 0]), {"k": 0}, "k must be an integer >= 1 or None, got 0"),
         (([1, 2], [1, 2], [0, 1]), {}, "every group has a single item"),
         (([1, 2], [1, 2], [0, 0]), {"gain": []}, r"gain must be one of 'exponential', 'linear', got \[\]"),

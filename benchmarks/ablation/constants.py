@@ -104,12 +104,12 @@ EXEMPT = {
         "blas_threads.LARGE", "branch_signs.BATCH", "cache.CACHE_ENTRIES", "checksums.RUN",
         "directions.PAIRS", "eigenvectors.MEMORY", "enumeration.CHUNK",
         "factor_kernels.UNROLLED", "few_outputs.AT_A_TIME", "lbfgs.BYTES", "probable.AT_A_TIME", "probable.MEMORY",
-        "row_blocks.SIZE", "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS",
+        "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS",
         "rows.SPARSE_ROWS", "rows.TYPICAL_COLUMNS",
     ],
     "what input is refused, what is printed, and a baseline": [
         "checks.MOST_CHARACTERS", "chunked_rows.CHECKED", "driver.BETWEEN", "driver.WIDTH",
-        "enumeration.MAX_ENUMERATED", "input_size.LARGEST", "input_size.LARGEST_INPUT", "magnitudes.LARGEST_SINGLE",
+        "enumeration.MAX_ENUMERATED", "magnitudes.LARGEST_SINGLE", "validation.LARGEST", "validation.LARGEST_INPUT",
     ],
     "definitions: other values are another problem, or another promise": [
         "failure_budget.FAILURE", "feature_scaling.SQUARED_LENGTH", "generators.SEEDS", "linear_term.OF_CONSTANTS",

@@ -323,12 +323,12 @@ def square_violations(rng: Rng) -> Iterator[str]:
     attained, quartic = largest_value(stack, 2.0, rng, starts=20), Quartic(stack)
     for _ in range(2, degree):
         quartic = quartic.raised()
-    noise = rng.standard_normal((quartic.dimension, quartic.dimension))
-    start = Multipliers.none(quartic.dimension)
+    noise = rng.standard_normal((len(quartic.matrix), len(quartic.matrix)))
+    start = Multipliers.none(len(quartic.matrix))
     if rng.uniform() < 0.3:
         start = start._replace(N=10.0 ** rng.uniform(-3, 12) * (noise + noise.T))
     target = (attained * (1.0 + 10.0 ** rng.uniform(-15, -2))) ** 2
-    proof = tighten(quartic, start, target, Budget(rng.integers(0, 200) * quartic.step_work))
+    proof = tighten(quartic, start, target, Budget(rng.integers(0, 200) * step_work(len(quartic.matrix))))
     bound = math.sqrt(proof.bound) + stack.rounding(2)
     if not attained <= bound:
         yield f"stack {words} degree={degree}: bound={bound:.17g} attained={attained:.17g}"

@@ -1,7 +1,7 @@
 """The guard of coordinate descent against cancellation: inaccurate columns are computed again from the rows.
 
-The derivative of K with respect to p_j follows from A^1, ..., A^{m-1} of all features by subtraction, which loses
-digits where feature j dominates. The kernels without feature j, computed from the row itself, have no cancellation.
+The derivative of K along p_j follows from A^1, ..., A^{m-1} of all features by subtraction, which loses digits where
+feature j dominates. The kernels without feature j, computed from the row, have no cancellation.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mopn.compiled.storage import place, span, value
 
 __all__ = ["CANCELLATION", "set_without"]
 
-# A column whose sums lose this factor to cancellation, beyond what the signs of a row's products cause anyway, is
-# computed again from its rows. The effect of the signs is measured in this number of its rows.
+# The loss by cancellation, beyond that by the signs of a row's products, from which on a column is computed from its
+# rows; and the number of rows in which the effect of the signs is measured.
 CANCELLATION, _SAMPLED = 1e3, 16
 
 
@@ -45,9 +45,8 @@ def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
 def set_without(theta, columns, rows, state, weights, p, j, sizes, c):  # type: ignore[no-untyped-def]
     """Set the state of a column's samples to that for p_j = 0, from their rows, if their h lose digits; return whether.
 
-    They do if the sizes behind h exceed its moduli, x sum_t |theta_t| A^{t-1}(|p|, |x|) without j, too far. Where the
-    products of a row cancel by their signs, the rounding error of A^t itself is relative to A^t(|p|, |x|), so a new
-    computation gains nothing. A sample of the rows measures this effect.
+    They do if the sizes behind h exceed its moduli, x sum_t |theta_t| A^{t-1}(|p|, |x|) without j, too far. Where
+    products cancel by their signs, rounding is relative to A^t(|p|, |x|), and a new computation gains nothing.
     """
     first, end = span(columns.starts, j, columns.length)
     e = np.empty(state.shape[1])

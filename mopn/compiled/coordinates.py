@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.compiled.jit import inner
+from mopn.compiled.jit import inlined
 from mopn.compiled.vectorization import IN_ORDER
 
 __all__ = ["derivative_of", "penalized_step", "quadratic_step", "update_state", "weight_of"]
@@ -17,7 +17,7 @@ __all__ = ["derivative_of", "penalized_step", "quadratic_step", "update_state", 
 _SMALL_FACTOR = 1e-3
 
 
-@inner()
+@inlined()
 def weight_of(weights, i):  # type: ignore[no-untyped-def]
     """Return the weight of a sample, 1 if there are no weights."""
     if weights is None:
@@ -25,13 +25,13 @@ def weight_of(weights, i):  # type: ignore[no-untyped-def]
     return weights[i]
 
 
-@inner()
+@inlined()
 def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
     """Return the step to the minimum of the quadratic bound."""
     return slope / curvature if curvature > 0.0 else 0.0
 
 
-@inner(fastmath=IN_ORDER)
+@inlined(fastmath=IN_ORDER)
 def penalized_step(g, c, ridge, old):  # type: ignore[no-untyped-def]
     """Return the step to the minimum along p_j, of losses of slope g and curvature c, and the derivative times it.
 
@@ -42,7 +42,7 @@ def penalized_step(g, c, ridge, old):  # type: ignore[no-untyped-def]
     return step, slope * step
 
 
-@inner(fastmath=IN_ORDER)
+@inlined(fastmath=IN_ORDER)
 def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
     """Return the derivative h of K with respect to p_j at a sample, and the size of the terms it is computed from.
 
@@ -66,7 +66,7 @@ def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-d
     return x * h, x * total
 
 
-@inner(fastmath=IN_ORDER)
+@inlined(fastmath=IN_ORDER)
 def update_state(theta, omega, state, i, x, p, j, change):  # type: ignore[no-untyped-def]
     """Update the state of a sample, which is that for p_j = p, after a change of p_j; return the derivative h of K."""
     if theta is None:

@@ -1,13 +1,10 @@
 """Units of degree 2 on sparse rows: features, outputs and forms, and the gradients of both layers.
 
-The units are the columns of ``units`` (d, k), padded with zeros to a multiple of eight, so that the entries of a
-feature are contiguous. K(h, x) is the elementary symmetric polynomial A^2 of the h_j x_j for distinct features, and
-<h, x>^2 otherwise. Leading dummies enter as the constants that each row starts from: their A^1 and A^2, (2, k). Where
-``groups`` has numbers of groups (d,), -1 for none, A^2 is without the products of features of the same group: the sums
-(g, k) of the h_j x_j of each group are taken out of <h, x>.
-
-Slopes G (m, n) of the losses and weights V (m, k) give the adjoint of a row for every unit, sum_c G_ci V_cs: the
-derivative of the losses with respect to K(h_s, x_i).
+The units are the columns of ``units`` (d, k), padded with zeros to a multiple of eight. K(h, x) is A^2 of the h_j x_j
+for distinct features, and <h, x>^2 otherwise. Rows start from the A^1 and A^2 of leading dummies, constants (2, k).
+With numbers of ``groups`` (d,), -1 for none, A^2 is without the products within a group, whose sums (g, k) of the
+h_j x_j are taken out of <h, x>. The adjoint of a row for a unit, sum_c G_ci V_cs of slopes G (m, n) and weights
+V (m, k), is the derivative of the losses with respect to K(h_s, x_i).
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.compiled.jit import inner, jit
+from mopn.compiled.jit import inlined, jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import FAST
 
@@ -31,8 +28,7 @@ class Pairs(NamedTuple):
     n_groups: int
 
 
-# The steps of a row are inlined: they are a few instructions each, and calls would take a fifth of the time.
-_row = inner(nogil=True, fastmath=FAST, forceinline=True)
+_row = inlined(nogil=True, fastmath=FAST)
 
 
 @_row
@@ -180,9 +176,9 @@ def add_gradients(  # type: ignore[no-untyped-def]
 ):
     """Add the gradients of a loss with the slopes (m, b); features are computed again, not stored.
 
-    The gradients are added to ``of_weights`` (m, k), ``of_units`` (d, k), ``of_linear`` (1 + d, m) unless of length 0,
-    and ``of_constants`` (2, k): the sums over the rows of adjoint * <h, x>, and of adjoint. Without ``of_weights``
-    only the units get gradients, and without ``weights`` only the weights.
+    They are those of weights (m, k), units (d, k), a linear term (1 + d, m) unless of length 0, and constants (2, k),
+    sums of adjoint * <h, x> and of adjoint. Without ``of_weights`` only units get gradients, and without ``weights``
+    only weights.
     """
     distinct, groups, n_groups = pairs
     workspace = np.empty((3 + n_groups, units.shape[1]), units.dtype)

@@ -21,10 +21,10 @@ _PROVEN, _FOUND, _OPEN = 0, 1, 2
 def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found, picks):  # type: ignore[no-untyped-def]
     """Lower ``found`` (n,) where flips, one after the other, turn the margin of a row by more than rounding.
 
-    P (T, T) is the quadratic part of the margin between the T options of all columns, and ``lines`` (n, T) are its
-    slopes along the options at each row. The options of column j begin at ``starts[j]``; ``allowed`` (T,) says whether
-    one may flip to an option. ``current`` (n, C) are the options of the rows, and ``tolerances`` (n, C + 1) what
-    rounding changes after so many flips. ``picks`` (n, C) is set to the option that each column flips to, or -1.
+    P (T, T) is the quadratic part of the margin between the T options, ``lines`` (n, T) are its slopes along them at
+    each row. The options of column j begin at ``starts[j]``; ``allowed`` (T,) are those to flip to, ``current`` (n, C)
+    those of the rows, ``picks`` (n, C) those that columns flip to, or -1. ``tolerances`` (n, C + 1) are rounding errors
+    after so many flips.
     """
     for i in range(len(margins)):
         columns, options, gains, pairs = _game(P, lines[i], starts, allowed, current[i])
@@ -51,9 +51,8 @@ def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found,
 def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_work, proven, found, picks):  # type: ignore[no-untyped-def]
     """Lower ``proven`` (n,) to the largest number of flips that leave the margin above rounding, as far as is proven.
 
-    No more is asked than ``proven`` holds, and less than ``found``, which is lowered where the search meets fewer flips
-    that turn the margin. For a row it reads some ``most_work`` entries at most, which take about as many nanoseconds.
-    All other parameters are those of :func:`attack_flips`.
+    It is at most as it was, and below ``found``, which is lowered where the search meets fewer flips. A row reads about
+    ``most_work`` entries at most, a nanosecond each. All other parameters are those of :func:`attack_flips`.
     """
     for i in range(len(margins)):
         most = min(proven[i], found[i] - 1)
@@ -121,8 +120,8 @@ def _bonus(pairs, columns, C, most):  # type: ignore[no-untyped-def]
 def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # type: ignore[no-untyped-def]
     """Return whether r flips, at most, turn a margin; those of ``trial`` do if it is found. Depth first.
 
-    A set of flips gains no more than the sum of their gains with each one's bonus, as a pair gives half of what it
-    gains to either. So the set begins with each column, the best first, until even the best ones gain too little.
+    A set gains no more than the sum of gains with bonus, as a pair gives half of its gain to either. So the set begins
+    with each column, the best first, until even the best ones gain too little.
     """
     N, C = len(gains), len(heads) - 1
     levels, margins, flips, places = np.empty((r, N)), np.empty(r), np.empty((r, N), np.intp), np.empty((r, N), np.intp)

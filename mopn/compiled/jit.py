@@ -19,7 +19,7 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache, NullCache
 
-__all__ = ["inner", "jit"]
+__all__ = ["inlined", "inner", "jit"]
 
 _SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
@@ -27,6 +27,9 @@ _SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).p
 _decorator: Any = partial(njit, no_cfunc_wrapper=True, error_model="numpy")
 # The decorator of functions that only compiled ones call. Interfaces to Python take a seventh of the compiler's time.
 inner: Any = partial(_decorator, no_cpython_wrapper=True)
+# That of functions of an entry or a row. New code would call their first compiled copies, which lie elsewhere: epochs
+# then take up to twice as long as by the same code read from disk (benchmarks/epochs).
+inlined: Any = partial(inner, forceinline=True)
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:

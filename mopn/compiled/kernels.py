@@ -2,8 +2,7 @@
 
 ANOVA A^m by dynamic programming in O(m) an entry and its gradient in reverse mode (Algorithms 1 and 2 of Blondel et
 al., Higher-Order Factorization Machines, NIPS 2016), inhomogeneous ANOVA A^{1..m}(.; theta) = sum_t theta_t A^t (their
-equation 13), all-subsets S (section 5.2) and polynomial kernels P^m_gamma = (gamma + <p, x>)^m (section 3 of Blondel
-et al., Polynomial Networks and Factorization Machines, ICML 2016).
+equation 13), and all-subsets S (section 5.2).
 
 Eight kernels p_1, ..., p_8 are computed at a time by vector instructions: ``panels`` (panels, d, 8) holds P (k, d) in
 panels of eight, padded with zeros.
@@ -22,7 +21,6 @@ from mopn.compiled.vectorization import FAST, WIDTH
 
 __all__ = [
     "ANOVA",
-    "POLYNOMIAL",
     "SUBSETS",
     "add_anova",
     "add_gradient",
@@ -39,8 +37,8 @@ __all__ = [
     "workspace",
 ]
 
-# The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m; POLYNOMIAL has theta = (gamma, m).
-ANOVA, SUBSETS, POLYNOMIAL = 0, 1, 2
+# The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m.
+ANOVA, SUBSETS = 0, 1
 # Rows whose kernels of one unit stay in the cache.
 _BLOCK = 1024
 
@@ -106,7 +104,7 @@ def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[
         for t in range(degree):
             for s in range(WIDTH):
                 out[s] += theta[t] * table[np.int64(end - first), t + 1, s]
-    elif kind == SUBSETS:
+    else:
         for s in range(WIDTH):
             table[0, 0, s] = 1.0
         for entry in range(first, end):
@@ -115,15 +113,6 @@ def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[
                 table[j + 1, 0, s] = table[j, 0, s] * (1.0 + x * panels[c, feature, s])
         for s in range(WIDTH):
             out[s] = table[np.int64(end - first), 0, s]
-    else:
-        for s in range(WIDTH):
-            table[0, 0, s] = theta[0]
-        for entry in range(first, end):
-            x, feature = value(lines.values, entry), place(lines.indices, entry, first)
-            for s in range(WIDTH):
-                table[0, 0, s] += x * panels[c, feature, s]
-        for s in range(WIDTH):
-            out[s] = table[0, 0, s] ** int(theta[1])
 
 
 @inner(fastmath=FAST)
@@ -147,7 +136,7 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
                 for s in range(WIDTH):
                     gradient[c, feature, s] += x * adjoints[t, s] * table[j, t - 1, s]
                     adjoints[t, s] += x * panels[c, feature, s] * adjoints[t + 1, s]
-    elif kind == SUBSETS:
+    else:
         for s in range(WIDTH):
             adjoints[0, s] = scale[s]
         for entry in range(end - 1, first - 1, -1):
@@ -155,13 +144,6 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
             for s in range(WIDTH):
                 gradient[c, feature, s] += x * adjoints[0, s] * table[j, 0, s]
                 adjoints[0, s] *= 1.0 + x * panels[c, feature, s]
-    else:
-        for s in range(WIDTH):
-            adjoints[0, s] = scale[s] * theta[1] * table[0, 0, s] ** int(theta[1] - 1.0)
-        for entry in range(first, end):
-            x, feature = value(lines.values, entry), place(lines.indices, entry, first)
-            for s in range(WIDTH):
-                gradient[c, feature, s] += x * adjoints[0, s]
 
 
 @inner()

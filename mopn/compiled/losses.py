@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from mopn.compiled.codes import CLIPPED, LARGEST_EXPONENT, LOGISTIC, POISSON, SQUARED
-from mopn.compiled.jit import inner
+from mopn.compiled.jit import inlined
 
 __all__ = ["derivative"]
 
 
-@inner()
+@inlined()
 def derivative(loss, y, output):  # type: ignore[no-untyped-def]
     """Return the derivative of a ``CompiledLoss``."""
     if loss.code == SQUARED:

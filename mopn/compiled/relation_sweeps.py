@@ -1,10 +1,9 @@
 """Sweeps of coordinate descent over the columns of tables whose rows many samples share, for the squared loss.
 
-Where x_i has the row b of a table, the derivative of A^2 with respect to p_j is h_i = x_bj (e_b + r_i): e_b is <p, b>
-without column j, and r_i what the rows of the other tables add to <p, x_i>. So steps along the columns of a table need
-of the samples of b only five sums, and what they change is affine in r_i: the samples are read before and after the
-steps of a whole table (Rendle, Scaling Factorization Machines to Relational Data, VLDB 2013). Here the sums are about
-the mean of r_i, so that none of them is a difference of large numbers.
+Where x_i has the row b of a table, the derivative of A^2 along p_j is h_i = x_bj (e_b + r_i): e_b is <p, b> without
+column j, and r_i what other tables add to <p, x_i>. So steps along the columns of a table need five sums over the
+samples of b, and their changes are affine in r_i: samples are read before and after the steps of a table (Rendle,
+Scaling Factorization Machines to Relational Data, VLDB 2013). The sums are about the mean of r_i: no large differences.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Passes of stochastic gradient descent and AdaGrad over the rows, one mini-batch after the other.
 
-The gradient of a sample is zero except for its own features, also that of the penalty: each of the ``counts_j`` samples
-that have feature j has an equal share of the penalty of p_j. So the mean over all samples is the gradient of the
-objective divided by n, and the cost of a step is proportional to the number of entries of its samples.
+The gradient of a sample is zero except for its own features: each of the ``counts_j`` samples that have feature j has
+an equal share of the penalty of p_j. So the mean over all samples is the gradient of the objective over n.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.compiled.jit import inner
+from mopn.compiled.jit import inlined
 
 __all__ = ["Lines", "column_lines", "constant", "place", "row_lines", "span", "value"]
 
@@ -61,7 +61,7 @@ def _lines(X: Any) -> Lines:
     return Lines(constant(X.indptr, np.uint32), constant(X.indices, np.uint32), values, count, length)
 
 
-@inner()
+@inlined()
 def span(starts, line, length):  # type: ignore[no-untyped-def]
     """Return the first entry of a line and the one after its last."""
     if starts is None:
@@ -69,7 +69,7 @@ def span(starts, line, length):  # type: ignore[no-untyped-def]
     return starts[line], starts[line + 1]
 
 
-@inner()
+@inlined()
 def place(indices, entry, first):  # type: ignore[no-untyped-def]
     """Return the place of an entry in its line, which starts at ``first``."""
     if indices is None:
@@ -77,7 +77,7 @@ def place(indices, entry, first):  # type: ignore[no-untyped-def]
     return indices[entry]
 
 
-@inner()
+@inlined()
 def value(values, entry):  # type: ignore[no-untyped-def]
     """Return an entry."""
     if values is None:

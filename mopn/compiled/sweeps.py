@@ -1,10 +1,10 @@
 """Sweeps of coordinate descent: every coordinate of one vector p in turn, all others fixed.
 
-The outputs are affine in each coordinate, o_i(p_j + u) = o_i + u h_i, so the objective along it is a convex function
-whose curvature is at most mu sum_i w_i h_i^2 + ridge; a step to the minimum of that bound never increases the
-objective, and is exact for the squared loss. These are Algorithms 1 and 2 of Blondel et al., Polynomial Networks and
-Factorization Machines (ICML 2016), and section 4 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016),
-with h in O(m) an entry in place of their O(m^2).
+The outputs are affine in each coordinate, o_i(p_j + u) = o_i + u h_i, so the curvature along it is at most
+mu sum_i w_i h_i^2 + ridge; a step to the minimum of that bound never increases the objective, and is exact for the
+squared loss. These are Algorithms 1 and 2 of Blondel et al., Polynomial Networks and Factorization Machines (ICML
+2016), and section 4 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016), with h in O(m) an entry, not
+O(m^2).
 
 ``state`` (n, 1 + q) has a row per sample, contiguous as its entries are used together: first the slope
 w_i l'(y_i, o_i), then the values from which h is computed.
@@ -19,7 +19,7 @@ from numba.extending import overload
 from mopn.compiled.cancellation import CANCELLATION, set_without
 from mopn.compiled.coordinates import derivative_of, penalized_step, update_state, weight_of
 from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
-from mopn.compiled.jit import inner, jit
+from mopn.compiled.jit import inlined, inner, jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, IN_ORDER
@@ -28,7 +28,7 @@ __all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
 
 
 # The compiler may change the order of the sums, the same for calls with and without threads.
-@inner(fastmath=FAST)
+@inlined(fastmath=FAST)
 def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyped-def]
     """Return sum_i slope_i h_i, sum_i w_i h_i^2 and the same sum of the sizes behind h, along coordinate j."""
     first, end = span(columns.starts, j, columns.length)
@@ -112,10 +112,10 @@ def sweep_units(  # type: ignore[no-untyped-def]
 ):
     """Sweep over one unit after the other; return the largest product of a derivative and its step.
 
-    ``values[s]`` (q, n) is the initial state of unit s without the slopes. ``P`` (k, dummies + d), ``scales`` (k,),
-    ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the entries of
-    dummies, which only ANOVA has and which ``columns`` does not contain; None if there are none, for
-    which less is compiled. The others are as in ``sweep``.
+    ``values[s]`` (q, n) is the state of unit s without the slopes; that of ANOVA is updated. ``P`` (k, dummies + d),
+    ``scales`` (k,), ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the
+    entries of dummies, which only ANOVA has and which ``columns`` does not contain; None if there are none, for which
+    less is compiled. The others are as in ``sweep``.
     """
     largest = 0.0
     for s in range(len(P)):
@@ -132,6 +132,10 @@ def sweep_units(  # type: ignore[no-untyped-def]
         omega = _omega_of(omegas, s)
         decrease = sweep(coefficients, omega, columns, rows, *losses, p, scales[s], ridges[s], 0, columns.size)
         largest = max(largest, decrease)
+        if theta is not None:
+            for t in range(values.shape[1]):
+                for i in range(len(state)):
+                    values[s, t, i] = state[i, t + 1]
     return largest
 
 
@@ -172,4 +176,9 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
                 rows_ = Lines(r_starts, r_indices, r_values, n, d)
                 part = sweep(unrolled, omega, columns_, rows_, *data)
                 largest[group, thread] = max(largest[group, thread], part)
+        if theta is not None:
+            for thread in prange(threads):
+                for t in range(values.shape[1]):
+                    for i in range(thread * n // threads, (thread + 1) * n // threads):
+                        values[s, t, i] = state[i, t + 1]
     return max(largest.max(), of_dummies)

@@ -121,11 +121,10 @@ class AllSubsetsFactors(FactorKernel):
 class HomogeneousFactors(FactorKernel):
     """<p, x>^m, by matrix products."""
 
-    kind, multilinear = compiled.POLYNOMIAL, False
+    multilinear = False
 
     def __init__(self, degree: int) -> None:
         self.degree = degree
-        self.theta = np.array([0.0, degree])
 
     def features(self, design: Design, P: np.ndarray) -> np.ndarray:
         return design.project(P) ** self.degree

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.input_size import check_input
-from mopn.data.validation import finite_numbers
+from mopn.data.validation import check_input, finite_numbers
 
 __all__ = ["check_start", "joined", "split"]
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.regularizers import Regularizer
-from mopn.data.input_size import LARGEST, check_input
 from mopn.data.rows import Block, Rows
+from mopn.data.validation import LARGEST, check_input
 
 __all__ = ["Scales", "check_products", "check_regularizer", "check_single", "fits_single", "scales_at_zero"]
 

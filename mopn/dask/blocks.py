@@ -35,31 +35,22 @@ _PART, _ANSWER = 2.0, 30.0
 _MEMORY = "workers exceeded their limit of memory; give them more, or use smaller chunks"
 # Terms that a task adds up: a power of two, for a branch of the tree.
 _BRANCH = 8
-# Parameters of glibc's mallopt: free memory at the end of the heap that is kept, and the size from which on an array is
-# mapped, with the largest values in bytes that glibc takes.
+# Parameters of glibc's mallopt: the free memory kept at the end of the heap, and the size from which arrays are mapped.
 _MALLOPT = {-3: 31 << 20, -1: 62 << 20}
-# Stored numbers of small blocks that a task takes together: a pass over so many takes about as long as Dask takes for a
-# task, a few milliseconds.
+# Stored numbers of small blocks that a task takes together: a pass over them takes as long as Dask's work for a task.
 _TOGETHER = 1 << 20
 # Bytes of a task from which workers get it from each other, once each, and not from the scheduler with every block.
 _LARGE = 1 << 18
 
 
 class DaskBlocks(Chunks):
-    """Blocks on the workers. What a worker that died held is computed anew from the graph of the arrays.
+    """Blocks on the workers; those of a worker that died are computed anew.
 
-    Each of ``groups`` is a future of a list of ``size`` consecutive ``RawBlock``, a power of two, or fewer in the last;
-    one task of a pass takes it. A pass may take ``timeout`` seconds. ``classes`` are the sorted labels that y may have.
+    Each of ``groups``, which one task of a pass takes, is a future of a list of ``size`` consecutive ``RawBlock``, a
+    power of two. A pass may take ``timeout`` seconds. ``classes`` are the sorted labels that y may have.
     """
 
-    def __init__(
-        self,
-        client: distributed.Client,
-        groups: Sequence[Any],
-        timeout: float,
-        classes: np.ndarray | None = None,
-        size: int = 1,
-    ) -> None:
+    def __init__(self, client: Any, groups: Sequence[Any], timeout: float, classes: Any = None, size: int = 1) -> None:
         self.client, self.groups, self.timeout, self.classes, self.size = client, groups, timeout, classes, size
         # The error that ended a pass: no other pass waits for the same cluster again.
         self._lost: OSError | None = None
@@ -164,13 +155,11 @@ class DaskBlocks(Chunks):
         raise error
 
     def _check_memory(self, error: BaseException) -> None:
-        """Raise an error if a task ended workers again and again."""
         if isinstance(error, distributed.scheduler.KilledWorker):
             why = _MEMORY if self._restarts_for_memory() else "their logs say why; often they lack memory"
             raise ConnectionError(f"a task ended a Dask worker several times: {why}") from error
 
     def _restarts_for_memory(self) -> bool:
-        """Whether workers were restarted as they exceeded their memory."""
         return bool(self._asked("events", topic="worker-restart-memory"))
 
     def _asked(self, what: str, **arguments: Any) -> Any:
@@ -208,11 +197,7 @@ class DaskBlocks(Chunks):
 
 
 def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, timeout: float) -> DaskBlocks:
-    """Return the blocks of dask arrays or DataFrames, as they are; the cluster begins to compute them.
-
-    Raises ``TypeError`` or ``ValueError`` if an argument is no dask collection, if chunks do not fit each other, or
-    without a client.
-    """
+    """Return the blocks of dask arrays or DataFrames, as they are; the cluster begins to compute them."""
     timeout = check_seconds(timeout, "timeout")
     classes = None if classes is None else distinct_labels(classes, "classes")[0]
     X = _in_partitions(X, "X")
@@ -289,7 +274,7 @@ def _client() -> distributed.Client:
 
 
 def _raw_block(*parts: Any) -> list[RawBlock]:
-    """Return a group of one block, which has no number yet, of X, y and weights or None."""
+    """Return a group of one block without a number, of X, y and weights or None."""
     return [RawBlock(-1, *(part[0] if isinstance(part, list) else part for part in parts))]
 
 
@@ -312,10 +297,7 @@ def _chained(*groups: list[RawBlock]) -> list[RawBlock]:
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc keep freed memory in a worker, which Dask starts with settings that map every temporary array anew.
-
-    Without it a pass takes up to 3.5 times as long (benchmarks/scaling).
-    """
+    """Let glibc keep freed memory in a worker: else a pass takes up to 3.5 times as long (benchmarks/scaling)."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:
         for parameter, size in _MALLOPT.items():

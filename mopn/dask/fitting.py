@@ -42,29 +42,28 @@ def fit(
 ) -> Estimator:
     """Fit an estimator to dask arrays or DataFrames.
 
-    Data of up to 2^24 numbers (128 MiB) come into the memory of this process, and the fit is that of the estimator in
-    memory. Of tables, a column of numbers counts as ``1 + curves``. Larger data stay on the workers: this process runs
-    the solver, sends parameters and receives sums, and the fit is that of :class:`mopn.RowBlocks` of the same blocks.
-    Either way it is the same to the last bit for any number of workers.
+    Up to 2^24 numbers (128 MiB) are fitted in the memory of this process; of tables, a column of numbers counts as
+    ``1 + curves``. Larger data stay on the workers: this process runs the solver, sends parameters and receives sums,
+    and the fit is that of :class:`mopn.RowBlocks` of the same blocks. Either way it is the same to the last bit for any
+    number of workers.
 
     Parameters
     ----------
     estimator : estimator of networks, of ordered levels or of tables
-        One of :mod:`mopn.estimators`, such as ``MultiOutputPNClassifier`` or ``TableRegressor``. It is left as it is;
-        with ``warm_start=True`` the fit starts from its network.
+        Such as ``MultiOutputPNClassifier`` or ``TableRegressor``. It is left as it is; with ``warm_start=True`` the fit
+        starts from its network.
     X : dask array or DataFrame of shape (n, d)
         Rows in chunks, which may be of unknown sizes; all columns in one chunk. Blocks are dense, SciPy's CSR or
         frames.
     y : dask array, DataFrame or Series of shape (n,) or (n, m)
-        As of the estimator. Regressors of numbers take it into the memory of this process in any case.
+        As of the estimator. Regressors of numbers take it into the memory of this process.
     sample_weight : dask array or Series of shape (n,), optional
     target_weight : array-like of shape (m,), optional
-        As of the estimator.
     X_val, y_val, sample_weight_val : array-like, dask array or DataFrame, optional
         Samples to validate on, as of the estimator; they come into the memory of this process.
     classes : array-like, optional
-        The labels, or ordered levels, that y may have; those that no row has get outputs, too. Default: those that it
-        has. With them the fit is on the workers, however small the data.
+        The labels, or ordered levels, that y may have; those that no row has get outputs, too. With them the fit is on
+        the workers. Default: those that y has.
     client : dask.distributed.Client, optional
         Default: the current one.
     timeout : float, default 3600
@@ -81,14 +80,9 @@ def fit(
         As the estimator; messages name the block and the row in it.
     OSError
         If a block cannot be computed or has changed, or the cluster is lost, before the network has units. Later this
-        ends the fit with the best network so far.
+        ends the fit with the best network so far and a ``ConvergenceWarning``.
     KeyboardInterrupt
         After Ctrl-C. The network so far is lost; ``max_time`` ends a fit with it.
-
-    Warns
-    -----
-    ConvergenceWarning
-        Likewise, and as the estimator.
 
     Examples
     --------
@@ -131,7 +125,7 @@ def fit(
 
 
 def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:
-    """Return X, y and the weights for the estimator: in memory, if they are small, or blocks of all on the workers."""
+    """Return X, y and the weights in memory, if they are small, else blocks of all on the workers."""
     curves = estimator.curves if isinstance(estimator, TableEstimator) else 0
     stored = blocks.count()
     if blocks.classes is None and stored * (1 + curves) <= IN_MEMORY:
@@ -140,7 +134,6 @@ def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> 
         parts = [block for block in gathered if np.shape(block.X)[0]] or gathered[:1]
         X, y, weights = (_joined([block[i] for block in parts]) for i in (1, 2, 3))
         return X, y, weights
-    # What a DataFrame has in place of a partition: all columns and no rows.
     empty = X._meta if hasattr(X, "columns") else np.empty((0, *X.shape[1:]))
     continued = getattr(estimator, "warm_start", False) and hasattr(estimator, "model_")
     validate_data(estimator, empty, reset=not continued, skip_check_array=True)

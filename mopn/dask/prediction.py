@@ -21,12 +21,11 @@ def predict(model: Any, X: Any, *, method: str = "predict") -> Any:
     Parameters
     ----------
     model : fitted estimator or model
-        Such as what :func:`fit` returns, or its ``model_``. It goes to the workers.
+        The result of :func:`fit`, or its ``model_``. It goes to the workers.
     X : dask array or DataFrame of shape (n, d)
         All columns in one chunk. X in memory is predicted at once.
     method : str, default "predict"
-        What is called with each block: of estimators, "predict", "predict_proba" or "decision_function"; of models,
-        "predict", "predict_proba" or "outputs".
+        The method called with each block, such as "predict_proba", "decision_function" or "outputs".
 
     Returns
     -------

@@ -14,11 +14,10 @@ __all__ = ["DaskNetworkProblem"]
 class DaskNetworkProblem(mopn.network.problem.NetworkProblem):
     """A :class:`mopn.NetworkProblem` on dask arrays: the workers compute the sums over their blocks of rows.
 
-    The cluster computes the blocks at once and holds them. This process holds nothing of n rows: it runs
-    :func:`mopn.minimize`, which sends parameters and receives sums. The sums are added up in a tree by the numbers of
-    the blocks, so results are the same to the last bit for any number of workers, and as those of
-    :class:`mopn.RowBlocks` of the same blocks. Where a worker dies, others compute anew what it held, so a block must
-    be the same whenever it is computed.
+    The cluster computes the blocks at once and holds them. This process holds nothing of n rows: :func:`mopn.minimize`
+    sends parameters and receives sums. They are added up in a tree, so results are the same to the last bit for any
+    number of workers, and for :class:`mopn.RowBlocks` of the same blocks. What a dead worker held is computed anew, so
+    a block must be the same whenever it is computed.
 
     Parameters
     ----------
@@ -27,14 +26,8 @@ class DaskNetworkProblem(mopn.network.problem.NetworkProblem):
     y : dask array, DataFrame or Series of shape (n,) or (n, m)
         In as many chunks as X if their sizes are unknown.
     loss : str or Loss, default "logistic"
-    sample_weight : dask array or Series of shape (n,), optional
-    classes : array-like, optional
-        Labels that y may have, for multi-class losses; those that no row has get outputs, too. Default: those that it
-        has.
-    client : dask.distributed.Client, optional
-        Default: the current one.
-    timeout : float, default 3600
-        Seconds that a pass may take; the first one computes the blocks, too.
+    sample_weight, classes, client, timeout
+        As of :func:`mopn.dask.fit`; ``classes`` are for multi-class losses.
     **options
         Of :class:`mopn.NetworkProblem`; ``offset`` is (m,).
 

@@ -1,4 +1,4 @@
-"""The design X - 1 c' for sparse X: no array of n rows and d columns is formed."""
+"""Designs in other coordinates: X - 1 c' for sparse X, and (X - 1 c') / s for dense X, without a copy of X."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mopn.data.designs import Design, Entries, SparseDesign
+from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, as_slice
 from mopn.solvers.tools.cached import cached_property
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = ["CenteredDesign", "uncentered"]
+__all__ = ["CenteredDesign", "MappedDesign", "uncentered"]
 
 
 def uncentered(H: np.ndarray, center: np.ndarray | None, dummies: int) -> np.ndarray:
@@ -27,8 +27,8 @@ def uncentered(H: np.ndarray, center: np.ndarray | None, dummies: int) -> np.nda
 class CenteredDesign(Design):
     """X - 1 c', for sparse data X (n, d) and a center c (d,).
 
-    Entries that are not stored are -c_j. Products are those of X and a correction of rank one, so their rounding
-    errors are relative to |x| + |c|, of which ``absolute`` is the design.
+    Products are products with X and a correction of rank one, so their rounding errors are relative to |x| + |c|, the
+    design ``absolute``.
     """
 
     def __init__(self, base: SparseDesign, center: np.ndarray) -> None:
@@ -36,23 +36,17 @@ class CenteredDesign(Design):
         self.shape = base.shape
 
     @cached_property
-    def _squares(self) -> CenteredDesign:
+    def squares(self) -> CenteredDesign:
         """(X - 1 c')^2 = (X^2 - 2 X diag(c)) - 1 (-c^2)'."""
-        X, data = self.base.X, self.base.X.data.astype(np.float64, copy=False)
-        parts = (data * (data - 2.0 * self.center[self.base.stored_columns]), X.indices, X.indptr)
-        return CenteredDesign(SparseDesign(type(X)(parts, shape=X.shape)), -self.center * self.center)
+        data = self.base.X.data.astype(np.float64, copy=False)
+        changed = data * (data - 2.0 * self.center[self.base.stored_columns])
+        return CenteredDesign(self.base._with_data(changed), -self.center * self.center)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         return self.base.project(H) - (H @ self.center.astype(H.dtype, copy=False))
 
-    def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return self._squares.project(H)
-
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         return self.base.adjoint(R) - np.outer(R.sum(axis=0), self.center.astype(R.dtype, copy=False))
-
-    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        return self._squares.adjoint(R)
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         # X' D X - s c' - c s' + <g, 1> c c' for s = X' g.
@@ -60,14 +54,13 @@ class CenteredDesign(Design):
         return self.base.gram(g) - half - half.T
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        # Of a feature with a center other than zero, an entry is zero by chance only.
+        # Entries of a feature with a center are hardly ever zero.
         return np.where(self.center != 0, weights.sum(), self.base.occurrences(weights))
 
-    def inner_products(self, power: int, unit: float) -> np.ndarray:
-        design = self if power == 1 else self._squares
-        scale, center = unit**power, design.center / unit**power
-        along = design.base.project(center[None])[:, 0] / scale
-        return SparseDesign(design.base.X / scale).inner_products(1, 1.0) - along[:, None] - along + center @ center
+    def inner_products(self, unit: float) -> np.ndarray:
+        base, center = SparseDesign(self.base.X / unit), self.center / unit
+        along = self.base.project(center[None])[:, 0] / unit
+        return base.inner_products(1.0) - along[:, None] - along + center @ center
 
     @cached_property
     def squared_sizes(self) -> np.ndarray:
@@ -79,17 +72,13 @@ class CenteredDesign(Design):
 
     @cached_property
     def largest(self) -> float:
-        """A bound: of the moduli of stored entries, and of those that are not stored."""
-        return float(
-            max(
-                np.abs(self.base.X.data - self.center[self.base.stored_columns]).max(initial=0.0),
-                np.abs(self.center).max(),
-            )
-        )
+        """The larger bound of stored and of other entries."""
+        stored = np.abs(self.base.X.data - self.center[self.base.stored_columns]).max(initial=0.0)
+        return float(max(stored, np.abs(self.center).max()))
 
     @cached_property
     def absolute(self) -> CenteredDesign:
-        """|x| + |c|, which is no smaller than |x - c|."""
+        """|x| + |c|, at least |x - c|."""
         return CenteredDesign(self.base.absolute, -np.abs(self.center))
 
     def matrix(self) -> np.ndarray:
@@ -111,3 +100,49 @@ class CenteredDesign(Design):
 
     def single(self) -> CenteredDesign:
         return CenteredDesign(self.base.single(), self.center)
+
+
+class MappedDesign(DenseDesign):
+    """(X - 1 c') / s for dense data X (n, d), a center c and a scale s, each of shape (d,) or a number.
+
+    It is computed block by block in double precision, so that equal numbers in single and in double precision are the
+    same data.
+    """
+
+    def __init__(self, X: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> None:
+        super().__init__(X)
+        self.center, self.scale = center, scale
+
+    def _block(self, rows: slice) -> np.ndarray:
+        mapped = self.X[rows].astype(np.float64)
+        mapped -= self.center
+        mapped /= self.scale
+        return mapped
+
+    @cached_property
+    def largest(self) -> float:
+        return max(float(np.abs(block).max()) for _, block in self._blocks(temporary=True))
+
+    @cached_property
+    def absolute(self) -> DenseDesign:
+        return DenseDesign(np.abs(self.matrix()))
+
+    def matrix(self) -> np.ndarray:
+        return self._block(slice(None))
+
+    def rows(self, rows: slice | np.ndarray) -> MappedDesign:
+        return MappedDesign(self.X[rows], self.center, self.scale)
+
+    def _of_columns(self, features: np.ndarray) -> MappedDesign:
+        center, scale = (np.broadcast_to(a, self.shape[1:])[features] for a in (self.center, self.scale))
+        return MappedDesign(self.X[:, as_slice(features)], center, scale)
+
+    def stored(self) -> DenseDesign:
+        """Return the mapped data in memory, in the precision of X."""
+        mapped = np.empty_like(self.X)
+        for rows, block in self._blocks(temporary=True):
+            mapped[rows] = block
+        return DenseDesign(mapped)
+
+    def single(self) -> DenseDesign:
+        return self.stored().single()

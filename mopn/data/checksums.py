@@ -1,4 +1,4 @@
-"""Checksums that tell whether a block has changed since an earlier pass."""
+"""Checksums that notice a block that has changed since an earlier pass."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from scipy import sparse
 
 __all__ = ["checksum"]
 
-# Words of 8 bytes that are added up before the slow part: a pass over data is much slower than these sums.
+# Words of 8 bytes that are added up before the CRC, which is slower.
 _RUN = 1024
 
 
 def checksum(*parts: Any) -> int:
-    """Return a number that is the same for equal arrays, sparse matrices and tables, and almost surely another else."""
+    """Return a number that is equal for equal arrays, sparse matrices and tables, and almost surely for no others."""
     total = 0
     for part in parts:
         stored = part.tocsr() if sparse.issparse(part) else part
-        plain = getattr(part, "stored_arrays", (stored,))  # those of a table
+        plain = getattr(part, "stored_arrays", (stored,))  # of a table
         arrays = (stored.indptr, stored.indices, stored.data) if sparse.issparse(part) else plain
         total = zlib.crc32(repr(np.shape(part)).encode(), total)
         for array in arrays:

@@ -1,14 +1,14 @@
-"""Rows in chunks that are read in every pass: from files or callables here, and on the workers of a cluster.
+"""The rows of a problem's data: arrays in memory, or chunks that are read in every pass, here or on a cluster.
 
-A chunk is what is read at once: a block of the user's :class:`mopn.RowBlocks`, which messages call it, or rows of an
-array of Dask's. It is computed in blocks of fewer rows, as data in memory are.
+A chunk is read at once: a block of the user's :class:`mopn.RowBlocks`, as messages call it, or rows of a Dask array. It
+is computed in blocks of fewer rows, as data in memory are.
 """
 
 from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,55 +19,72 @@ from scipy import sparse
 from mopn.data.checksums import checksum
 from mopn.data.designs import AugmentedDesign, DenseDesign, Design, SparseDesign, stored_design
 from mopn.data.feature_scaling import Coordinates
-from mopn.data.loss_checks import check_own_loss
+from mopn.data.loss_checks import check_user_loss
 from mopn.data.losses_of_rows import Losses, OutputLoss
-from mopn.data.row_arrays import RowArray, rows_of
-from mopn.data.row_blocks import RawBlock, named
+from mopn.data.relation_blocks import design_of
+from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.rows import (
     ArrayRows,
     Block,
     Function,
     PassCounter,
+    RowArray,
     Rows,
     block_size,
     combined,
     cut,
+    on_block,
+    rows_of,
     tree_of_blocks,
     tree_sum,
 )
-from mopn.data.validation import as_array, as_numbers, check_weights, distinct_labels, label_codes
+from mopn.data.validation import as_array, as_numbers, check_input, check_weights, distinct_labels, label_codes
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
-__all__ = ["IN_MEMORY", "ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "stored_numbers"]
+__all__ = ["IN_MEMORY", "ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "rows_of_data", "stored_numbers"]
 
-# Targets of the first chunk on which losses of the user's own are checked.
+# Targets of the first chunk, on which a user's loss is checked.
 _CHECKED = 10
 # Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, where passes need
 # neither messages nor files.
 IN_MEMORY = 1 << 24
 
 
-class Chunks(ABC):
-    """What computes a task for every chunk, and adds the terms up in a tree by the numbers of the chunks.
+def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any, target_weight: Any = None) -> Rows:
+    """Validate the data of a problem, and return their rows."""
+    if isinstance(X, RowBlocks):
+        X = LocalChunks(X.with_targets(y, sample_weight))
+    if isinstance(X, Chunks):
+        return chunked_rows(X, loss, offset, target_weight)
+    if y is None:
+        raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
+    design = design_of(X)
+    check_input(design.largest, "X")
+    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset, target_weight)
+    if losses.weights is not None:
+        check_input(losses.weights, "sample_weight")
+    return ArrayRows(design, losses)
 
-    Chunks without rows are left out, and those that are no longer what they were in the first pass are noticed.
+
+class Chunks(ABC):
+    """Sums over chunks in a tree by their numbers. Chunks without rows are left out; changed chunks are errors.
 
     Attributes
     ----------
     classes : ndarray or None
-        Sorted labels that y may have; None for those that it has.
+        Sorted labels that y may have; None for the labels found.
     """
 
     classes: np.ndarray | None = None
-    # The checksum of each chunk that has rows, by its number, once there was a pass.
+    # The checksums of the chunks that have rows, by number, from the first pass on.
     _checksums: dict[int, int] | None = None
 
     def reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
-        """Return the combined terms; the task and what it returns can be sent to other processes.
+        """Return the combined terms; the task and the terms can be sent to other processes.
 
-        Raises ``OSError`` if a chunk cannot be had, or has changed since the first pass; ``ValueError`` if none has a
-        row.
+        Raises ``OSError`` if a chunk cannot be read, or has changed since the first pass; ``ValueError`` if there are
+        no rows.
         """
         try:
             total = self._reduce(partial(_term, task), partial(_added, combine))
@@ -84,10 +101,10 @@ class Chunks(ABC):
 
     @abstractmethod
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> Chunks:
-        """Return what a task makes of each chunk, with the labels that y may have then."""
+        """Return the chunks that a task makes of these, with the labels of their y."""
 
     @abstractmethod
-    def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
+    def _reduce(self, task: Callable[[RawBlock], ChunkTerm], combine: Function) -> ChunkTerm:
         """Return the combined terms of all chunks."""
 
     def _check_unchanged(self, found: dict[int, int]) -> None:
@@ -102,23 +119,23 @@ class Chunks(ABC):
 
 
 @dataclass(frozen=True)
-class Term:
-    """What a task returns for some chunks, and the checksums of those that have rows."""
+class ChunkTerm:
+    """The value of a task for some chunks, and the checksums of chunks that have rows."""
 
     value: Any
     checksums: dict[int, int]
 
 
-def _term(task: Callable[[RawBlock], Any], chunk: RawBlock) -> Term:
+def _term(task: Callable[[RawBlock], Any], chunk: RawBlock) -> ChunkTerm:
     if not np.shape(chunk.X)[0]:
-        return Term(None, {})
-    return Term(task(chunk), {chunk.number: checksum(chunk.X, chunk.y, chunk.sample_weight)})
+        return ChunkTerm(None, {})
+    return ChunkTerm(task(chunk), {chunk.number: checksum(chunk.X, chunk.y, chunk.sample_weight)})
 
 
-def _added(combine: Function, a: Term, b: Term) -> Term:
+def _added(combine: Function, a: ChunkTerm, b: ChunkTerm) -> ChunkTerm:
     if not (a.checksums and b.checksums):
         return a if a.checksums else b
-    return Term(combined(a.value, b.value, combine), a.checksums | b.checksums)
+    return ChunkTerm(combined(a.value, b.value, combine), a.checksums | b.checksums)
 
 
 def _nothing(*_: Any) -> None:
@@ -128,46 +145,38 @@ def _nothing(*_: Any) -> None:
 class LocalChunks(Chunks):
     """Chunks that this process reads, one after the other; ``blocks`` yields the same in every pass."""
 
-    def __init__(self, blocks: Iterable[RawBlock], classes: np.ndarray | None = None) -> None:
-        self.blocks, self.classes = blocks, classes
+    def __init__(self, blocks: Iterable[RawBlock], classes: np.ndarray | None = None, replacements: Any = ()) -> None:
+        self.blocks, self.classes, self._replacements = blocks, classes, replacements
 
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> LocalChunks:
-        return LocalChunks(_Replaced(self.blocks, task), classes)
+        return LocalChunks(self.blocks, classes, (*self._replacements, task))
 
-    def _reduce(self, task: Callable[[RawBlock], Term], combine: Function) -> Term:
-        return tree_sum(map(task, self.blocks), combine)
-
-
-@dataclass(frozen=True)
-class _Replaced:
-    """What a task makes of blocks, anew in every pass."""
-
-    blocks: Iterable[RawBlock]
-    task: Callable[[RawBlock], RawBlock]
-
-    def __iter__(self) -> Iterator[RawBlock]:
-        return map(self.task, self.blocks)
+    def _reduce(self, task: Callable[[RawBlock], ChunkTerm], combine: Function) -> ChunkTerm:
+        blocks = self.blocks
+        for replacement in self._replacements:
+            blocks = map(replacement, blocks)
+        return tree_sum(map(task, blocks), combine)
 
 
 @dataclass(frozen=True)
 class ChunkView:
-    """How a chunk becomes blocks: targets, coordinates and dummies, what is added to the outputs, and the precision."""
+    """How a chunk becomes blocks: targets, coordinates and dummies, added outputs, and the precision."""
 
     losses: OutputLoss
     coordinates: Coordinates | None = None
     dummies: int = 0
-    beside: Any = None
+    added: Any = None
     single: bool = False
 
     def blocks(self, chunk: RawBlock) -> list[Block]:
-        """Return the blocks of a chunk. Their rows are counted from its first one."""
+        """Return the blocks of a chunk, with rows counted from its first one."""
         base = _design(chunk.X)
         design = self.design(base)
         losses = self.losses.with_targets(chunk.y, _weights(chunk))
         blocks = cut(design.single() if self.single else design, losses, block_size(design, losses.n_outputs))
-        if self.beside is not None:
+        if self.added is not None:
             for block in blocks:
-                block.losses = block.losses.beside(rows_of(self.beside, block))
+                block.losses = block.losses.plus(rows_of(self.added, block))
         return blocks
 
     def design(self, base: DenseDesign | SparseDesign) -> Design:
@@ -177,7 +186,7 @@ class ChunkView:
 
 
 class ChunkedRows(Rows):
-    """Rows in chunks. Arrays of n rows are functions of the blocks, which every pass that needs them computes anew."""
+    """Rows in chunks. Arrays of n rows are functions of the blocks, computed in every pass that needs them."""
 
     def __init__(self, chunks: Chunks, view: ChunkView, summary: Summary, passes: PassCounter) -> None:
         self.chunks, self.view, self.summary, self._passes = chunks, view, summary, passes
@@ -187,22 +196,18 @@ class ChunkedRows(Rows):
         self.template = view.design(stored_design(empty))
         self.entries = self.template.entries
 
-    @property
-    def passes(self) -> int:
-        return self._passes.count
-
     def reduce(
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
         self._passes.count += 1
-        return self.chunks.reduce(_Task(self.view, function, arguments, tuple(along), combine), combine)
+        return self.chunks.reduce(partial(_sum_of_blocks, self.view, function, arguments, along, combine), combine)
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> RowArray:
         return RowArray(function, along, arguments)
 
     def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, RowArray]:
-        total = self.reduce(_first, function, arguments, along=along)
-        return total, RowArray(_second, along, (function, arguments), (self.shape[0], self.losses.n_outputs))
+        total = self.reduce(_part, function, arguments, 0, along=along)
+        return total, RowArray(_part, along, (function, arguments, 1), (self.shape[0], self.losses.n_outputs))
 
     def keep(self, function: Function, along: Sequence[Any] = ()) -> RowArray:
         return RowArray(function, along)
@@ -213,11 +218,10 @@ class ChunkedRows(Rows):
     def single(self) -> ChunkedRows:
         return self._with(single=True)
 
-    def beside(self, outputs: Any) -> ChunkedRows:
-        return self._with(beside=outputs)
+    def plus(self, outputs: Any) -> ChunkedRows:
+        return self._with(added=outputs)
 
     def sample(self, fraction: float, seed: int) -> ArrayRows:
-        """Return a random sample of the rows, in memory."""
         self._passes.count += 1
         X, y, weights = self.chunks.sample(fraction, seed)
         losses = self.view.losses.with_targets(y, weights * (self.summary.weight / weights.sum()))
@@ -227,32 +231,21 @@ class ChunkedRows(Rows):
         return ChunkedRows(self.chunks, replace(self.view, **changes), self.summary, self._passes)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """The sum over the blocks of a chunk."""
+def _sum_of_blocks(
+    view: ChunkView, function: Function, arguments: Any, along: Sequence[Any], combine: Function, chunk: RawBlock
+) -> Any:
+    """Return the combined terms of the blocks of a chunk: the same bits for one block or several."""
+    with single_threaded():
+        return tree_of_blocks(on_block(function, arguments, along), named(chunk, view.blocks), combine)
 
-    view: ChunkView
-    function: Function
-    arguments: tuple[Any, ...]
-    along: tuple[Any, ...]
-    combine: Function
 
-    def __call__(self, chunk: RawBlock) -> Any:
-        # The same bits, whether a chunk is one block or several, and whoever computes it.
-        with single_threaded():
-            return tree_of_blocks(self._term, named(chunk, self.view.blocks), self.combine)
-
-    def _term(self, block: Block) -> Any:
-        along = (rows_of(array, block) for array in self.along)
-        return self.function(block, *along, *self.arguments)
+def _part(block: Block, *arguments: Any) -> Any:
+    *along, function, others, part = arguments
+    return function(block, *along, *others)[part]
 
 
 def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: Any = None) -> ChunkedRows:
-    """Look at all chunks once, and return their rows.
-
-    Raises ``ValueError`` or ``TypeError`` for data that a problem in memory refuses, too, and for chunks that do not
-    fit each other; the message names the chunk, as a block, and the row in it.
-    """
+    """Validate all chunks in one pass, and return their rows; messages name the block and the row in it."""
     loss, passes = get_loss(loss), PassCounter()
     if loss.targets != "labels" and chunks.classes is not None:
         raise ValueError(f"classes are for multi-class losses; loss={loss.name!r} has none")
@@ -267,13 +260,13 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: A
         raise ValueError("sample_weight is zero for all samples; at least one must be positive")
     losses = OutputLoss.of_blocks(loss, m, classes, offset)
     first_y = losses.with_targets(summary.first_y, None).y
-    check_own_loss(loss, first_y)
+    check_user_loss(loss, first_y)
     return ChunkedRows(chunks, ChunkView(losses.by_target(target_weight, first_y)), summary, passes)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a first look at chunks finds, and at the first of them."""
+    """Summary of the first pass over chunks; ``number``, ``sparse`` and ``first_y`` belong to the first of them."""
 
     number: int
     n: int
@@ -286,17 +279,16 @@ class Summary:
 
 
 def _summary(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
-    return named(chunk, partial(_looked_at, loss=loss, classes=classes))
+    return named(chunk, partial(_validated, loss=loss, classes=classes))
 
 
-def _looked_at(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
+def _validated(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
     X = chunk.X
     if not sparse.issparse(X):
         finite = np.isfinite(as_numbers(X, "X")).all(axis=tuple(range(1, np.ndim(X))))
         if not finite.all():
-            raise ValueError(
-                f"row {int(np.argmin(finite))} of X contains NaN or infinity; impute or drop such rows first"
-            )
+            row = int(np.argmin(finite))
+            raise ValueError(f"row {row} of X contains NaN or infinity; impute or drop such rows first")
     design = stored_design(X)
     n, d = design.shape
     if chunk.y is None:
@@ -320,24 +312,23 @@ def _looked_at(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summa
 
 
 def _design(X: Any) -> DenseDesign | SparseDesign:
-    """Return the design of a chunk that the first look has found to be valid; sparse structure is checked again."""
+    """Return the design of a chunk that was validated; only sparse structure is checked again."""
     if sparse.issparse(X) or getattr(X, "dtype", None) not in (np.float32, np.float64):
         return stored_design(X)
     return DenseDesign(X)
 
 
 def _weights(chunk: RawBlock) -> np.ndarray | None:
-    """Return the weights of a chunk; all may be zero."""
     return check_weights(chunk.sample_weight, np.shape(chunk.X)[0])
 
 
 def stored_numbers(X: Any) -> int:
-    """Return how many numbers an array, a frame or a sparse matrix stores."""
+    """Return the number of values that an array, a frame or a sparse matrix stores."""
     return int(X.nnz) if sparse.issparse(X) else int(np.prod(np.shape(X)))
 
 
 def _drawn(chunk: RawBlock, fraction: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return rows of a chunk at random, of those with weight, and their targets and weights."""
+    """Return random rows of positive weight, their targets and weights."""
     n, weights = np.shape(chunk.X)[0], _weights(chunk)
     weights = np.ones(n) if weights is None else weights
     rows = np.flatnonzero((np.random.default_rng((seed, chunk.number)).random(n) < fraction) & (weights > 0))
@@ -358,13 +349,3 @@ def _merged(a: Summary, b: Summary) -> Summary:
         raise ValueError(f"block {b.number} has {b.n_outputs} targets a row, and block {a.number} has {a.n_outputs}")
     classes = None if a.classes is None else distinct_labels(np.concatenate([a.classes, b.classes]))[0]
     return replace(a, n=a.n + b.n, weight=a.weight + b.weight, classes=classes)
-
-
-def _first(block: Block, *arguments: Any) -> Any:
-    *along, function, others = arguments
-    return function(block, *along, *others)[0]
-
-
-def _second(block: Block, *arguments: Any) -> Any:
-    *along, function, others = arguments
-    return function(block, *along, *others)[1]

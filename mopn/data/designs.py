@@ -1,6 +1,5 @@
-"""Designs: the data X (n, d) behind one interface, whatever its storage (dense, CSR, CSC) and augmentation.
+"""Designs: products with the data X (n, d) and with its elementwise square, whatever the storage and augmentation.
 
-A design offers the products that kernels need, with X and with its elementwise square, and hides the storage format.
 Augmentation puts dummies in front of X: columns of ones, which are never stored. ``make_design`` validates and wraps
 the user's data.
 """
@@ -17,7 +16,6 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.cache import rows_at_once
-from mopn.data.products import crossed
 from mopn.data.sparse_structure import compressed
 from mopn.data.validation import as_numbers
 from mopn.data.values import to_host
@@ -29,22 +27,13 @@ if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
 __all__ = [
-    "AugmentedDesign",
-    "DenseDesign",
-    "Design",
-    "Entries",
-    "SparseDesign",
-    "as_slice",
-    "feature_scales",
-    "linear_design",
-    "make_design",
-    "ridge_scales",
-    "stored_design",
-]
+    "AugmentedDesign", "DenseDesign", "Design", "Entries", "SparseDesign",
+    "as_slice", "crossed", "linear_design", "make_design", "ridge_scales", "stored_design",
+]  # fmt: skip
 
 
 class Entries(NamedTuple):
-    """What is beside stored entries: a number of dummies in front of them, and a center (d,) to subtract, if any."""
+    """The parts of sparse data that are not stored: dummies in front, and a center (d,) to subtract, if any."""
 
     dummies: int = 0
     center: np.ndarray | None = None
@@ -60,16 +49,21 @@ class Design(ABC):
         """Return X H' (n, k) for H (k, d)."""
 
     @abstractmethod
-    def project_squares(self, H: np.ndarray) -> np.ndarray:
-        """Return (X * X) H' (n, k)."""
-
-    @abstractmethod
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         """Return R' X (k, d) for R (n, k)."""
 
+    @property
     @abstractmethod
+    def squares(self) -> Design:
+        """The design X * X, for products."""
+
+    def project_squares(self, H: np.ndarray) -> np.ndarray:
+        """Return (X * X) H' (n, k)."""
+        return self.squares.project(H)
+
     def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
         """Return R' (X * X) (k, d)."""
+        return self.squares.adjoint(R)
 
     @abstractmethod
     def gram(self, g: np.ndarray) -> np.ndarray:
@@ -84,8 +78,8 @@ class Design(ABC):
         """Return the total weight (d,), for each feature, of the rows in which it is not zero."""
 
     @abstractmethod
-    def inner_products(self, power: int, unit: float) -> np.ndarray:
-        """Return <x_i, x_j> (n, n), of the rows of X / unit for power 1, of its squares for 2."""
+    def inner_products(self, unit: float) -> np.ndarray:
+        """Return the inner products (n, n) of the rows of X / unit."""
 
     @property
     @abstractmethod
@@ -139,12 +133,12 @@ class Design(ABC):
     @cached_property
     def row_products(self) -> np.ndarray:
         """<x_i, x_j> / unit^2 (n, n), cached: for few samples only."""
-        return self.inner_products(1, self.unit)
+        return self.inner_products(self.unit)
 
     @cached_property
     def squared_row_products(self) -> np.ndarray:
         """<x_i * x_i, x_j * x_j> / unit^4 (n, n), cached: for few samples only."""
-        return self.inner_products(2, self.unit)
+        return self.squares.inner_products(self.unit**2)
 
     @cached_property
     def row_lines(self) -> Lines:
@@ -160,12 +154,12 @@ class Design(ABC):
 
     @property
     def entries(self) -> Entries | None:
-        """What is beside stored entries; None for dense data."""
+        """The parts of sparse data that are not stored; None for dense data."""
         return None
 
     @property
     def least_rows(self) -> int:
-        """The number of rows below which a block costs more than its rows."""
+        """The number of rows from which on a block costs no more than its rows."""
         return 1
 
     @property
@@ -195,15 +189,12 @@ class Design(ABC):
 
     @property
     def squared_sizes(self) -> np.ndarray:
-        """Squared lengths (n,) of the rows of the numbers that products add up, to which rounding errors are relative.
-
-        They are the lengths of the rows themselves unless terms of the entries are added up one by one.
-        """
+        """Squared lengths (n,) of the terms that products with a row add up: rounding errors are relative to them."""
         return self.squared_norms
 
     @property
     def squared_column_sizes(self) -> np.ndarray:
-        """The same of the columns (d,)."""
+        """Squared lengths (d,) of the terms that products with a column add up."""
         return self.adjoint_squares(np.ones((self.shape[0], 1)))[0]
 
 
@@ -223,39 +214,33 @@ class DenseDesign(Design):
             yield rows, self._block(rows)
 
     def _block(self, rows: slice) -> np.ndarray:
-        """Return some rows in the dtype of products."""
         return self.X[rows].astype(self.dtype, copy=False)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         with self._threads(len(H)):
             return _stacked([X @ H.T for _, X in self._blocks()])
 
-    def project_squares(self, H: np.ndarray) -> np.ndarray:
-        with self._threads(len(H)):
-            return _stacked([(X * X) @ H.T for _, X in self._blocks(temporary=True)])
-
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         with self._threads(R.shape[1]):
             return _summed(crossed(R[rows], X) for rows, X in self._blocks())
 
-    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        with self._threads(R.shape[1]):
-            return _summed(crossed(R[rows], X * X) for rows, X in self._blocks(temporary=True))
+    @property
+    def squares(self) -> DenseDesign:
+        return _DenseSquares(self)
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         with self._threads(self.shape[1]):
             return _summed(_weighted_gram(X, g[rows]) for rows, X in self._blocks(temporary=True))
 
     def _threads(self, columns: int) -> AbstractContextManager[None]:
-        """Return the threads for a product with a matrix of so many columns."""
         return threads_for(2.0 * self.X.size * columns)
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return _summed(weights[rows] @ (X != 0) for rows, X in self._blocks(temporary=True))
 
-    def inner_products(self, power: int, unit: float) -> np.ndarray:
-        powers = (self.X.astype(np.float64) / unit) ** power
-        return powers @ powers.T
+    def inner_products(self, unit: float) -> np.ndarray:
+        X = self.matrix().astype(np.float64) / unit
+        return X @ X.T
 
     @cached_property
     def largest(self) -> float:
@@ -278,6 +263,25 @@ class DenseDesign(Design):
         return DenseDesign(self.X.astype(np.float32, copy=False), np.float32)
 
 
+class _DenseSquares(DenseDesign):
+    """X * X for dense data X, computed block by block."""
+
+    def __init__(self, base: DenseDesign) -> None:
+        super().__init__(base.X, base.dtype)
+        self.base = base
+
+    def _blocks(self, *, temporary: bool = True) -> Iterator[tuple[slice, np.ndarray]]:
+        return super()._blocks(temporary=True)
+
+    def _block(self, rows: slice) -> np.ndarray:
+        X = self.base._block(rows)
+        return X * X
+
+    def matrix(self) -> np.ndarray:
+        X = self.base.matrix().astype(np.float64, copy=False)
+        return X * X
+
+
 class SparseDesign(Design):
     """CSR or CSC data without duplicate entries; only stored entries are read."""
 
@@ -292,34 +296,31 @@ class SparseDesign(Design):
             return self.X.indices
         return np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
 
+    def _with_data(self, data: np.ndarray) -> SparseDesign:
+        """Return the design with other stored entries; the index arrays are shared."""
+        return SparseDesign(type(self.X)((data, self.X.indices, self.X.indptr), shape=self.shape))
+
     @cached_property
-    def _squares(self) -> Any:
-        # In float64: rounded squares would not cancel in the anova kernel. The index arrays are shared, not copied.
+    def squares(self) -> SparseDesign:
+        # In float64: rounded squares would not cancel in the anova kernel.
         data = self.X.data.astype(np.float64, copy=False)
-        return type(self.X)((data * data, self.X.indices, self.X.indptr), shape=self.X.shape)
+        return self._with_data(data * data)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         return self.X @ np.ascontiguousarray(H.T)
 
-    def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return self._squares @ np.ascontiguousarray(H.T)
-
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         return (self.X.T @ R).T
-
-    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        return (self._squares.T @ R).T
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        occurs = type(self.X)(((self.X.data != 0).astype(float), self.X.indices, self.X.indptr), shape=self.shape)
-        return occurs.T @ weights
+        return self._with_data((self.X.data != 0).astype(float)).X.T @ weights
 
-    def inner_products(self, power: int, unit: float) -> np.ndarray:
-        powers = (self.X.astype(np.float64) / unit).power(power)
-        return (powers @ powers.T).toarray()
+    def inner_products(self, unit: float) -> np.ndarray:
+        X = self.X.astype(np.float64) / unit
+        return (X @ X.T).toarray()
 
     @cached_property
     def largest(self) -> float:
@@ -333,9 +334,8 @@ class SparseDesign(Design):
         return self.X
 
     def scaled(self, scale: np.ndarray) -> SparseDesign:
-        """Return the design with every feature divided by a number of its own."""
-        X = self.X
-        return SparseDesign(type(X)((X.data / scale[self.stored_columns], X.indices, X.indptr), shape=X.shape))
+        """Return the design with the features divided by a scale (d,)."""
+        return self._with_data(self.X.data / scale[self.stored_columns])
 
     @cached_property
     def _by_rows(self) -> Any:
@@ -373,14 +373,12 @@ class AugmentedDesign(Design):
     def project(self, H: np.ndarray) -> np.ndarray:
         return self.base.project(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
 
-    def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return self.base.project_squares(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
-
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint(R)])
 
-    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint_squares(R)])
+    @property
+    def squares(self) -> AugmentedDesign:
+        return AugmentedDesign(self.base.squares, self.dummies)
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         q = self.dummies
@@ -394,8 +392,8 @@ class AugmentedDesign(Design):
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return np.concatenate([np.full(self.dummies, weights.sum()), self.base.occurrences(weights)])
 
-    def inner_products(self, power: int, unit: float) -> np.ndarray:
-        return self.base.inner_products(power, unit) + self.dummies / unit ** (2 * power)
+    def inner_products(self, unit: float) -> np.ndarray:
+        return self.base.inner_products(unit) + self.dummies / unit**2
 
     @property
     def largest(self) -> float:
@@ -448,22 +446,13 @@ class AugmentedDesign(Design):
         return AugmentedDesign(self.base.single(), self.dummies)
 
 
-def feature_scales(counts: np.ndarray, largest: float) -> np.ndarray:
-    """Return (d,), for coefficients of features that occur so often: steps in them that matter equally.
+def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridge: Any = 0.0) -> np.ndarray:
+    """Return steps (d,) in the coefficients of features that matter equally, for sums of squares (d,) and a ridge.
 
-    The curvature in the coefficients of a feature grows with the number of samples that have the feature. Popular items
-    occur in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many
-    iterations without these scales. They are in the unit of the coefficients, that of 1 / X for the ``largest`` entry
-    of X, so that a fit does not depend on it. All are 1 if every sample has every feature, in [-1, 1].
-    """
-    return ridge_scales(counts, largest, 1.0, 0.0)
-
-
-def ridge_scales(squares: np.ndarray, largest: float, curvature: Any, ridge: Any) -> np.ndarray:
-    """Return (d,), for coefficients of features with these sums of squares and a ridge: steps that matter equally.
-
-    The losses have ``curvature`` times the squares; a ridge adds as much in all coefficients, which matter equally
-    where it is the larger part. Columns (k, 1) of curvatures and ridges, of k units, give scales (k, d).
+    The losses have ``curvature`` times the squares, and a ridge adds as much in all coefficients. Popular items occur
+    in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many iterations
+    without these scales. Their unit is 1 / ``largest``, the largest entry of X, so that a fit does not depend on it.
+    Columns (k, 1) of curvatures and ridges, of k units, give scales (k, d).
     """
     tiny = float(np.finfo(float).tiny)
     unit = max(largest, tiny) if largest else 1.0
@@ -484,15 +473,10 @@ def linear_design(design: Design) -> Design:
 
 
 def make_design(X: Any, dummies: int = 0) -> Design:
-    """Validate X, wrap it, and put dummies in front of it.
+    """Validate X (n, d), an array-like or sparse matrix of finite numbers, wrap it, and put dummies in front of it.
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Finite numbers. Dense float64 and float32, CSR and CSC are used without a copy; everything else is converted to
-        float64 or CSR. CSR and CSC with unsorted or repeated indices are copied and brought into canonical format.
-    dummies : int, default 0
-        Number of leading columns of ones.
+    Dense float64 and float32, canonical CSR and CSC are used without a copy; everything else is converted to float64,
+    and to canonical CSR or CSC.
     """
     design = stored_design(X)
     return AugmentedDesign(design, dummies) if dummies else design
@@ -505,7 +489,9 @@ def stored_design(X: Any) -> DenseDesign | SparseDesign:
         _check_shape(X.shape)
         X = compressed(X)
         if X.dtype not in (np.float32, np.float64):
-            X = X.astype(_float_type(X.dtype))
+            if X.dtype.kind not in "fiub":
+                raise TypeError(f"X must hold real numbers, got dtype {X.dtype}")
+            X = X.astype(np.float64)
         if not X.has_canonical_format:
             # The parts of a repeated entry cannot be squared one by one. This also sorts the indices.
             X = X.copy()
@@ -520,14 +506,7 @@ def stored_design(X: Any) -> DenseDesign | SparseDesign:
     return DenseDesign(X)
 
 
-def _float_type(dtype: np.dtype) -> type:
-    if dtype.kind not in "fiub":
-        raise TypeError(f"X must hold real numbers, got dtype {dtype}")
-    return np.float64
-
-
 def _check_shape(shape: tuple[int, ...]) -> None:
-    """Raise ``ValueError`` if X is not two-dimensional, or is empty."""
     if len(shape) != 2:
         raise ValueError(f"X must be two-dimensional (n, d), got shape {shape}; reshape a single feature to (n, 1)")
     if shape[0] < 1:
@@ -537,7 +516,6 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _check_finite(finite: Any) -> None:
-    """Raise ``ValueError`` if not all entries of X are finite."""
     if not finite:
         raise ValueError("X contains NaN or infinity; impute or drop those entries first")
 
@@ -546,8 +524,13 @@ def _stacked(blocks: list[np.ndarray]) -> np.ndarray:
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
+def crossed(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A' B. Unlike matmul, dot lets other threads run where the result has at most 500 entries."""
+    return np.dot(A.T, B)
+
+
 def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Return X' diag(g) X, of positive and of other weights apart: Y' Y takes half of the operations of X' Y."""
+    """Return X' diag(g) X, split by the sign of g, as Y' Y takes half of the operations of X' Y."""
     Y, positive = X * np.sqrt(np.abs(g))[:, None], g > 0.0
     if positive.all() or not positive.any():
         return crossed(Y, Y) if positive.any() else -crossed(Y, Y)

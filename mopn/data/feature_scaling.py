@@ -1,8 +1,7 @@
 """Coordinates in which a problem is solved: (x - c) / s, feature by feature, for the user's x.
 
 With dummies, the networks on [1, x] and on [1, (x - c) / s] are the same functions; only the penalty differs, and in
-the latter it depends neither on the origin of the features nor on their units. Means and deviations are those of the
-weighted samples, so a weight of 2 equals a repeated sample.
+the latter it depends neither on the origin of the features nor on their units. Means and deviations are weighted.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mopn.data.centered import CenteredDesign, uncentered
+from mopn.data.centered import CenteredDesign, MappedDesign, uncentered
 from mopn.data.designs import DenseDesign, Design, SparseDesign
-from mopn.data.mapped import MappedDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.solvers.tools.caller import warn_caller
@@ -28,32 +26,22 @@ SCALES = get_args(ScaleName)
 # Deviations, relative to its size, below which a feature counts as constant; and below which it is, but for rounding
 # errors in the data. Sparse data are not centered in memory: products with them lose the digits that the mean has.
 _LEAST, _LEAST_OF_SPARSE, _NOISE = 1e-12, 1e-6, 1e-14
-# The mean squared length of a scaled sample.
-_SQUARED_LENGTH = 4.0
-# The mean squared length of a sample of a user and an item, which have a one each.
-_PAIR = 2.0
+# The mean squared lengths of a scaled sample, and of a sample of a user and an item, which have a one each.
+_SQUARED_LENGTH, _PAIR = 4.0, 2.0
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The map from a user's features x to (x - center) / scale.
-
-    Attributes
-    ----------
-    center : ndarray of shape (d,) or None
-        None for zero.
-    scale : ndarray of shape (d,)
-        Positive; infinite for constant features, which are 0 in these coordinates whatever their value.
-    total_weight : float, default 0.0
-        The sum of the weights of the rows that they were made for.
-    deviations : ndarray of shape (d,), optional
-        The root mean squares of the features about the center; 0 for constant features.
-    """
+    """The map from a user's features x to (x - center) / scale."""
 
     center: np.ndarray | None
+    """(d,), or None for zero."""
     scale: np.ndarray
+    """(d,), positive; infinite for constant features, which are 0 in these coordinates."""
     total_weight: float = 0.0
+    """Sum of the weights of the rows."""
     deviations: np.ndarray | None = None
+    """Root mean squares (d,) of the features about the center; 0 for constant features."""
 
     @property
     def finite_scale(self) -> np.ndarray:
@@ -66,7 +54,7 @@ class Coordinates:
         return np.zeros(len(self.scale)) if self.center is None else np.abs(self.center) / self.scale
 
     def design(self, base: DenseDesign | SparseDesign | RelationDesign) -> Design:
-        """Return the data in these coordinates; sparse data stays sparse, and single precision is mapped when read."""
+        """Return the data in these coordinates; sparse data stay sparse, and float32 is mapped when read."""
         design = self.view(base)
         if isinstance(design, MappedDesign) and isinstance(base, DenseDesign) and base.X.dtype == np.float64:
             return design.stored()
@@ -83,14 +71,11 @@ class Coordinates:
         return scaled if self.center is None else CenteredDesign(scaled, self.center / self.scale)
 
     def original(self, H: np.ndarray, dummies: int) -> np.ndarray:
-        """Return units (k, q + d) of the user's data, after q dummies, from units in these coordinates.
-
-        Projections are the same: the first dummy takes up the center.
-        """
+        """Return units (k, q + d) for the user's data from units in these coordinates, with q dummies in front."""
         return uncentered(np.hstack([H[:, :dummies], H[:, dummies:] / self.scale]), self.center, dummies)
 
     def of_original(self, H: np.ndarray, dummies: int) -> np.ndarray:
-        """Return units in these coordinates from units of the user's data, the inverse of ``original``."""
+        """Return units in these coordinates, the inverse of ``original``."""
         H = np.hstack([H[:, :dummies], H[:, dummies:] * self.finite_scale])
         if self.center is not None:
             H[:, 0] += H[:, dummies:] @ (self.center / self.scale)
@@ -98,21 +83,13 @@ class Coordinates:
 
 
 def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
-    """Return the coordinates of some data, or None for the user's own.
+    """Return the coordinates of weighted rows without dummies, centered at their mean or not; None for the user's.
 
-    Parameters
-    ----------
-    rows : Rows
-        Dense or sparse, without dummies; their sample weights count.
-    center : bool
-        Whether to subtract the mean.
-    scale : {"features", "data", "large"} or None
-        Divide every feature by a number of its own, or all features by the same one, so that the mean squared length of
-        a sample is 4. The first makes all features vary equally: they have equal deviations, or without ``center``
-        equal mean squares. "large" leaves the smallest features that make up a mean squared length of 2, such as users
-        and items, and divides the larger ones, such as a gender, so that their mean squares are the largest of these.
-        Above that size a column is penalised by its frequency, as in the weighted trace norm of Srebro and
-        Salakhutdinov, Collaborative Filtering in a Non-Uniform World (NIPS 2010).
+    The scale "features" gives all features equal deviations, or without ``center`` equal mean squares; "data" divides
+    all by the same number. Either makes the mean squared length of a sample 4. "large" leaves the smallest features
+    that make up a mean squared length of 2, such as users and items, and divides the larger ones, such as a gender, to
+    the largest mean square of these. Above that size a column is penalised by its frequency, as in the weighted trace
+    norm of Srebro and Salakhutdinov, Collaborative Filtering in a Non-Uniform World (NIPS 2010).
     """
     if not center and scale is None:
         return None
@@ -147,7 +124,7 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
 
 
 def feature_sizes(squares: Any, number: int) -> Any:
-    """Return what ``number`` features of given mean squares are divided by with ``scale="features"``."""
+    """Return the divisors of ``number`` features of given mean squares with ``scale="features"``."""
     return np.sqrt(squares * number / _SQUARED_LENGTH)
 
 
@@ -160,27 +137,23 @@ def _largest_of_pair(squares: np.ndarray) -> float:
 
 
 def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the sums of the weights, and of the features and of their squares with weights."""
+    """Return the weighted sums of 1, of the features and of their squares."""
     weights = block.losses.sample_weights[:, None]
     return block.losses.total_weight, block.design.adjoint(weights)[0], block.design.adjoint_squares(weights)[0]
 
 
 def _moments_about(block: Block, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sums of the features less their means, and of the squares of that, with weights.
-
-    The means may be wrong in their last digits. In sparse data, what is not stored is added for all samples at once.
-    """
+    """Return the weighted sums of the features about means, whose last digits may be wrong, and of their squares."""
     weights, design = block.losses.sample_weights[:, None], block.design
     if isinstance(design, DenseDesign):
         dense = MappedDesign(design.X, mean, np.ones(len(mean)))
         return dense.adjoint(weights)[0], dense.adjoint_squares(weights)[0]
     assert isinstance(design, SparseDesign)
-    X, kind = design.X, type(design.X)
-    stored = SparseDesign(kind((np.ones(len(X.data)), X.indices, X.indptr), shape=X.shape))
-    about = SparseDesign(kind((X.data - mean[design.stored_columns], X.indices, X.indptr), shape=X.shape))
-    rest = np.maximum(block.losses.total_weight - stored.adjoint(weights)[0], 0.0)
-    # The two sums may be rounded in other ways.
-    rest[np.bincount(design.stored_columns, minlength=X.shape[1]) == X.shape[0]] = 0.0
+    (n, d), columns = design.shape, design.stored_columns
+    about = design._with_data(design.X.data - mean[columns])
+    # The weights of entries that are not stored; none, whatever the rounding of the sums, if all are.
+    rest = np.maximum(block.losses.total_weight - design._with_data(np.ones(len(columns))).adjoint(weights)[0], 0.0)
+    rest[np.bincount(columns, minlength=d) == n] = 0.0
     return about.adjoint(weights)[0] - rest * mean, about.adjoint_squares(weights)[0] + rest * mean**2
 
 

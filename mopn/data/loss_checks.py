@@ -1,4 +1,4 @@
-"""The part of a loss's contract that sums, bounds and solvers rest on, checked in numbers on a few rows."""
+"""Checks of the values, gradients and constants of a loss on a few rows, on which sums, bounds and solvers rest."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy as np
 from mopn.losses.losses import Loss, dual_of
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["DIFFERENCE", "ROUNDING", "LossCheck", "check_own_loss", "check_sum_over_outputs"]
+__all__ = ["DIFFERENCE", "ROUNDING", "LossCheck", "check_sum_over_outputs", "check_user_loss"]
 
-# Outputs are drawn at these distances from the targets, or from 0, and near these multiples of the targets: 0 is where
-# every run begins.
+# Distances of outputs from the targets, or from 0, and multiples of the targets near which they are: runs begin at 0.
 _DISTANCES, _MULTIPLES = (0.3, 2.0, 10.0), (0.0, 0.5, 2.0)
-# Of given targets a few rows and outputs are taken, scaled down to where differences of outputs keep their digits.
+# Rows and outputs of given targets, and the size to which they are scaled, as differences of outputs need digits.
 _ROWS, _OUTPUTS, _LARGEST_TARGET = 8, 3, 1e4
 # Steps of differences, in the unit of the outputs.
 _STEP, _DIRECTIONS = 1e-6, 3
@@ -26,8 +25,8 @@ DIFFERENCE, ROUNDING = 1e-4, 1e-8
 _LEAST = 100.0 * EPS / ROUNDING
 
 
-def check_own_loss(loss: Loss, y: np.ndarray) -> None:
-    """Check a loss that is not built in, on targets like these."""
+def check_user_loss(loss: Loss, y: np.ndarray) -> None:
+    """Check a user's loss on targets like these."""
     if dual_of(loss) is None:
         with np.errstate(all="ignore"):
             for check in LossCheck.of_targets(loss, y):
@@ -35,7 +34,7 @@ def check_own_loss(loss: Loss, y: np.ndarray) -> None:
 
 
 def check_sum_over_outputs(loss: Loss, y: np.ndarray) -> None:
-    """Check on a few rows of targets y (n, m) that a loss is the sum of the same loss of each output."""
+    """Check on a few rows of y (n, m) that a loss is the sum of the same loss of each output."""
     y = y[:_ROWS]
     O = np.resize(_DISTANCES, y.shape) + (y if loss.targets == "numbers" else 0.0)  # noqa: E741
     values, G = loss.value_gradient(y, O)
@@ -52,8 +51,8 @@ def check_sum_over_outputs(loss: Loss, y: np.ndarray) -> None:
 class LossCheck:
     """Rows of one check: targets y (n,) or (n, m), outputs O and P (n, m), and values (n,) and gradients G (n, m) at O.
 
-    Outputs are at some distances from the targets, or, ``scaled``, as far from them as these are from 0 and from each
-    other: a threshold of the loss, or a domain of the conjugate, may have their unit.
+    Outputs are at some distances from the targets. If ``scaled``, these are in the unit of the targets, which a
+    threshold of the loss or a domain of the conjugate may have.
     """
 
     def __init__(self, loss: Loss, y: np.ndarray | None, rng: np.random.Generator, *, scaled: bool = False) -> None:
@@ -68,12 +67,12 @@ class LossCheck:
         self.O, self.P = (centre + distances * rng.standard_normal((self.n, self.m)) for _ in range(2))
         directions = rng.standard_normal((_DIRECTIONS, self.n, self.m))
         self.directions = directions / np.linalg.norm(directions, axis=2, keepdims=True)
-        # Outputs are known to eps times this.
+        # Rounding errors of outputs are eps times this.
         self.size = self.unit + np.abs(self.O).sum(axis=1) + (0.0 if self.y.ndim == 1 else np.abs(self.y).sum(axis=1))
 
     @classmethod
     def of_targets(cls, loss: Loss, y: np.ndarray | None, seed: Any = 0) -> list[LossCheck]:
-        """Return the checks of a loss: the second in the unit of targets that are numbers."""
+        """Return the checks of a loss, with a second one in the unit of targets that are numbers."""
         rng = np.random.default_rng(seed)
         checks = [cls(loss, y, rng)]
         if y is not None and loss.targets == "numbers" and y.any():
@@ -81,7 +80,7 @@ class LossCheck:
         return checks
 
     def _by_row(self, values: tuple[float, ...]) -> np.ndarray:
-        """Return as many rows (n, 1) of each value."""
+        """Return the values in equal parts of the rows (n, 1)."""
         return np.resize(np.repeat(values, -(-self.n // len(values))), self.n)[:, None]
 
     def _targets(self, y: np.ndarray | None, rng: np.random.Generator, largest: float) -> np.ndarray:
@@ -108,7 +107,6 @@ class LossCheck:
         """See that all are finite numbers of the right shape, none below 0, and that ``value`` agrees."""
         self.values, self.G = self.value_gradient(self.y, self.O)
         self.slope = float(np.linalg.norm(self.G, axis=1).max())
-        # In the unit of the targets slopes have one of their own, and values are known to eps times these.
         self.slope_unit = self.slope if self.scaled else 1.0
         self.value_size = self.size * self.slope_unit + _LEAST
         values = self.array("value", self.call("value", self.y, self.O), (self.n,))
@@ -117,12 +115,12 @@ class LossCheck:
         self.not_negative(self.values, "{:.6g}")
 
     def not_negative(self, least: np.ndarray, found: str) -> None:
-        """See that values (n,), or bounds below them, are at least 0."""
+        """See that values (n,), or lower bounds of them, are at least 0."""
         words = "values >= 0, as proofs rely on it (add a constant)"
         self.see("value_gradient", least >= -ROUNDING * self.value_size, words, found, least)
 
     def rows_apart(self) -> None:
-        """See that rows do not depend on each other, nor on the memory order: sums are computed in parts."""
+        """See that rows depend neither on each other nor on the memory order, as sums are computed in parts."""
         part = slice(None, None, -2)
         found = self.value_gradient(self.y[part], np.asfortranarray(self.O[part]))
         expected = self.values[part], self.G[part]
@@ -137,20 +135,15 @@ class LossCheck:
             for sign in (1.0, -1.0):
                 change, along = self._changes(sign * self.step * d)
                 slopes = sign * change / self.step, sign * along / self.step
-                self.see(
-                    "value_gradient",
-                    change >= along - self.step * allowed,
-                    derivative,
-                    "{1:.6g} by the gradient",
-                    *slopes,
-                )
+                right = change >= along - self.step * allowed
+                self.see("value_gradient", right, derivative, "{1:.6g} by the gradient", *slopes)
         change, along = self._changes(self.P - self.O)
         allowed = ROUNDING * (np.abs(change) + np.abs(along) + self.values + self.value_size)
         words = "a convex function of the outputs, which changes by {:.6g} at least between two points"
         self.see("value_gradient", change >= along - allowed, words, "{1:.6g}", along, change)
 
     def _changes(self, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return how much the values change by a step of the outputs, and how much they do along the gradient."""
+        """Return the changes of the values by a step of the outputs, and those by the gradient."""
         values = self.value_gradient(self.y, self.O + step)[0]
         return values - self.values, np.einsum("ic,ic->i", self.G, step)
 
@@ -160,8 +153,8 @@ class LossCheck:
         self.see("smoothness", constant > 0.0, "a number > 0", "{}", constant)
         right = math.isfinite(constant) or self.loss.has_hessian
         self.see("smoothness", right, "finite, or inf for a loss with a hessian", "inf and no hessian")
-        unit = self.number("own_unit", self.loss.own_unit)
-        self.see("own_unit", 0.0 <= unit < math.inf, "a finite number >= 0", "{}", unit)
+        scale = self.number("output_scale", self.loss.output_scale)
+        self.see("output_scale", 0.0 <= scale < math.inf, "a finite number >= 0", "{}", scale)
         self.conjugates(self.G)
 
     def conjugates(self, D: np.ndarray) -> np.ndarray:
@@ -171,10 +164,8 @@ class LossCheck:
         self.see("conjugate", np.isfinite(conjugates), words, "a conjugate of {}", conjugates)
         return conjugates
 
-    # -- calls and messages --------------------------------------------------------------------------------------------
-
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        """Return the values (n,) and gradients (n, m) of the loss, finite floats."""
+        """Return the values (n,) and gradients (n, m) of the loss as finite floats."""
         result = self.call("value_gradient", y, O)
         if not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(self.message("value_gradient", "a tuple (values, gradients)", f"{type(result).__name__}"))
@@ -182,7 +173,7 @@ class LossCheck:
         return values, self.array("value_gradient", result[1], O.shape, "gradients")
 
     def call(self, method: str, *arrays: np.ndarray) -> Any:
-        """Call a method with copies, and see that it leaves them alone."""
+        """Call a method with copies, and see that it does not change them."""
         copies = [array.copy(order="K") for array in arrays]
         result = getattr(self.loss, method)(*copies)
         same = all(map(np.array_equal, arrays, copies))
@@ -211,7 +202,7 @@ class LossCheck:
         return f"{method} of the loss {self.loss.name!r} must be {expected}; found {found}"
 
     def see(self, method: str, right: Any, expected: str, found: str, *numbers: Any) -> None:
-        """Refuse the loss if a condition does not hold; the words take the numbers of the first such row."""
+        """Raise ``ValueError`` if a condition does not hold; the words take the numbers of the first such row."""
         if not np.all(right):
             i = int(np.argmin(right))
             at = [number[i] if np.ndim(number) else number for number in numbers]

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mopn.data.loss_checks import check_own_loss, check_sum_over_outputs
-from mopn.data.products import inner
+from mopn.data.loss_checks import check_sum_over_outputs, check_user_loss
 from mopn.data.validation import (
     check_block_targets,
     check_offset,
@@ -17,15 +16,14 @@ from mopn.data.validation import (
     check_target_weight,
     check_targets,
 )
-from mopn.losses.entries import rowwise_inner
 from mopn.losses.hessians import Hessian, Weighted
-from mopn.losses.losses import Dual, Loss, dual_of, get_loss
+from mopn.losses.losses import Loss, LossDual, dual_of, get_loss, rowwise_inner
 from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["Losses", "OutputLoss"]
+__all__ = ["Losses", "OutputLoss", "inner"]
 
-# Relative agreement of the same gradient computed twice, of a row in other blocks.
+# Relative agreement of a row's gradient in other blocks.
 _SAME_GRADIENT = 8 * EPS
 # Logarithms of counts below the first, up to 745, exceed the 128 roundings of a slope so many times at most.
 _TINY_COUNT, _OF_TINY_COUNTS = math.exp(-128.0), 6.0
@@ -33,37 +31,28 @@ _TINY_COUNT, _OF_TINY_COUNTS = math.exp(-128.0), 6.0
 
 @dataclass(frozen=True, eq=False)
 class OutputLoss:
-    """What the losses of all rows have in common: a loss of m outputs.
-
-    Attributes
-    ----------
-    loss : Loss
-    n_outputs : int
-        m.
-    classes : ndarray or None
-        The labels that the outputs of a multi-class loss stand for.
-    offset : array of shape (n, m) or (1, m), optional
-        Added to the outputs; a single row is the same for all.
-    """
+    """A loss of m outputs, common to all rows."""
 
     loss: Loss
     n_outputs: int
     classes: np.ndarray | None
+    """The labels of the outputs of a multi-class loss."""
     offset: Any
+    """An array (n, m) or (1, m) that is added to the outputs, or None."""
 
     @classmethod
     def of_blocks(cls, loss: Loss, m: int, classes: np.ndarray | None, offset: Any) -> OutputLoss:
-        """Return what the losses of blocks have in common; an offset is (m,)."""
+        """Return the loss of blocks, with an offset (m,)."""
         return cls(loss, m, classes, check_offset(offset, 1, m))
 
     def with_targets(self, y: Any, weights: np.ndarray | None) -> Losses:
-        """Return the losses of some rows, with targets as the user gave them, which are validated."""
+        """Return the losses of some rows, given the user's targets."""
         y = check_block_targets(y, self.loss, self.classes, self.n_outputs)
         offset = None if self.offset is None else np.broadcast_to(self.offset[0], (len(y), self.n_outputs))
         return Losses(self.loss, self.n_outputs, self.classes, offset, y, weights)
 
     def by_target(self, target_weight: Any, y: np.ndarray) -> Self:
-        """Return the same with a weight for the loss of each output, if weights are given; y are some targets."""
+        """Return the loss with a weight of each output, if weights are given; y are some targets."""
         if target_weight is None:
             return self
         weights = check_target_weight(target_weight, self.n_outputs, self.loss)
@@ -72,9 +61,9 @@ class OutputLoss:
 
     @property
     def smoothness(self) -> float:
-        """Lipschitz constant of the gradient with respect to O, in the norm that ``squared_length`` takes.
+        """Lipschitz constant of the gradient with respect to O, in the norm of ``squared_length``.
 
-        Where the loss has none it is a first guess for line searches: the mean curvature at outputs of zero.
+        For a loss without one it is a first guess for line searches: the mean curvature at outputs of zero.
         """
         m = self.n_outputs
         constant = self.loss.smoothness(m)
@@ -88,46 +77,37 @@ class OutputLoss:
 
 @dataclass(frozen=True, eq=False)
 class Losses(OutputLoss):
-    """F(O) = sum_i w_i l(y_i, o_i + offset_i) of n rows.
-
-    Attributes
-    ----------
-    y : array of shape (n,) or (n, m)
-        Numbers of classes for multi-class losses, or targets of every output.
-    weights : array of shape (n,), optional
-        A weight of 2 equals a repeated row. Default 1.
-    """
+    """F(O) = sum_i w_i l(y_i, o_i + offset_i) of n rows."""
 
     y: Any
+    """Numbers (n,) of classes for multi-class losses, or targets (n, m)."""
     weights: Any = None
+    """(n,), or None for 1: a weight of 2 equals a repeated row."""
 
     @classmethod
     def of_data(
         cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None, target_weight: Any = None
     ) -> Losses:
-        """Validate what a user gave for n rows."""
+        """Validate the user's arguments for n rows."""
         loss = get_loss(loss)
         y, m, classes = check_targets(y, n, loss)
-        check_own_loss(loss, y)
+        check_user_loss(loss, y)
         weights = check_sample_weight(sample_weight, n)
         return cls(loss, m, classes, check_offset(offset, n, m), y, weights).by_target(target_weight, y)
 
     def rows(self, rows: slice | np.ndarray) -> Losses:
-        """Return those of some rows."""
+        """Return the losses of some rows."""
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, y=self.y[rows], weights=weights, offset=None if self.offset is None else self.offset[rows])
 
     def sample(self, fraction: float, seed: int) -> tuple[np.ndarray, Losses]:
-        """Return a random sample of the rows, and their losses, scaled to estimate the sum over all.
-
-        The rows of a smaller fraction are among those of a larger one with the same seed.
-        """
+        """Return a random sample of the rows, and losses that estimate the sum over all; fractions of a seed nest."""
         weights = self.sample_weights
         present = np.random.default_rng(seed).permutation(np.flatnonzero(weights))
         rows = np.sort(present[: math.ceil(fraction * len(present))])
         return rows, replace(self.rows(rows), weights=weights[rows] * (weights.sum() / weights[rows].sum()))
 
-    def beside(self, O: Any) -> Losses:  # noqa: E741
+    def plus(self, O: Any) -> Losses:  # noqa: E741
         """Return F(O + .) for fixed outputs O (n, m)."""
         return replace(self, offset=self._shifted(O))
 
@@ -169,15 +149,14 @@ class Losses(OutputLoss):
         return self._weighted(self._dual.dual_point(self.y, self._unweighted(G)))
 
     def conjugates_and_sizes(self, G: Any, scales: Any) -> tuple[Any, Any]:
-        """F*(s * G) for several scales s, up to rounding in its domain, and the sums of the moduli of its rows."""
+        """F*(s * G) for several scales s, up to rounding in its domain, and the sums of moduli over the rows."""
         conjugate, points = self._dual.conjugate, [s * G for s in scales]
         found = [self._conjugate_of_rows(D, conjugate(self.y, self._unweighted(D))) for D in points]
         values, sizes = np.array(found).T
         return values, sizes
 
     @property
-    def _dual(self) -> Dual:
-        """The dual side of a built-in loss."""
+    def _dual(self) -> LossDual:
         dual = dual_of(self.loss)
         assert dual is not None
         return dual
@@ -190,9 +169,9 @@ class Losses(OutputLoss):
     def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: Any) -> tuple[Any, Any]:  # noqa: E741
         """Bound F*(s * G) for several scales s in [0, 1], where G is the gradient at O, and the sizes of the terms.
 
-        At a gradient g of a convex loss l the conjugate is <g, o> - l(o), and at 0 minus the least value, so that it is
-        at most their chord between the two. What the loss says itself counts, row by row, where it is larger: a bound
-        is false only if both are. Where G is no gradient, as the loss is another one meanwhile, there is no bound.
+        At a gradient g of a convex loss l the conjugate is <g, o> - l(o), and at 0 minus the least value; between, at
+        most their chord. In rows where the loss's own conjugate is larger it counts: a bound is false only if both are.
+        Where G is no gradient, as the loss has changed meanwhile, there is no bound.
         """
         shifted, slopes = self._shifted(O), self._unweighted(G)
         values, gradients = self.loss.value_gradient(self.y, shifted)
@@ -202,8 +181,8 @@ class Losses(OutputLoss):
         products = inner(abs(G), abs(shifted))
         found = []
         for s in scales:
-            own, chord = self.loss.conjugate(self.y, s * slopes), s * ends + (1.0 - s) * starts
-            value, size = self._conjugate_of_rows(s * G, np.where(own > chord, own, chord))
+            conjugates, chord = self.loss.conjugate(self.y, s * slopes), s * ends + (1.0 - s) * starts
+            value, size = self._conjugate_of_rows(s * G, np.where(conjugates > chord, conjugates, chord))
             found.append((value, size + s * products))
         values, sizes = np.array(found).T
         return values, sizes
@@ -215,10 +194,10 @@ class Losses(OutputLoss):
     def slope_size(self, G: Any) -> Any:
         """Return sum_ic (u + |y_ic| + |offset_ic|) |G_ic|, which bounds the terms of F and F*; without y for labels.
 
-        u is the loss's ``own_unit``.
+        u is the loss's ``output_scale``.
         """
         sizes = abs(G)
-        size = self.loss.own_unit * float(sizes.sum())
+        size = self.loss.output_scale * float(sizes.sum())
         if self.loss.targets != "labels":
             size = size + inner(sizes, abs(self.y))
         if self.loss.targets == "counts":
@@ -239,3 +218,8 @@ class Losses(OutputLoss):
 
     def _sum(self, values: Any) -> Any:
         return float(values.sum()) if self.weights is None else inner(self.weights, values)
+
+
+def inner(A: np.ndarray, B: np.ndarray) -> float:
+    """Return <A, B>."""
+    return float(np.vdot(A, B))

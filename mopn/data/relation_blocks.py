@@ -1,4 +1,4 @@
-"""Relation blocks: what users, items and others have in common with all their samples, as tables stored once."""
+"""Relation blocks: the columns of users, items and others as tables that are stored once."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ class RelationBlocks:
 
     All ratings of a user have the same columns of the user: the number, the age group, the films that the user rated.
     Pass this as X to :class:`mopn.NetworkProblem`, to :class:`mopn.FactorizationProblem`, or to estimators of networks
-    and of factorization machines. Models are those of the plain matrix, up to rounding; memory and time are those of
-    the tables and K numbers a sample. Source: Rendle, Scaling Factorization Machines to Relational Data (VLDB 2013).
+    and of factorization machines. Models are the same as for the plain matrix, up to rounding; memory and time grow
+    with the tables and K numbers a sample. Source: Rendle, Scaling Factorization Machines to Relational Data (VLDB
+    2013).
 
     Parameters
     ----------
     tables : sequence of K array-likes or sparse matrices of shape (N_k, d_k)
         Finite numbers. X has their columns one after the other.
     rows : array-like of int of shape (n, K)
-        The row of each table that a sample has, from 0. Columns without a table, such as a date, are a table of
-        their distinct values.
+        The sample's row of each table, from 0. Columns without a table, such as a date, are a table of their distinct
+        values.
 
     Attributes
     ----------
@@ -67,11 +68,13 @@ class RelationBlocks:
         sizes = np.array([part.shape for part in parts])
         ends = np.cumsum(sizes, axis=0)
         places = _checked(rows, sizes[:, 0]) + ends[:, 0] - sizes[:, 0]
-        tables_ = SparseDesign(sparse.block_diag(parts, format="csr"))
-        self._set(RelationDesign(tables_, places, np.append(0, ends[:, 1])))
+        stored = SparseDesign(sparse.block_diag(parts, format="csr"))
+        self.design = RelationDesign(stored, places, np.append(0, ends[:, 1]))
 
-    def _set(self, design: RelationDesign) -> None:
-        self.design, self.shape = design, design.shape
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        return self.design.shape
 
     def __getitem__(self, rows: Any) -> RelationBlocks:
         """Return some samples, by a slice, an array of indices or a mask; the tables are shared.
@@ -97,7 +100,7 @@ class RelationBlocks:
     @classmethod
     def _of(cls, design: RelationDesign) -> RelationBlocks:
         blocks = object.__new__(cls)
-        blocks._set(design)
+        blocks.design = design
         return blocks
 
     def tocsr(self) -> Any:
@@ -118,7 +121,6 @@ def _table(table: Any, name: str) -> Any:
 
 
 def _checked(rows: Any, sizes: np.ndarray) -> np.ndarray:
-    """Return the rows of tables of some sizes that make up the samples."""
     rows = as_numbers(rows, "rows")
     if rows.ndim != 2 or rows.shape[1] != len(sizes) or not len(rows):
         raise ValueError(f"rows must have shape (n, {len(sizes)}), a column for each table, got {rows.shape}")

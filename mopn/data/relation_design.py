@@ -4,8 +4,8 @@ A sample is a row of every table side by side, x_i = [b_{1, s_i1}, ..., b_{K, s_
 diagonal and holds the tables, and S (n, rows of all tables) has K ones a row. Products with X are products with B and
 with S: sums by blocks of Rendle, Scaling Factorization Machines to Relational Data (VLDB 2013).
 
-Sums over the samples are sums over those of a row of B, and then over the rows of B. No number passes through more
-additions than in one sum after the other, so bounds of rounding errors hold as they are.
+Sums over the samples are sums over the samples of a row of B, and then over the rows of B. No number passes through
+more additions than in one sum after the other, so bounds of rounding errors hold as they are.
 """
 
 from __future__ import annotations
@@ -26,21 +26,18 @@ __all__ = ["RelationDesign"]
 
 
 class RelationDesign(Design):
-    """X = S B.
+    """X = S B for block diagonal ``tables`` B, whose first columns, and their number, are ``cuts`` (K + 1,).
 
-    Attributes
-    ----------
-    tables : SparseDesign
-        B, block diagonal.
-    places : ndarray of shape (n, K)
-        The columns of the ones in S, ascending: the rows of B that make up a sample.
-    cuts : ndarray of shape (K + 1,)
-        The first column of every table, and the number of columns.
+    ``places`` (n, K) are the columns of the ones in S, ascending: the rows of B that make up a sample.
     """
 
-    def __init__(self, tables: SparseDesign, places: np.ndarray, cuts: np.ndarray) -> None:
+    def __init__(
+        self, tables: SparseDesign, places: np.ndarray, cuts: np.ndarray, choice: SparseDesign | None = None
+    ) -> None:
         self.tables, self.places, self.cuts = tables, places, cuts
         self.shape = len(places), tables.shape[1]
+        if choice is not None:
+            vars(self)["choice"] = choice
 
     @cached_property
     def choice(self) -> SparseDesign:
@@ -61,14 +58,12 @@ class RelationDesign(Design):
     def project(self, H: np.ndarray) -> np.ndarray:
         return self.choice.X @ self.tables.project(H)
 
-    def project_squares(self, H: np.ndarray) -> np.ndarray:
-        return self.choice.X @ self.tables.project_squares(H)
-
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         return self.tables.adjoint(self.by_table_row(R))
 
-    def adjoint_squares(self, R: np.ndarray) -> np.ndarray:
-        return self.tables.adjoint_squares(self.by_table_row(R))
+    @cached_property
+    def squares(self) -> RelationDesign:
+        return RelationDesign(self.tables.squares, self.places, self.cuts, self.choice)
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         B, S = self.tables.X, self.choice.X
@@ -77,9 +72,8 @@ class RelationDesign(Design):
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return self.tables.occurrences(self.by_table_row(weights))
 
-    def inner_products(self, power: int, unit: float) -> np.ndarray:
-        # Of few samples, for which the plain matrix is small.
-        return SparseDesign(self.matrix()).inner_products(power, unit)
+    def inner_products(self, unit: float) -> np.ndarray:
+        return SparseDesign(self.matrix()).inner_products(unit)
 
     @property
     def largest(self) -> float:
@@ -90,7 +84,7 @@ class RelationDesign(Design):
         return RelationDesign(self.tables.absolute, self.places, self.cuts)
 
     def matrix(self) -> Any:
-        """Return X itself in CSR, formed anew: with many entries a row, if the tables have them."""
+        """Return X in CSR, formed anew."""
         return self.choice.X @ self.tables.X
 
     @property
@@ -99,25 +93,25 @@ class RelationDesign(Design):
 
     @property
     def stored_lines(self) -> Lines:
-        """The rows of S, which are all ones."""
+        """The rows of S."""
         return self.choice.row_lines
 
     @property
     def work(self) -> tuple[float, float]:
-        """Those of S and of B: S' diag(g) S has at most n K^2 entries, each of which meets rows of B."""
+        """The work of S and of B: S' diag(g) S has at most n K^2 entries, and each meets rows of B."""
         (n, k), stored = self.places.shape, float(self.tables.X.nnz)
         return n * k + stored, n * k * k + stored * self.shape[1]
 
     @property
     def least_rows(self) -> int:
-        """Every block of rows reads all tables, which have at most twice as many entries as it has in S."""
+        """Every block reads all tables, which have at most twice as many entries as its rows of S."""
         return -(-self.tables.X.nnz // (2 * self.places.shape[1]))
 
     def rows(self, rows: slice | np.ndarray) -> RelationDesign:
         return RelationDesign(self.tables, self.places[rows], self.cuts)
 
     def scaled(self, scale: np.ndarray) -> RelationDesign:
-        """Return the design with every feature divided by a number of its own."""
+        """Return the design with the features divided by a scale (d,)."""
         return RelationDesign(self.tables.scaled(scale), self.places, self.cuts)
 
     def _of_columns(self, features: np.ndarray) -> RelationDesign:

@@ -18,12 +18,11 @@ from mopn.solvers.tools.checks import count, shown
 
 __all__ = ["RawBlock", "RowBlocks", "named", "row_by_row"]
 
-_SIZE = 65_536
 _READS = ".npy (dense), .npz (of scipy.sparse.save_npz) and .parquet"
 
 
 class RawBlock(NamedTuple):
-    """A block as it was read: X (n_b, d), the targets and the weights, or None."""
+    """A block with X (n_b, d), the targets and the weights, or None."""
 
     number: int
     X: Any
@@ -32,7 +31,7 @@ class RawBlock(NamedTuple):
 
 
 class RowBlocks:
-    """Training data as blocks of rows, at most two of which are in memory at a time.
+    """Training data as blocks of rows, with at most two blocks in memory at a time.
 
     Pass it as X to :class:`mopn.NetworkProblem` or to ``fit`` of an estimator of networks. Every pass over the data
     reads the blocks in their order, each while the previous one is processed. Results depend on the blocks up to
@@ -44,9 +43,8 @@ class RowBlocks:
         A dense array or ``numpy.memmap`` (n, d), or the path of a ``.npy`` file with one, is cut into blocks of
         ``size`` rows. A sequence has an entry for each block: an array, a sparse matrix or a frame, a file's path
         (``.npy``, ``.npz`` as SciPy saves CSR matrices, ``.parquet`` with pyarrow), or a callable without arguments
-        that returns X, or a tuple (X, y) or (X, y, sample_weight), and always the same. Named columns, of Parquet files
-        and frames, are put into the order of the first block that has names, and estimators keep these. All but
-        estimators of tables need numbers.
+        that always returns the same X, (X, y) or (X, y, sample_weight). Columns of Parquet files and frames are put
+        into the order of the first block that has names. Estimators other than of tables need numbers.
     y : array-like of shape (n,) or (n, m), optional
         The targets of all rows, which stay in memory; or None if the callables return them.
     sample_weight : array-like of shape (n,), optional
@@ -65,7 +63,7 @@ class RowBlocks:
     True
     """
 
-    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, size: int = _SIZE) -> None:
+    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, size: int = 65_536) -> None:
         size = count()(size, "size")
         if isinstance(X, str | os.PathLike):
             X = _npy(Path(X), size)
@@ -82,21 +80,20 @@ class RowBlocks:
                 "[lambda name=name: load(name) for name in names]"
             )
         self.blocks: list[Any] = [_checked(block, number) for number, block in enumerate(X)]
-        # Whether targets and weights that blocks bring are left aside, as those of all rows are given.
+        # Whether targets and weights of the blocks are ignored.
         self.only_X = False
-        # The names of the columns, once a block that has names is read, here or with other targets.
+        # The names of the columns, once a block that has names is read, in all copies.
         self.columns: list[Any] = []
-        # What makes X of what a block holds, given its name for messages, if X is not to be an array.
+        # A function of a block's data and of its name for messages that returns X, if X is not an array.
         self.convert: Callable[[Any, str], Any] | None = None
         # The number of all rows, once all blocks were read.
         self._n_rows: int | None = None
-        # As it was given: ordered categories have their order here.
-        self.given_y = y
+        self.given_y = y  # categories have their order here
         self.y = None if y is None else as_array(y, "y")
         self.sample_weight = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
 
     def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any] | None = None) -> RowBlocks:
-        """Return the same blocks with targets, as ``plain`` makes them of y, and weights of all rows, where given."""
+        """Return the same blocks with the targets ``plain(y)`` and the weights of all rows, where given."""
         if y is None and sample_weight is None and plain is None:
             return self
         for name, new, old in (("y", y, self.y), ("sample_weight", sample_weight, self.sample_weight)):
@@ -112,11 +109,10 @@ class RowBlocks:
         return self._with(**changes)
 
     def read_by(self, convert: Callable[[Any, str], Any]) -> RowBlocks:
-        """Return the same blocks, with what a function makes of X, such as a frame, and of its name for messages."""
+        """Return the same blocks, with X made by a function of the data, such as a frame, and a name for messages."""
         return self._with(convert=convert)
 
     def _with(self, **changes: Any) -> RowBlocks:
-        """Return the same blocks, with other attributes."""
         other = copy(self)
         vars(other).update(changes, _n_rows=None)
         return other
@@ -140,7 +136,7 @@ class RowBlocks:
         return len(self.blocks)
 
     def read(self, number: int) -> RawBlock:
-        """Return X of a block, and the targets and weights that it brings itself; errors name the block."""
+        """Return X of a block, and its targets and weights, if it has them; errors name the block."""
         block = self.blocks[number]
         try:
             found = _read(block)
@@ -167,7 +163,7 @@ class RowBlocks:
             raise ValueError(
                 f"{of} has other columns than the blocks before: it lacks {shown(lacking)} and has {shown(other)}"
             )
-        if hasattr(X, "column_names"):  # a table of Arrow, such as that of a Parquet file
+        if hasattr(X, "column_names"):  # a table of Arrow, such as of a Parquet file
             return np.column_stack([as_numbers(X[name].to_numpy(), f"column {name!r}") for name in expected])
         return row_by_row(X if found == expected else np.asarray(X)[:, [found.index(name) for name in expected]])
 
@@ -196,7 +192,6 @@ class RowBlocks:
                 )
 
     def _with_targets(self, block: RawBlock, rows: slice) -> RawBlock:
-        """Return a block with its targets and weights."""
         for name, own, given in (("y", block.y, self.y), ("sample_weight", block.sample_weight, self.sample_weight)):
             if own is not None and given is not None:
                 raise ValueError(
@@ -208,7 +203,7 @@ class RowBlocks:
 
 
 def row_by_row(X: Any) -> Any:
-    """Return X in C order, in which a block has the same last bits whatever it came from; sparse X as it is."""
+    """Return dense X in C order, so that blocks of any origin have the same last bits."""
     return X if sparse.issparse(X) else np.ascontiguousarray(X)
 
 
@@ -236,13 +231,11 @@ def _checked(block: Any, number: int) -> Any:
 
 
 def _read(block: Any) -> Any:
-    """Return what a block holds, in memory."""
     if isinstance(block, Path):
         return _READERS[block.suffix](block)
     if callable(block):
         return to_host(block())
-    # Rows of a file that is mapped into memory are read here, ahead of their use.
-    return np.array(block) if isinstance(block, np.memmap) else block
+    return np.array(block) if isinstance(block, np.memmap) else block  # read here, ahead of its use
 
 
 def _parquet(path: Path) -> Any:
@@ -257,7 +250,7 @@ _READERS: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".npz": sparse.lo
 
 
 def _npy(path: Path, size: int) -> list[_Slice]:
-    """Return readers of blocks of rows of a dense array in a file, which do not map the whole of it into memory."""
+    """Return readers of blocks of rows of a dense array in a file, which is never mapped into memory."""
     if path.suffix != ".npy":
         raise ValueError(f"X is the path {path.name!r}; a single file must be .npy. Give several files as a list")
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The ids of the rows of tables: columns that one row alone has, such as the number of a user."""
+"""The ids of the rows of tables: columns that a single row has, such as the number of a user."""
 
 from __future__ import annotations
 
@@ -16,27 +16,15 @@ _RANK, _MORE, _STEPS = 20, 10, 2
 
 
 class RowIds:
-    """Coefficients h of the columns of B, as the outputs a = B h of rows that have an id, and what is beside ids.
+    """Coefficients h of the columns of B, as outputs a = B h of rows with an id, and coefficients of other columns.
 
-    For entries e of the ids, a = e h_ids + e N h_others, so what rows have beside ids is collinear with these: the
-    films that a user rated are a function of the user. In a and h_others the losses depend on a, and h_others cost
-    ||h_ids||^2 + ||h_others||^2, whose curvature is I + N'N. Its inverse is that of its largest eigenvectors, which are
-    few if some columns are frequent, with the mean of the others.
+    For entries e of the ids, a = e h_ids + e N h_others, so other columns are collinear with ids: the films that a user
+    rated are a function of the user. In a and h_others the losses depend on a, and h_others cost ||h_ids||^2 +
+    ||h_others||^2, with the curvature I + N'N. Its inverse takes the largest eigenvectors, few if some columns are
+    frequent, and the mean of the other eigenvalues.
 
-    Parameters
-    ----------
-    B : sparse matrix
-
-    Attributes
-    ----------
-    rows, ids : ndarray of shape (p,)
-        The rows that have an id, and its column.
-    squares : ndarray of shape (p,)
-        e^2.
-    others : ndarray of shape (q,)
-        All other columns.
-    N : sparse matrix of shape (p, q)
-        The rows' other entries, divided by e.
+    ``rows`` (p,) have the columns ``ids`` with e^2 as ``squares``; ``others`` (q,) are all other columns, and N (p, q)
+    the other entries of the rows, divided by e.
     """
 
     def __init__(self, B: Any) -> None:
@@ -47,7 +35,7 @@ class RowIds:
         rows, sizes = columns.indices[columns.indptr[alone]], abs(columns.data[columns.indptr[alone]])
         clear = (sizes > 0.0) & (sizes >= _LEAST * lengths[rows])
         alone, rows, sizes = alone[clear], rows[clear], sizes[clear]
-        # The largest one of each row.
+        # The largest id of each row.
         descending = np.argsort(-sizes, kind="stable")
         self.rows, first = np.unique(rows[descending], return_index=True)
         self.ids = alone[descending[first]]
@@ -62,7 +50,7 @@ class RowIds:
         self._vectors, self._inverse, self._rest = _spectrum(self.N)
 
     def inverse_scales(self, curvature: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what ``solve`` takes for losses of a curvature (rows, k) in every row, and ridges (k,) > 0."""
+        """Return the arguments of ``solve`` for losses of a curvature (rows, k) in every row, and ridges (k,) > 0."""
         of_ids = 1.0 / (self.squares[:, None] * curvature[self.rows] + ridge)
         return of_ids, 1.0 / np.sqrt(ridge + self._their_squares @ curvature[self._without])
 
@@ -77,7 +65,7 @@ class RowIds:
 
 
 def _spectrum(N: Any) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the largest eigenvectors of N'N, the inverses of these eigenvalues plus 1, and that of the others' mean.
+    """Return the largest eigenvectors of N'N, 1 / (1 + their eigenvalues), and 1 / (1 + the mean of the others).
 
     By subspace iteration from random vectors (Halko, Martinsson and Tropp, SIAM Review 2011, algorithm 4.4).
     """

@@ -1,9 +1,8 @@
 """The one primitive that reads data: sums over blocks of rows, and arrays with a row for every sample.
 
 Objectives, gradients, the matrices Gamma and their products, Hessian products and dual values are sums over rows. They
-all go through ``Rows.sum``: a function is called for every block, and its terms are added up in a tree that the numbers
-of the blocks alone determine, in float64. So the result is the same to the last bit, whoever computes the terms and in
-whatever order.
+all go through ``Rows.sum``: a function is called for every block, and its terms are added up in float64, in a tree that
+the numbers of the blocks determine. So the result is the same to the last bit, whoever computes the terms and when.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from mopn.data.cache import rows_at_once
-from mopn.data.designs import AugmentedDesign, Design, Entries, feature_scales, linear_design
-from mopn.data.losses_of_rows import Losses, OutputLoss
-from mopn.data.products import crossed, inner
-from mopn.data.row_arrays import rows_of
+from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_design, ridge_scales
+from mopn.data.losses_of_rows import Losses, OutputLoss, inner
 from mopn.data.thread_pool import in_threads, n_workers
 from mopn.solvers.tools.blas_threads import limited_threads, single_threaded
 from mopn.solvers.tools.cached import cached_property
@@ -28,23 +26,14 @@ if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
 __all__ = [
-    "TYPICAL_COLUMNS",
-    "ArrayRows",
-    "Block",
-    "PassCounter",
-    "Rows",
-    "block_size",
-    "combined",
-    "cut",
-    "tree_of_blocks",
-    "tree_sum",
-]
+    "TYPICAL_COLUMNS", "ArrayRows", "Block", "PassCounter", "RowArray", "Rows",
+    "block_size", "combined", "cut", "on_block", "rows_of", "tree_of_blocks", "tree_sum",
+]  # fmt: skip
 
-_Term = TypeVar("_Term")
 Function = Callable[..., Any]
 
-# Units of a network, as far as the size of blocks goes: larger blocks leave the cache, and in smaller ones threads wait
-# for the interpreter between two operations of NumPy.
+# Units of a network that set the size of blocks: larger blocks leave the cache, and in smaller ones threads wait for
+# the interpreter between two operations of NumPy.
 TYPICAL_COLUMNS = 16
 # Rows per feature of a block, at least: sums of shape (k, d) are small in comparison.
 _ROWS_PER_FEATURE = 4
@@ -55,20 +44,11 @@ _SPARSE_ROWS, _SPARSE_BLOCKS = 8192, 8
 
 
 class Block:
-    """Some rows of the data.
-
-    Attributes
-    ----------
-    design : Design
-        X of these rows.
-    losses : Losses
-    rows : slice
-        Which rows of all they are.
-    """
+    """The data X of a slice of the rows as a design, with their losses."""
 
     def __init__(self, design: Design, losses: Losses, rows: slice) -> None:
         self.design, self.losses, self.rows = design, losses, rows
-        # The rows of arrays that are computed anew in every pass.
+        # Rows of each RowArray, by its id.
         self.computed: dict[int, Any] = {}
 
     @cached_property
@@ -83,10 +63,59 @@ class Block:
 
 
 class PassCounter:
-    """The number of passes over the rows, which all views of them share; a sample counts its own."""
+    """The number of passes over the rows, common to all views of them."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    count = 0
+
+
+class RowArray(NDArrayOperatorsMixin):
+    """An array of n rows that is never formed: a function computes the rows of a block.
+
+    The function takes a block, its rows of the arrays ``along``, and the ``arguments``; it must be importable, as other
+    processes call it. Elementwise functions of NumPy and products with matrices from the right give such arrays again.
+    The shape is known where it is needed.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        along: Sequence[Any] = (),
+        arguments: Sequence[Any] = (),
+        shape: tuple[int, int] | None = None,
+    ) -> None:
+        self.function, self.along, self.arguments = function, tuple(along), tuple(arguments)
+        self.shape = shape
+
+    def of(self, block: Block) -> np.ndarray:
+        """Return the rows of a block, computed once."""
+        if id(self) not in block.computed:
+            block.computed[id(self)] = on_block(self.function, self.arguments, self.along)(block)
+        return block.computed[id(self)]
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        # In place, z += a binds z to the new array.
+        if method != "__call__" or options.keys() - {"out"}:
+            return NotImplemented
+        if not all(isinstance(array, RowArray) for array in options.get("out", ())):
+            return NotImplemented
+        along = [array for array in inputs if isinstance(array, RowArray)]
+        others = [None if isinstance(array, RowArray) else array for array in inputs]
+        return RowArray(_elementwise, along, (ufunc, others), along[0].shape if ufunc is not np.matmul else None)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError("these rows are computed block by block, and never held as one array")
+
+
+def _elementwise(block: Block, *arguments: Any) -> np.ndarray:
+    """Call a ufunc, with the rows in place of the inputs that are None."""
+    *along, ufunc, others = arguments
+    rows = iter(along)
+    return ufunc(*(next(rows) if other is None else other for other in others))
+
+
+def rows_of(array: Any, block: Block) -> Any:
+    """Return the rows of an array in a block."""
+    return array.of(block) if isinstance(array, RowArray) else array[block.rows]
 
 
 class KeptBlocks(dict[int, Any]):
@@ -99,31 +128,22 @@ class KeptBlocks(dict[int, Any]):
 class Rows(ABC):
     """The data of a problem, X (n, d) and the losses of its samples, as blocks of rows.
 
-    A function of blocks is called as ``function(block, *along, *arguments)``: ``along`` are arrays of n rows, of which
-    it gets those of the block, and ``arguments`` are the same for all blocks.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        n and d, dummies included.
-    n_features : int
-        d without the dummies.
-    entries : Entries or None
-        What is beside the stored entries of sparse data; None for dense data.
-    losses : OutputLoss
-        What the losses of all rows have in common; in memory these losses, ``Losses``.
-    design : Design or None
-        X in memory.
-    template : Design
-        X in memory, or else a row of zeros with the same features.
+    A function of blocks is called as ``function(block, *along, *arguments)``, with the block's rows of the arrays
+    ``along``, and with ``arguments`` that are the same for all blocks.
     """
 
     shape: tuple[int, int]
+    """n, and d with the dummies."""
     n_features: int
     entries: Entries | None
+    """The parts of sparse data that are not stored; None for dense data."""
     losses: OutputLoss
+    """The loss of all rows; in memory ``Losses``."""
     design: Design | None = None
+    """X in memory."""
     template: Design
+    """X in memory, or else a row of zeros with the same features."""
+    _passes: PassCounter
 
     @abstractmethod
     def reduce(
@@ -132,9 +152,9 @@ class Rows(ABC):
         """Combine the terms of all blocks, numbers, arrays or tuples of them, in a fixed tree."""
 
     @property
-    @abstractmethod
     def passes(self) -> int:
-        """How often the rows were read, all of them, since the problem was made."""
+        """Number of passes over all rows since the problem was made."""
+        return self._passes.count
 
     def sum(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
         """Return the sum of the terms of all blocks."""
@@ -150,11 +170,11 @@ class Rows(ABC):
 
     @abstractmethod
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
-        """Return the array of n rows, with contiguous columns, of which a function returns those of a block."""
+        """Return the array of n rows, with contiguous columns, from a function that returns a block's rows."""
 
     @abstractmethod
     def keep(self, function: Function, along: Sequence[Any] = ()) -> Any:
-        """Return what a function returns for each block, an object of any kind, to pass along."""
+        """Return a function's object of any kind for each block, to pass along."""
 
     @abstractmethod
     def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, Any]:
@@ -178,7 +198,7 @@ class Rows(ABC):
     @cached_property
     def scales(self) -> np.ndarray:
         """Steps (d,) in coefficients of the features that matter equally."""
-        return feature_scales(self.occurrences, self.largest)
+        return ridge_scales(self.occurrences, self.largest)
 
     @cached_property
     def squares(self) -> np.ndarray:
@@ -187,25 +207,22 @@ class Rows(ABC):
 
     @cached_property
     def target_sums(self) -> tuple[float, float, float]:
-        """The sum of the squares of targets that are numbers, weighted, and the sums of the weights and their squares.
-
-        One pass gives all of these.
-        """
+        """Weighted sum of the squares of targets that are numbers, and the sums of the weights and their squares."""
         return self.sum(_target_sums)
 
     @property
     def effective_size(self) -> float:
-        """How many rows of equal weights estimate sums as well: (sum w)^2 / sum w^2 (Kish, Survey Sampling, 1965)."""
+        """Number of rows of equal weights that estimate sums as well (Kish, Survey Sampling, 1965)."""
         _, weight, squares = self.target_sums
         return weight**2 / squares
 
     @abstractmethod
     def in_coordinates(self, coordinates: Any, dummies: int) -> Rows:
-        """Return the rows in the ``Coordinates`` of a problem, or None for the user's own, after its dummies."""
+        """Return the rows in ``Coordinates``, or None for the user's, after dummies."""
 
     @abstractmethod
-    def beside(self, outputs: Any) -> Rows:
-        """Return the same rows with fixed outputs (n, m), which are added to those of the model."""
+    def plus(self, outputs: Any) -> Rows:
+        """Return the same rows with fixed outputs (n, m), which are added to the model's."""
 
     @abstractmethod
     def single(self) -> Rows:
@@ -217,7 +234,7 @@ class Rows(ABC):
 
 
 class ArrayRows(Rows):
-    """Rows of arrays in memory. Threads compute the terms of the blocks, as many as the call was given."""
+    """Rows of arrays in memory. Threads of the call compute the terms of the blocks."""
 
     def __init__(
         self, design: Design, losses: Losses, size: int | None = None, passes: PassCounter | None = None
@@ -234,7 +251,7 @@ class ArrayRows(Rows):
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
         self._passes.count += 1
-        return tree_of_blocks(_bound(function, arguments, along), self.blocks, combine)
+        return tree_of_blocks(on_block(function, arguments, along), self.blocks, combine)
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
         return self._joined(self._listed(function, arguments, along))
@@ -258,12 +275,8 @@ class ArrayRows(Rows):
         rows, losses = self.losses.sample(fraction, seed)
         return ArrayRows(self.design.rows(rows), losses)
 
-    @property
-    def passes(self) -> int:
-        return self._passes.count
-
-    def beside(self, outputs: np.ndarray) -> ArrayRows:
-        return self._on(self.design, self.losses.beside(outputs))
+    def plus(self, outputs: np.ndarray) -> ArrayRows:
+        return self._on(self.design, self.losses.plus(outputs))
 
     def _on(self, design: Design, losses: Losses) -> ArrayRows:
         """Return other data in the same blocks."""
@@ -271,8 +284,7 @@ class ArrayRows(Rows):
         return ArrayRows(design, losses, first.stop - first.start, self._passes)
 
     def _listed(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> list[Any]:
-        """Return what a function returns for each block."""
-        term = _bound(function, arguments, along)
+        term = on_block(function, arguments, along)
         return self.reduce(lambda block: [term(block)])
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -288,7 +300,7 @@ class ArrayRows(Rows):
 
 
 def block_size(design: Design, n_outputs: int) -> int:
-    """Return the number of rows of a block, the same for networks of any number of units."""
+    """Return the number of rows of a block, for networks of any number of units."""
     n, d = design.shape
     if design.entries is not None:
         return max(_SPARSE_ROWS, _ROWS_PER_FEATURE * d, -(-n // _SPARSE_BLOCKS))
@@ -296,10 +308,9 @@ def block_size(design: Design, n_outputs: int) -> int:
 
 
 def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
-    """Add up terms in a binary tree by their numbers; few of them are kept at a time.
+    """Combine terms, or tuples of them, in a binary tree by their numbers, with few in memory.
 
-    Tuples are added entry by entry. Neighbours of equal size are added, as in a binary counter, and what is left of
-    them from the right.
+    Neighbours of equal size are combined, as in a binary counter, and at the end the rest from the right.
     """
     partial: list[tuple[int, Any]] = []
     for term in terms:
@@ -327,8 +338,7 @@ def _largest(block: Block) -> float:
 
 
 def _largest_square(block: Block) -> float:
-    norms = block.design.squared_norms
-    return float(norms.max())
+    return float(block.design.squared_norms.max())
 
 
 def _occurrences(block: Block) -> np.ndarray:
@@ -353,7 +363,7 @@ def combined(a: Any, b: Any, combine: Function) -> Any:
 
 
 def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combine: Function) -> Any:
-    """Return the ``tree_sum`` of the terms of blocks, of which threads compute whole branches."""
+    """Return the ``tree_sum`` of the terms of blocks; threads compute whole branches."""
     if len(blocks) == 1:
         with limited_threads():
             return term(blocks[0])
@@ -366,8 +376,8 @@ def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combin
         return tree_sum(in_threads(lambda branch: tree_sum(map(term, branch), combine), branches), combine)
 
 
-def _bound(function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> Callable[[Block], Any]:
-    """Return the function of a block alone."""
+def on_block(function: Function, arguments: Sequence[Any], along: Sequence[Any]) -> Callable[[Block], Any]:
+    """Return a function of a block alone."""
     return lambda block: function(block, *(rows_of(array, block) for array in along), *arguments)
 
 

@@ -1,7 +1,7 @@
-"""The structure of sparse matrices, which neither SciPy's constructors nor programs that write to its arrays check.
+"""The structure of sparse matrices, which SciPy's constructors do not check.
 
-SciPy's compiled functions and those of this library follow every index: one outside reads or writes foreign memory.
-``check_format`` of SciPy does not look at all formats, and may change the matrix.
+Compiled functions follow every index, and one outside reads or writes foreign memory. SciPy's ``check_format`` does not
+look at all formats, and may change the matrix.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["compressed"]
 
 
 def compressed(X: Any, name: str = "X") -> Any:
-    """Return a sparse matrix in CSR or CSC format, without a copy if it has one of them, and all else on the host.
+    """Return a sparse matrix in CSR or CSC, without a copy if it has one of them, and all else on the host.
 
-    Raises ``ValueError`` if its arrays do not fit each other or its shape; one pass over them finds out.
+    Raises ``ValueError`` if its arrays do not fit each other or its shape, in one pass.
     """
     X = to_host(X)
     if not sparse.issparse(X) or X.ndim != 2:
@@ -43,7 +43,7 @@ def _refuse(X: Any, fault: str | None, name: str) -> None:
 
 
 def _fault_before_conversion(X: Any) -> str | None:
-    """Return what SciPy's conversions to CSR do not survive."""
+    """Return a fault that SciPy's conversion to CSR does not survive."""
     n, d = X.shape
     if X.format == "coo":
         return (
@@ -63,7 +63,7 @@ def _fault_before_conversion(X: Any) -> str | None:
 
 
 def _fault_of_lines(X: Any, count: int, length: int) -> str | None:
-    """Return what is wrong with the arrays of ``count`` rows, or columns, of a length."""
+    """Return a fault of the arrays of ``count`` rows, or columns, of a length."""
     indptr, indices = X.indptr, X.indices
     for array, what in ((indptr, "indptr"), (indices, "indices")):
         if array.dtype.kind not in "iu":

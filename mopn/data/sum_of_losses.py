@@ -15,15 +15,7 @@ __all__ = ["SumOfLosses"]
 
 
 class SumOfLosses:
-    """The sum of the losses of all rows, as a function of outputs O: an array of n rows and m columns.
-
-    Attributes
-    ----------
-    loss, n_outputs, classes, offset, smoothness
-        Those of the ``OutputLoss`` of the rows.
-    is_built_in : bool
-        Whether bounds may take the dual side of the loss as it is.
-    """
+    """The sum of the losses of all rows, as a function of outputs O (n, m); bounds trust built-in conjugates alone."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
@@ -50,40 +42,36 @@ class SumOfLosses:
 
     @property
     def output_unit(self) -> float:
-        """The size of outputs: the loss's own unit or, if larger, the root mean square of targets that are numbers."""
-        if self.loss.targets != "numbers":
-            return self.loss.own_unit or 1.0
-        squares, weight, _ = self.rows.target_sums
-        size = math.sqrt(squares / (weight * self.n_outputs))
-        return max(size, self.loss.own_unit) or 1.0
+        """The size of outputs: the loss's scale or, if larger, the root mean square of targets that are numbers."""
+        size = 0.0
+        if self.loss.targets == "numbers":
+            squares, weight, _ = self.rows.target_sums
+            size = math.sqrt(squares / (weight * self.n_outputs))
+        return max(size, self.loss.output_scale) or 1.0
+
+    # Sums of the methods of ``Losses``.
 
     def value(self, O: Any) -> float:  # noqa: E741
-        """F(O)."""
         return self.rows.sum(_call, "value", along=(O,))
 
     def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
-        """F(O) and G = dF/dO (n, m)."""
         return self.rows.sum_and_map(_call, "value_gradient", along=(O,))
 
     def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """F*(s * G) for several scales s, up to rounding in its domain, and the sums of the moduli of its rows."""
         return self.rows.sum(_call, scales, "conjugates_and_sizes", along=(G,))
 
     def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        """Bound F*(s * G), s in [0, 1], for the gradient G at O: see the method of :mod:`mopn.data.losses_of_rows`."""
         return self.rows.sum(_call, scales, "conjugate_bounds_and_sizes", along=(G, O))
 
-    def max_scale(self, G: Any) -> float:
-        """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for losses of one's own."""
-        return self.rows.reduce(_call, "max_scale", along=(G,), combine=min) if self.is_built_in else 1.0
-
     def slope_size(self, G: Any) -> float:
-        """Return what bounds the terms of F and F*; see :meth:`mopn.data.losses_of_rows.Losses.slope_size`."""
         return self.rows.sum(_call, "slope_size", along=(G,))
 
     def squared_length(self, D: Any) -> float:
-        """Return sum_i w_i ||d_i||^2 for a direction D (n, k) of outputs."""
         return self.rows.sum(_call, "squared_length", along=(D,))
+
+    def max_scale(self, G: Any) -> float:
+        """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
+        return self.rows.reduce(_call, "max_scale", along=(G,), combine=min) if self.is_built_in else 1.0
 
 
 def _call(block: Block, *arguments: Any) -> Any:

@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 def n_workers() -> int:
-    """Return the number of threads: that of the call, ``OMP_NUM_THREADS``, or all cores of this process."""
+    """Return the number of threads: the call's, ``OMP_NUM_THREADS``, or all cores of this process."""
     if (most := most_threads()) is not None:
         return most
     given = os.environ.get("OMP_NUM_THREADS", "")
@@ -31,12 +31,12 @@ def n_workers() -> int:
 
 @lru_cache(maxsize=1)
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
-    """Return the threads of this process: a forked process does not inherit those of its parent."""
+    """Return the threads of a process; a fork does not inherit them."""
     return ThreadPoolExecutor(workers, thread_name_prefix="mopn")
 
 
 def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
-    """Yield the results of a function for several items, in their order; few wait to be taken at a time."""
+    """Yield the results of a function for several items, in their order, with few in memory."""
     workers = min(n_workers(), len(items))
     if workers == 1:
         yield from map(function, items)
@@ -58,6 +58,6 @@ def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> 
 
 
 def _call(function: Callable[[_Item], _Result], item: _Item, errors: Any) -> _Result:
-    """Call a function with the caller's handling of overflow and the like, which threads do not inherit."""
+    """Call a function with the caller's handling of floating-point errors."""
     with np.errstate(**errors):
         return function(item)

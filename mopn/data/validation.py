@@ -8,37 +8,45 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mopn.data.input_size import check_input
 from mopn.data.sparse_structure import compressed
 from mopn.data.values import as_array, as_numbers, distinct_labels, finite_numbers, label_codes
 from mopn.losses.losses import Loss
 from mopn.solvers.tools.checks import check_count, check_flag, check_nonnegative, choice, shown
 
 __all__ = [
-    "as_array",
-    "as_numbers",
-    "check_block_targets",
-    "check_count",
-    "check_factor_kernel",
-    "check_flag",
-    "check_member",
-    "check_nonnegative",
-    "check_offset",
-    "check_sample_weight",
-    "check_target_weight",
-    "check_targets",
-    "check_weighted_classes",
-    "check_weights",
-    "distinct_labels",
-    "finite_numbers",
-    "label_codes",
-    "of_present",
-    "present_rows",
-]
+    "LARGEST", "as_array", "as_numbers", "check_block_targets", "check_count", "check_factor_kernel", "check_flag",
+    "check_input", "check_member", "check_nonnegative", "check_offset", "check_sample_weight", "check_start_size",
+    "check_target_weight", "check_targets", "check_weighted_classes", "check_weights", "distinct_labels",
+    "finite_numbers", "is_start_size", "label_codes", "of_present", "present_rows",
+]  # fmt: skip
 
 Member = TypeVar("Member")
 
+# The largest modulus in an argument is 0, or between the reciprocal of this and this.
+_LARGEST_INPUT = 1e50
+# Losses, slopes and weights are: fourth powers of them are numbers.
+LARGEST = 1e70
 _FACTOR_KERNELS = ("anova", "all-subsets", "homogeneous")
+
+
+def check_input(values: float | np.ndarray, name: str, limit: float = _LARGEST_INPUT) -> None:
+    """Raise ``ValueError`` if the largest modulus in an argument makes products infinite, or 0 where it is not."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest and not 1.0 / limit <= largest <= limit:
+        raise ValueError(
+            f"{name} is too {'large' if largest > 1 else 'small'} for floating point: its largest modulus is "
+            f"{largest:.3g}, and products with it would be infinite or 0; scale it, to 1 for example"
+        )
+
+
+def check_start_size(start: np.ndarray, name: str) -> None:
+    """Raise ``ValueError`` if units or weights to start from are too large for any problem."""
+    check_input(float(np.abs(start).max(initial=1.0)), name, LARGEST)
+
+
+def is_start_size(start: np.ndarray) -> bool:
+    """Whether parameters to start from are numbers, and not too large for any problem."""
+    return bool(np.abs(start).max(initial=0.0) <= LARGEST)
 
 
 def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarray | None]:
@@ -46,12 +54,9 @@ def check_targets(y: Any, n: int, loss: Loss) -> tuple[np.ndarray, int, np.ndarr
     y = as_array(y, "y")
     if y.ndim == 0 or len(y) != n:
         raise ValueError(f"y must have one row per sample: X has {n} rows, y has shape {y.shape}")
-    if loss.targets == "labels":
-        return _labels(y, loss)
-    return _per_output(y, loss)
-
-
-def _labels(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, np.ndarray]:
+    if loss.targets != "labels":
+        Y = _per_output(y, loss)
+        return Y, Y.shape[1], None
     if y.ndim != 1:
         raise ValueError(
             f"loss={loss.name!r} is multi-class and takes labels of shape (n,), got y of shape {y.shape}; "
@@ -66,15 +71,15 @@ def _labels(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, np.ndarray]:
 def check_block_targets(y: Any, loss: Loss, classes: np.ndarray | None, m: int) -> np.ndarray:
     """Return the targets of some samples in the form of the loss, given the classes or the number of outputs."""
     y = as_array(y, "y")
-    if classes is None:
-        Y, found, _ = _per_output(y, loss)
-        if found != m:
-            raise ValueError(f"y has {found} outputs, and {m} in the first block")
-        return Y
-    return label_codes(y, classes)
+    if classes is not None:
+        return label_codes(y, classes)
+    Y = _per_output(y, loss)
+    if Y.shape[1] != m:
+        raise ValueError(f"y has {Y.shape[1]} outputs, and {m} in the first block")
+    return Y
 
 
-def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
+def _per_output(y: np.ndarray, loss: Loss) -> np.ndarray:
     if y.ndim > 2 or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, m) with m >= 1, got {y.shape}")
     try:
@@ -85,7 +90,7 @@ def _per_output(y: np.ndarray, loss: Loss) -> tuple[np.ndarray, int, None]:
         raise ValueError(f"loss={loss.name!r} takes targets -1 and +1 only; convert 0 and 1 by 2 * y - 1")
     if loss.targets == "counts" and (Y < 0).any():
         raise ValueError(f"loss={loss.name!r} takes counts, numbers that are at least 0; y has {Y.min():.6g}")
-    return Y, Y.shape[1], None
+    return Y
 
 
 def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
@@ -97,12 +102,12 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
 
 
 def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
-    """Refuse weights that leave one of several classes, given the rows of positive weight."""
+    """Raise ``ValueError`` if rows of positive weight have one of several classes."""
     if len(rows) == len(y) or np.ndim(y) != 1 or len(np.unique(y[rows])) > 1 or len(np.unique(y)) < 2:
         return
     raise ValueError(
-        f"sample_weight is 0 for all samples but those of the class {shown(y[rows][0])}; classification needs at least "
-        "2 classes"
+        f"sample_weight is 0 for all samples except of the class {shown(y[rows][0])}; classification needs at least 2 "
+        "classes"
     )
 
 
@@ -148,7 +153,7 @@ def check_offset(offset: Any, n: int, m: int) -> np.ndarray | None:
 
 
 def check_member(value: Any, argument: str, kind: type, members: Mapping[str, Member], reason: str) -> Member:
-    """Return the member of a closed set that was named, or the member itself; objects of the kind are refused."""
+    """Return a member of a closed set, given by name or itself; other objects of the kind are refused."""
     if isinstance(value, str) and value in members:
         return members[value]
     for member in members.values():
@@ -175,9 +180,9 @@ def check_factor_kernel(kernel: Any, degree: Any, theta: Any = None) -> tuple[st
 
 
 def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = None) -> np.ndarray:
-    """Return y where rows of weight 0, which have no part in a fit but stay, have the target of a row with weight.
+    """Return y with the target of the first row of positive weight, or ``target``, in the rows of weight 0.
 
-    This is the first such row's, or the ``target`` that is given. So no class is of rows without weight alone.
+    These rows stay, and must not add a class.
     """
     if sample_weight is None or np.shape(sample_weight) != (len(y),):
         return y
@@ -189,10 +194,7 @@ def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = No
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the samples of positive weight: the parts of X, y, the weights and the offset.
-
-    Where the number of samples is not the same in all of them, they are returned as they are.
-    """
+    """Return the parts of X, y, weights and offset of positive weight; all of them if their lengths differ."""
     y = as_array(y, "y")
     n = len(y) if y.ndim else 0
     if sample_weight is None or as_array(sample_weight, "sample_weight").shape != (n,):

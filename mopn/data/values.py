@@ -1,7 +1,6 @@
-"""What values of any type become: arrays, numbers, labels, and columns of numbers or texts.
+"""Values of any type as arrays, numbers, labels, and columns of numbers or texts: the same for every door of mopn.
 
-Every door of mopn reads values by this module, so that a value means the same everywhere. docs/tables.md has the table
-of types and roles.
+docs/tables.md has the table of types and roles.
 """
 
 from __future__ import annotations
@@ -18,23 +17,16 @@ from scipy import sparse
 from mopn.solvers.tools.checks import shown
 
 __all__ = [
-    "as_array",
-    "as_numbers",
-    "as_targets",
-    "category_order",
-    "distinct_labels",
-    "finite_numbers",
-    "is_series",
-    "label_codes",
-    "to_host",
-]
+    "as_array", "as_numbers", "as_targets", "category_order", "distinct_labels", "finite_numbers", "is_series",
+    "label_codes", "to_host",
+]  # fmt: skip
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
 
 
 def to_host(values: Any) -> Any:
-    """Return an array of PyTorch or CuPy as one of NumPy, without its gradient; all else as it is."""
+    """Return arrays of PyTorch and CuPy as arrays of NumPy; all else as it is."""
     library = type(values).__module__.partition(".")[0]
     if library == "torch" and hasattr(values, "detach"):
         return values.detach().cpu().numpy()
@@ -59,14 +51,16 @@ def as_array(values: Any, name: str) -> np.ndarray:
 def as_numbers(values: Any, name: str) -> np.ndarray:
     """Return values as an array of bool, integers or floats; objects and strings become float64.
 
-    Complex numbers, dates and differences of dates are refused, as all of them convert to floats without an error.
+    Complex numbers, dates and durations are refused, as they convert to floats without an error.
     """
     if values is None:
         raise TypeError(f"{name} must be an array of numbers, got None")
     values = as_array(values, name)
     if values.dtype.kind in "fiub":
         return values
-    lossy = _lossy_dtypes(values)
+    scalars = (value.dtype for value in values.flat if isinstance(value, np.generic))
+    dtypes = set(scalars) if values.dtype.kind == "O" else {values.dtype}
+    lossy = sorted(str(dtype) for dtype in dtypes if dtype.kind in "cmMV")
     if lossy:
         raise TypeError(f"{name} must hold real numbers, got dtype {', '.join(lossy)}")
     try:
@@ -82,7 +76,6 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
 
 
 def _number(cell: Any) -> float:
-    """Return a number, NaN where it is missing."""
     return float("nan") if cell is None or is_missing(cell) else float(cell)
 
 
@@ -93,13 +86,6 @@ def finite_numbers(values: Any, name: str) -> np.ndarray:
     if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity")
     return values
-
-
-def _lossy_dtypes(values: np.ndarray) -> list[str]:
-    """Return the dtypes, of an array or of NumPy's scalars among its objects, of which floats keep a part only."""
-    scalars = (value.dtype for value in values.flat if isinstance(value, np.generic))
-    dtypes = set(scalars) if values.dtype.kind == "O" else {values.dtype}
-    return sorted(str(dtype) for dtype in dtypes if dtype.kind in "cmMV")
 
 
 def is_series(values: Any) -> bool:
@@ -119,7 +105,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
-    """Return numbers or labels, in their own type; missing ones are refused."""
+    """Return numbers or labels in their own type; missing values are refused."""
     what = "number" if numeric else "label"
     if isinstance(y, str | bytes):
         raise ValueError(
@@ -128,7 +114,7 @@ def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
         )
     if isinstance(y, set | Mapping):
         raise TypeError(f"y must hold a {what} for each row in their order, got {shown(y)}; give a list")
-    if isinstance(y, list | tuple):  # of which an array of texts would drop the end
+    if isinstance(y, list | tuple):  # before NumPy drops the ends of texts
         _check_texts(y, "y")
     y = as_array(y, "y")
     if not y.ndim:
@@ -147,13 +133,13 @@ def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
 
 
 def _native(labels: np.ndarray) -> np.ndarray:
-    """Return objects as an array of their own type, if NumPy has it: texts stay, and are sorted as they are."""
+    """Return objects other than texts as an array of their own type, if NumPy has it."""
     cells = labels.tolist()
     kind = _kind_of(cells, "y")
     if kind == TEXTS:
         return labels
-    has_none = kind in _NO_LABELS or any(map(_is_period, cells))
-    array = labels if has_none else np.array(cells, {DATES: "M8[us]", DURATIONS: "m8[us]"}.get(kind))
+    has_type = kind not in (ZONED_DATES, TIMES) and not any(map(_is_period, cells))
+    array = np.array(cells, {DATES: "M8[us]", DURATIONS: "m8[us]"}.get(kind)) if has_type else labels
     if array.dtype.kind == "O":
         raise ValueError(
             f"y holds labels of the type {type(cells[0]).__name__}, such as {shown(cells[0])}; give texts, integers, "
@@ -169,7 +155,7 @@ def _check_texts(cells: Iterable[Any], name: str) -> None:
 
 
 def _check_labels(labels: np.ndarray, name: str) -> None:
-    """Refuse missing labels, and those that arrays of texts would change."""
+    """Refuse missing labels, and texts that NumPy would change."""
     kind = labels.dtype.kind
     if kind == "O":
         cells = labels.ravel().tolist()
@@ -182,13 +168,13 @@ def _check_labels(labels: np.ndarray, name: str) -> None:
 
 
 def check_text(text: str | bytes, of: str) -> None:
-    """Refuse a text that arrays and files do not keep apart from others."""
+    """Refuse a text that ends with NUL characters, which arrays and files drop."""
     if text[-1:] in ("\0", b"\0"):
         raise ValueError(f"{of} holds the text {text!r}, whose end NumPy drops; remove the NUL characters at the end")
 
 
 def distinct_labels(y: Any, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted distinct labels, and the index of each entry's label; missing labels are refused."""
+    """Return the sorted distinct labels, and the index of each entry's label."""
     y = as_array(y, name)
     _check_labels(y, name)
     try:
@@ -205,8 +191,7 @@ def label_codes(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndarr
     try:
         labels, codes = distinct_labels(y, name)
         at = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        known = classes[at] == labels
-        known = known if isinstance(known, np.ndarray) else np.zeros(len(labels), bool)
+        known = np.broadcast_to(classes[at] == labels, len(labels))  # a single False for types that never compare
     except TypeError:  # labels that cannot be compared with the classes
         at, known = np.zeros(len(labels), int), np.zeros(len(labels), bool)
     if not known.all():
@@ -236,8 +221,6 @@ DATES, ZONED_DATES = "dates without a time zone", "dates with a time zone"
 DURATIONS, TIMES, NOTHING = "durations", "times of day", "no value"
 NUMBER_KINDS = frozenset({NUMBERS, DATES, ZONED_DATES, DURATIONS, TIMES, NOTHING})
 
-# NumPy has no type for them, and would change them.
-_NO_LABELS = frozenset({ZONED_DATES, TIMES})
 # Booleans as other programs write them.
 TRUTHS = {text: bool(number) for number in (0, 1) for word in (str(bool(number)), str(number))
           for text in (word, word.lower(), word.upper())}  # fmt: skip
@@ -248,7 +231,7 @@ _EPOCHS = {"M": np.datetime64(0, "us"), "m": np.timedelta64(0, "us")}
 
 
 def as_cells(values: Any) -> np.ndarray:
-    """Return values as an array, of Python's objects unless they are numbers, and without reading texts as numbers."""
+    """Return values as an array, of Python objects unless they are in an array of NumPy."""
     if isinstance(values, np.ma.MaskedArray):
         is_time = values.dtype.kind in "mM"
         cells: np.ndarray = values.data.copy() if is_time else values.data.astype(object)
@@ -259,20 +242,24 @@ def as_cells(values: Any) -> np.ndarray:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         values = [values]
     values = values.to_pylist() if hasattr(values, "to_pylist") else list(values)  # Arrow has scalars of its own
-    rows = bool(values) and all(isinstance(value, (list, tuple, np.ndarray)) for value in values)
+    rows = all(isinstance(value, (list, tuple, np.ndarray)) for value in values)
     if rows and len({len(value) for value in values}) == 1:
         array = np.empty((len(values), len(values[0])), object)
         for i, row in enumerate(values):
             for j, value in enumerate(row):
                 array[i, j] = value
         return array
-    flat = np.empty(len(values), object)
-    flat[:] = values
-    return flat
+    return _objects(values)
+
+
+def _objects(values: Any) -> np.ndarray:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
 
 
 def read_column(values: np.ndarray, of: str) -> tuple[np.ndarray, str]:
-    """Return numbers, NaN where they are missing, or texts, None where they are missing; and their kind."""
+    """Return numbers, or NaN, or texts, or None, and their kind."""
     if values.ndim != 1:
         raise ValueError(f"{of} must have one value a row, got shape {values.shape}; make several columns of it")
     kind = values.dtype.kind
@@ -280,22 +267,23 @@ def read_column(values: np.ndarray, of: str) -> tuple[np.ndarray, str]:
         return as_column(values.astype(np.float64, copy=False), NUMBERS, of)
     if kind in "mM":
         return as_column(_days(values, of), DATES if kind == "M" else DURATIONS, of)
-    cells = values.tolist()
-    cells = [None if cell is None or is_missing(cell) else cell for cell in cells]
+    cells = [None if cell is None or is_missing(cell) else cell for cell in values.tolist()]
     found = _kind_of([cell for cell in cells if cell is not None], of)
     if found in (TEXTS, BOOLEANS):
         return as_column(as_texts(cells, of), found, of)
     if found == NUMBERS:
-        return as_column(_floats([np.nan if cell is None else cell for cell in cells], of), found, of)
+        try:
+            return as_column(np.array([np.nan if cell is None else cell for cell in cells], float), found, of)
+        except OverflowError as error:
+            raise ValueError(f"{of} has a number that is too large for floating point: {error}") from None
     if found == TIMES:
         return as_column(np.array([np.nan if cell is None else _seconds(cell) for cell in cells]), found, of)
-    plain = np.empty(len(cells), object)
-    plain[:] = [None if cell is None else _without_zone(cell) for cell in cells]
+    plain = _objects([None if cell is None else _without_zone(cell) for cell in cells])
     return as_column(_days(plain, of, "m" if found == DURATIONS else "M"), found, of)
 
 
 def as_column(values: np.ndarray, kind: str, of: str) -> tuple[np.ndarray, str]:
-    """Return a column and its kind, which is that of no value where all are missing; infinity is refused."""
+    """Return a column and its kind, ``NOTHING`` if all values are missing; infinity is refused."""
     is_number = values.dtype.kind == "f"
     if is_number and np.isinf(values).any():
         raise ValueError(f"{of} contains infinity; a number that is unknown is NaN")
@@ -304,12 +292,11 @@ def as_column(values: np.ndarray, kind: str, of: str) -> tuple[np.ndarray, str]:
 
 
 def as_texts(cells: Iterable[Any], of: str) -> np.ndarray:
-    """Return the texts of categories, None where they are missing."""
+    """Return the texts of categories, or None."""
     return np.array([None if cell is None or is_missing(cell) else _text(cell, of) for cell in cells], object)
 
 
 def _kind_of(present: Sequence[Any], of: str) -> str:
-    """Return what the cells of a column are together."""
     if all(isinstance(cell, bool | np.bool_) for cell in present):
         return BOOLEANS if present else NUMBERS
     if all(isinstance(cell, (datetime.timedelta, np.timedelta64)) for cell in present):  # NumPy's are integers, too
@@ -318,7 +305,7 @@ def _kind_of(present: Sequence[Any], of: str) -> str:
         return NUMBERS
     if all(isinstance(cell, datetime.time) for cell in present):
         return TIMES
-    if all(_is_date(cell) for cell in present):
+    if all(isinstance(cell, (datetime.date, np.datetime64)) or _is_period(cell) for cell in present):
         zoned = {getattr(cell, "tzinfo", None) is not None for cell in present}
         if len(zoned) == 2:
             raise ValueError(f"{of} holds dates with and without a time zone; give all of them one, or none")
@@ -326,16 +313,12 @@ def _kind_of(present: Sequence[Any], of: str) -> str:
     return TEXTS
 
 
-def _is_date(cell: Any) -> bool:
-    return isinstance(cell, (datetime.date, np.datetime64)) or _is_period(cell)
-
-
 def _is_period(cell: Any) -> bool:
     return hasattr(cell, "to_timestamp") and hasattr(cell, "freq")
 
 
 def _without_zone(cell: Any) -> Any:
-    """Return a date in UTC, which NumPy reads; a period counts by its start."""
+    """Return a date in UTC, which NumPy reads; the start of a period."""
     if _is_period(cell):
         cell = cell.to_timestamp()
     if getattr(cell, "tzinfo", None) is None:
@@ -344,15 +327,7 @@ def _without_zone(cell: Any) -> Any:
 
 
 def _seconds(time: datetime.time) -> float:
-    """Return the seconds of the day."""
     return (time.hour * 60 + time.minute) * 60 + time.second + time.microsecond * 1e-6
-
-
-def _floats(cells: list[Any], of: str) -> np.ndarray:
-    try:
-        return np.array(cells, float)
-    except OverflowError as error:
-        raise ValueError(f"{of} has a number that is too large for floating point: {error}") from None
 
 
 def _days(values: np.ndarray, of: str, kind: str = "") -> np.ndarray:
@@ -366,7 +341,7 @@ def _days(values: np.ndarray, of: str, kind: str = "") -> np.ndarray:
 
 
 def as_given(values: np.ndarray, kind: str) -> np.ndarray:
-    """Return numbers as what they were read from, missing ones as NaT or None."""
+    """Return numbers as the dates, durations or times that they were read from; NaN as NaT or None."""
     if kind == TIMES:
         return np.array([None if np.isnan(x) else _time(x) for x in values], object)
     if kind not in (DATES, ZONED_DATES, DURATIONS):
@@ -377,8 +352,7 @@ def as_given(values: np.ndarray, kind: str) -> np.ndarray:
     exact[np.isnan(values)] = "NaT"
     if kind != ZONED_DATES:
         return exact
-    utc = datetime.UTC
-    return np.array([None if date is None else date.replace(tzinfo=utc) for date in exact.tolist()], object)
+    return np.array([None if date is None else date.replace(tzinfo=datetime.UTC) for date in exact.tolist()], object)
 
 
 def _time(seconds: float) -> datetime.time:
@@ -386,7 +360,7 @@ def _time(seconds: float) -> datetime.time:
 
 
 def truths(texts: np.ndarray) -> np.ndarray | None:
-    """Return texts of booleans as 0 and 1, NaN where they are missing; None if a text is something else."""
+    """Return texts of booleans as 0, 1 or NaN; None if a text is something else."""
     if not all(text is None or text in TRUTHS for text in texts):
         return None
     return np.array([np.nan if text is None else float(TRUTHS[text]) for text in texts])

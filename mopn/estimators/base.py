@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy import sparse
@@ -22,13 +22,13 @@ from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.feature_scaling import Coordinates, ScaleName
-from mopn.data.input_size import check_input
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.sparse_structure import compressed
 from mopn.data.validation import (
     as_numbers,
     check_flag,
+    check_input,
     check_sample_weight,
     check_weighted_classes,
     of_present,
@@ -56,15 +56,13 @@ from mopn.solvers.tools.checks import Rule, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door, doors
 
-__all__ = ["ModelEstimator", "NetworkAttributes", "NetworkEstimator", "Scored", "network_model"]
+__all__ = ["ModelEstimator", "NetworkAttributes", "NetworkEstimator", "Scored"]
 
-Callback = Callable[..., Any]
-_Predictor = TypeVar("_Predictor", bound=Predictor)
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
 
-_X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
-_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_FLOATS = (np.float64, np.float32)
+_X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": _FLOATS, "order": "C"}
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
 # The other statuses are success, or limits that the user sets.
@@ -87,7 +85,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
-    # The values that parameters take.
     _rules: ClassVar[dict[str, Rule]] = COMMON
 
     # Of a Series or DataFrame y.
@@ -128,16 +125,15 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         ndarray of shape (n,) or (n, m)
             Like the y of ``fit``.
         """
-        X = self._checked(X)
+        X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict(X)
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Importances (d,) without rows: deviations of the features in the fit, times mean slopes of the outputs.
 
-        For degrees up to 2. The slopes are root mean squares over independent normal features with the means and
-        deviations of the fit, where it centers or scales X, or else 0 and 1. For ``RFE`` and ``SelectFromModel`` of
-        scikit-learn.
+        For degrees up to 2, such as for scikit-learn's ``RFE``. The slopes are root mean squares over independent
+        normal features with the means and deviations of the fit, where it centers or scales X, or else 0 and 1.
         """
         check_is_fitted(self)
         from mopn.explain.importances import importances_without_rows
@@ -148,9 +144,8 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         check_is_fitted(self)
         return self.model_
 
-    def _named(self, model: _Predictor) -> _Predictor:
-        """Return a model with the names of the features and of the outputs, if they have some."""
-        named = replace(model, feature_names=getattr(self, "feature_names_in_", None))  # type: ignore[type-var]
+    def _named(self, model: Any) -> Any:
+        named = replace(model, feature_names=getattr(self, "feature_names_in_", None))
         return replace(named, output_names=self._names_of_outputs(named)) if isinstance(named, Model) else named
 
     def _names_of_outputs(self, model: Model) -> Any:
@@ -163,6 +158,10 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _set(self, arguments: dict[str, Any]) -> None:
+        """Set the parameters, given the local variables of ``__init__``."""
+        self.__dict__.update({name: arguments[name] for name in self._get_param_names()})
+
     def _check_parameters(self) -> None:
         """Validate the parameters that problem and solver do not validate, or know by other names."""
         for name, value in self.get_params(deep=False).items():
@@ -172,7 +171,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Validate the samples to fit, ``least`` of them; return those of positive weight, and their indices."""
+        """Validate at least ``least`` samples to fit; return the samples of positive weight, and their indices."""
         if isinstance(X, Chunks):
             self._plain_targets(None, reset=reset)  # numbers without names
             return samples_of_chunks(self, X)
@@ -181,7 +180,10 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         y, X = self._plain_targets(y, reset=reset), readable(compressed(to_host(X)), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         if isinstance(X, RelationBlocks):
-            y = self._targets_of_relations(X, y, checks, reset)
+            if reset:
+                self._set_features(X, X.shape[1])
+            self._check_relations(X)
+            y = check_X_y(X.design.places, y, estimator=self, **checks)[1]
         else:
             X, y = validated(self, X, y, reset=reset, **checks)
         y, sample_weight, present = self._weighted(y, sample_weight, least, reset)
@@ -192,7 +194,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     def _weighted(
         self, y: Any, sample_weight: Any, least: int, reset: bool
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Validate the weights; return the targets, weights and indices of the samples of positive weight."""
+        """Return the targets, validated weights and indices of the samples of positive weight."""
         y = y.toarray() if sparse.issparse(y) else y
         sample_weight = check_sample_weight(to_host(sample_weight), len(y))
         check_input(0.0 if sample_weight is None else sample_weight, "sample_weight")
@@ -203,13 +205,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             check_weighted_classes(y, present)
         return y[present], None if sample_weight is None else sample_weight[present], present
 
-    def _targets_of_relations(self, X: RelationBlocks, y: Any, checks: dict[str, Any], reset: bool) -> Any:
-        """Validate y for relation blocks, and their number of features."""
-        if reset:
-            self._set_features(X, X.shape[1])
-        self._check_relations(X)
-        return check_X_y(X.design.places, y, estimator=self, **checks)[1]
-
     def _check_relations(self, X: RelationBlocks) -> None:
         if X.shape[1] != self.n_features_in_:
             name = type(self).__name__
@@ -218,33 +213,33 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     def _samples_of_blocks(
         self, X: RowBlocks, reset: bool
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return blocks of X, and the targets and weights of all rows in memory; the problem validates them."""
+        """Return blocks of X, and the targets and weights of all rows in memory, which the problem validates."""
         X, y, sample_weight = X.with_targets_in_memory()
         y = of_present(self._plain_targets(y, reset=False), sample_weight)
         return self._in_known_order(X, reset), y, sample_weight, np.arange(len(y))
 
     def _in_known_order(self, X: RowBlocks, reset: bool) -> RowBlocks:
-        """Return blocks whose named columns are put into the order of the fit before, if that is continued."""
+        """Return blocks with named columns in the order of the fit before, if it is continued."""
         X = copy(X)
         if not reset:
             X.columns = list(getattr(self, "feature_names_in_", []))
         return X
 
     def _set_features(self, X: Any, number: int) -> None:
-        """Set what scikit-learn sets for arrays, once the problem has read X: how many features it has, and names."""
+        """Set the number of features, and the names of columns that scikit-learn does not read."""
         self.n_features_in_ = number
         if isinstance(X, RowBlocks | RelationBlocks):
             self._set_names(X)
 
     def _set_names(self, X: Any) -> None:
-        """Set the names of the columns of X, if all are strings, in place of those of the fit before."""
+        """Replace the feature names of the fit before by the columns of X, if all are strings."""
         self.__dict__.pop("feature_names_in_", None)
         names = getattr(X, "columns", [])
         if names and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, object)
 
     def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
-        """Return y as an array of numbers or labels; a sparse matrix, or none, as it is."""
+        """Return y as an array of numbers or labels; None and sparse matrices stay."""
         if reset:
             names = [y.name] if is_series(y) else list(getattr(y, "columns", ()))
             self._target_names = names if all(isinstance(name, str) and name for name in names) else []
@@ -252,7 +247,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         return y if y is None or sparse.issparse(y) else as_targets(y, numeric=self._numeric_y)
 
     def _checked(self, X: Any) -> Any:
-        """Validate X for a prediction."""
         if hasattr(self, "model_") and self._is_plain(X):
             return X
         check_is_fitted(self)
@@ -262,20 +256,18 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         return validated(self, readable(compressed(X), "X"), reset=False, **_X_FORMAT)
 
     def _is_plain(self, X: Any) -> bool:
-        """Whether X is an array like that of the fit, of which the model checks the rest: single rows are soon done."""
+        """Whether X is an array like the fit's; the model checks the rest, so that single rows take microseconds."""
         if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _FLOATS:
             return False
         return len(X) > 0 and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
 
     def _raise_interruption(self, result: Result) -> None:
-        """Raise what interrupted the fit."""
         if result.status == Status.INTERRUPTED:
             raise KeyboardInterrupt
         if result.status == Status.CALLBACK_FAILED and result.error is not None:
             raise result.error
 
     def _warn(self, result: Result) -> None:
-        """Warn the caller of ``fit`` if it did not succeed."""
         if result.status in _WARN_ON:
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
@@ -285,7 +277,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
 @doors
 class Scored:
-    """What scores predictions; scikit-learn's mixins come behind it."""
+    """Mixin for ``score``, in front of scikit-learn's mixins, which compute it."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of predicted labels, or the coefficient of determination (R²) of predicted numbers.
@@ -336,17 +328,15 @@ class NetworkAttributes(ModelEstimator):
     Much smaller than ``gap_``: add units (raise ``max_units``), or the bound is loose. About equal: lower ``tol``.
     """
     proof_: str
-    """What the gaps rest on: "deterministic", "probability 1 - 1e-09" over random numbers, or "none"."""
+    """Kind of the proof: "deterministic", "probability 1 - 1e-09" over random numbers, or "none"."""
     n_refit_iter_: int
     """Number of iterations of all refits, most of the work."""
     validation_scores_: np.ndarray | None
     """The score at every row of the trace, if samples were held out."""
 
-    # The fitted attribute of Model.classes.
     _classes_name: ClassVar[str] = "classes_"
 
-    def _own_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Any:
-        """Return the user's own samples to validate on, or None."""
+    def _validation_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Any:
         if X_val is None and y_val is None:
             return None
         for name, part in (("X_val", X_val), ("y_val", y_val)):
@@ -364,6 +354,8 @@ class NetworkEstimator(NetworkAttributes):
     _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
+    _metric: ClassVar[Callable[..., float]]
+    """The score of predictions, as ``score`` computes it."""
     _rules = COMMON | {
         "strength": STRENGTH,
         "max_units": count().or_none(),
@@ -393,7 +385,7 @@ class NetworkEstimator(NetworkAttributes):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters: those of :class:`MultiOutputPNClassifier`, without ``class_weight``.
+        """Set the parameters as for :class:`MultiOutputPNClassifier`, without ``class_weight``.
 
         Parameters
         ----------
@@ -422,7 +414,7 @@ class NetworkEstimator(NetworkAttributes):
         self.verbose = verbose
 
     def _warn(self, result: Result) -> None:
-        """Warn of a fit that did not succeed, and of outputs for which there were too few units."""
+        """Warn of a fit that did not succeed, of lost digits, and of outputs without a unit."""
         super()._warn(result)
         coordinates = self._coordinates
         farthest = 0.0 if coordinates is None else coordinates.relative_center.max(initial=0.0)
@@ -437,8 +429,8 @@ class NetworkEstimator(NetworkAttributes):
         if result.status == Status.MAX_UNITS and used.sum() < needed > most and self.alpha is None:
             warn_caller(
                 f"max_units={most} is less than the {len(used)} outputs, and {len(used) - used.sum()} of them, such as "
-                f"number {used.argmin()}, have no unit and so a constant value: under norm={self.norm!r} a unit is "
-                "mostly of one output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term"
+                f"number {used.argmin()}, have no unit and so a constant value: with norm={self.norm!r} most units "
+                "serve a single output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term"
             )
 
     def fit(
@@ -465,15 +457,13 @@ class NetworkEstimator(NetworkAttributes):
             Ordinal regressors: numbers or ordered categories, which become their positions.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one: to the last bit for at most 2**20
-            entries of X, else up to rounding. Not so for samples that are held out: ``validation_fraction`` splits
-            rows, and ``strength="auto"`` (tables) splits the copies of a row where rows occur ten times or more on
-            average, as those of a few categories do; pass such rows repeated, not weighted.
+            entries of X, else up to rounding. Exception: ``validation_fraction`` splits rows. Rows that occur many
+            times, as in a table of a few categories, are split individually; pass them repeated, not weighted.
         target_weight : array-like of shape (m,), optional
-            For y of several columns: factors > 0 of their losses, so that a weight of 2 counts as if every sample of
-            that column were there twice. ``score`` does not know them.
+            For y of several columns: factors > 0 of their losses. ``score`` does not know them.
         X_val, y_val, sample_weight_val : array-like, optional
-            Samples of your own to validate on, in place of ``validation_fraction``: those of a later week, say. X_val
-            is in memory; the weights may be left out.
+            Samples to validate on in place of ``validation_fraction``, such as a later week. X_val is in memory; the
+            weights may be left out.
 
         Returns
         -------
@@ -499,33 +489,30 @@ class NetworkEstimator(NetworkAttributes):
 
         Notes
         -----
-        Schedule, precision and patience are those of :mod:`mopn.estimators.policy`. Callbacks are scikit-learn's
+        :mod:`mopn.estimators.policy` has the schedule, precision and patience. Callbacks are scikit-learn's
         (``set_callbacks``, since 1.9). :func:`mopn.minimize` has every option of a fit.
 
         References
         ----------
         Blondel, Niculae, Otsuka and Ueda: Multi-output Polynomial Networks and Factorization Machines. NIPS 2017.
-        Algorithm 1 solves problem (2), here with a penalty in place of the constraint; ordinal regression is in section
-        6.5.
+        Algorithm 1 for problem (2), with a penalty in place of the constraint; section 6.5 for ordinal regression.
         """
         self._check_parameters()
         self._warn(self._fit(X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
         return self
 
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, own: tuple[Any, Any, Any]) -> Result:
-        """Fit the network; ``own`` are the user's samples to validate on."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
         deadline = Deadline(self.max_time)
         continued = self.warm_start and hasattr(self, "model_")
         say(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
-        # Rounds end by the gap or the number of units, long before max_iter.
         task = begin_fit(self, samples_of(X, y, sample_weight), None)
-        (X, targets), held_out = self._parts((X, y, sample_weight), self._own_samples(*own))
+        (X, targets), held_out = self._parts((X, y, sample_weight), self._validation_samples(*validation))
         problem, targets = self._problem_of_all(X, targets.by_column(target_weight))
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
-        del X  # the problem has its own arrays; the merged and encoded ones are not needed
+        del X  # the problem has its own arrays
         problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
         start = self._previous(problem, targets) if continued else None
         result = self._solve(task, problem, targets, held_out, start, deadline.left)
@@ -533,10 +520,10 @@ class NetworkEstimator(NetworkAttributes):
         task.end({})
         return result
 
-    def _parts(self, samples: Samples, own: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        """Return samples to train on and, if there are any, to validate on: the user's ``own``, or a fraction."""
-        if own is not None:
-            return self._with_own(samples, own)
+    def _parts(self, samples: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
+        """Return samples to train on, and samples to validate on: the ``given`` ones, a fraction, or None."""
+        if given is not None:
+            return self._with_validation(samples, given)
         X, y, sample_weight = samples
         return self._split(X, self._encode(y, sample_weight))
 
@@ -550,7 +537,7 @@ class NetworkEstimator(NetworkAttributes):
         max_time: float,
         shown: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> Result:
-        """Fit the network of a problem, and set the fitted attributes; callbacks see what ``shown`` makes of them."""
+        """Fit the network of a problem, and set the fitted attributes; ``shown`` maps them for callbacks."""
         validation = validate = None
         if held_out is not None:
             validation = EarlyStopping(self._policy.patience)
@@ -585,25 +572,16 @@ class NetworkEstimator(NetworkAttributes):
         return result
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
-        """Return the problem of the training samples, of which equal ones are merged, and their targets."""
+        """Return the problem of the training samples, with equal samples merged, and their targets."""
         if _is_in_numpy(X):
             X, targets = merge_equal_samples(X, targets)
         return self._problem(X, targets), targets
-
-    # -- the meaning of y -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         """Validate y and return its targets."""
 
-    @abstractmethod
-    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
-        """Return the score of a prediction, as ``score`` does."""
-
-    # -- the steps of fit -------------------------------------------------------------------------------------------
-
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        """Return the training samples, and the held-out samples or None."""
         if not self.validation_fraction:
             return (X, targets), None
         if not _is_in_numpy(X):
@@ -618,35 +596,34 @@ class NetworkEstimator(NetworkAttributes):
                 f"{count} to validate on; each part needs at least 2"
             )
         strata = targets.y if targets.form == "labels" else None
-        train, held_out = train_test_split(
-            np.arange(n), test_size=count, random_state=self.random_state, stratify=strata
-        )
+        options = {"test_size": count, "random_state": self.random_state, "stratify": strata}
+        train, held_out = train_test_split(np.arange(n), **options)
         if strata is not None and len(np.unique(strata[train])) < len(np.unique(strata)):
             raise ValueError(
                 f"validation_fraction={self.validation_fraction} leaves no sample of some class to train on; lower it"
             )
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
-    def _with_own(self, training: Samples, own: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
-        """Return the training samples and the user's own samples to validate on, their targets encoded together."""
+    def _with_validation(self, training: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
+        """Return the samples to train and to validate on, with targets that are encoded together."""
         if self.validation_fraction:
             raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
-        X, y, weight = training
-        if own[1].shape[1:] != y.shape[1:]:
-            raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {own[1].shape}")
-        y_val = own[1]
+        (X, y, weight), (X_val, y_val, weight_val, _) = training, given
+        if y_val.shape[1:] != y.shape[1:]:
+            raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {y_val.shape}")
         if not self._numeric_y and y.ndim == 1:
             classes = distinct_labels(y)[0]
             y_val = classes[label_codes(y_val, classes, "y_val")]
         weights = None
-        if weight is not None or own[2] is not None:
-            weights = np.concatenate([np.ones(len(y)) if w is None else w for w, y in ((weight, y), (own[2], y_val))])
+        if weight is not None or weight_val is not None:
+            parts = (weight, y), (weight_val, y_val)
+            weights = np.concatenate([np.ones(len(y)) if w is None else w for w, y in parts])
         targets = self._encode(np.concatenate([y, y_val]), weights)
-        parts = targets.rows(np.arange(len(y))), targets.rows(np.arange(len(y), len(targets.y)))
-        unseen = np.setdiff1d(parts[1].y, parts[0].y) if targets.form == "ordinal" else np.zeros(0)
+        train, held_out = targets.rows(np.arange(len(y))), targets.rows(np.arange(len(y), len(targets.y)))
+        unseen = np.setdiff1d(held_out.y, train.y) if targets.form == "ordinal" else np.zeros(0)
         if len(unseen):
             raise ValueError(f"y_val has levels that are not in y: {unseen}; remove these samples")
-        return (X, parts[0]), (own[0], parts[1])
+        return (X, train), (X_val, held_out)
 
     def _offset(self, targets: Targets) -> np.ndarray | None:
         """Return the constants (m,) that are added to the outputs, or None."""
@@ -655,7 +632,6 @@ class NetworkEstimator(NetworkAttributes):
         return targets.loss.constant(targets.values.reshape(len(targets.values), -1), targets.weights)
 
     def _data(self, X: Any, targets: Targets) -> tuple[Any, Any, Any]:
-        """Return X, the targets and the weights of the problem."""
         if isinstance(X, Chunks):
             return encoded_chunks(X, targets), None, None
         return X, targets.values, targets.weights
@@ -680,7 +656,7 @@ class NetworkEstimator(NetworkAttributes):
         )
 
     def _by_index(self) -> Any:
-        """Return the interactions with indices in place of the names of columns; blocks know their names themselves."""
+        """Return the interactions by index, if the names of the columns are known."""
         names = getattr(self, "feature_names_in_", ())
         if self.interactions is None or not len(names):
             return self.interactions
@@ -689,9 +665,8 @@ class NetworkEstimator(NetworkAttributes):
 
     def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
         """Return the network of the previous fit, if this one can start from it."""
-        basis, weights = (
-            as_numbers(getattr(self, name), f"warm_start=True: {name}") for name in ("basis_", "weights_")
-        )
+        names = ("basis_", "weights_")
+        basis, weights = (as_numbers(getattr(self, name), f"warm_start=True: {name}") for name in names)
         if basis.ndim != 2 or weights.ndim != 2:
             raise ValueError(
                 f"warm_start=True starts from basis_ (k, d) and weights_ (k, m), which have the shapes {basis.shape} "
@@ -699,18 +674,17 @@ class NetworkEstimator(NetworkAttributes):
             )
         if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
             raise ValueError("warm_start=True: basis_ or weights_ contains NaN or infinity; set warm_start=False")
-        old = basis.shape[1], weights.shape[1]
-        new = problem.rows.shape[1], problem.losses.n_outputs
+        old, new = (basis.shape[1], weights.shape[1]), (problem.rows.shape[1], problem.losses.n_outputs)
         if old != new:
             raise ValueError(
                 f"warm_start=True starts from a network of {old[0]} inputs (dummies included) and {old[1]} outputs, "
                 f"but this fit has {new[0]} and {new[1]}; set warm_start=False"
             )
-        if targets.classes is not None and not np.array_equal(getattr(self, self._classes_name), targets.classes):
-            name = self._classes_name.strip("_")
+        known: Any = getattr(self, self._classes_name, None)
+        if targets.classes is not None and not np.array_equal(known, targets.classes):
             raise ValueError(
-                f"warm_start=True starts from a network for the {name} {getattr(self, self._classes_name)}, but this "
-                f"fit has {targets.classes}; set warm_start=False"
+                f"warm_start=True starts from a network for the {self._classes_name.strip('_')} {known}, but this fit "
+                f"has {targets.classes}; set warm_start=False"
             )
         return self._moved(problem, targets, basis, weights, self.linear_, cast(Model, self.model_).offset)
 
@@ -723,28 +697,21 @@ class NetworkEstimator(NetworkAttributes):
         linear: Any,
         offset: Any,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a network for X as given in the coordinates of a problem, whose outputs have another offset."""
+        """Return a network for X as given in the coordinates of a problem, with a constant where it can express one.
+
+        New samples change the offset, and all outputs with it, so that proofs would find the network far from optimal.
+        """
         linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
-        own = self._offset(targets)
-        constant = 0.0 if own is None else offset - own
-        return self._with_constant(problem, constant, basis, weights, linear)
-
-    def _with_constant(
-        self, problem: NetworkProblem, constant: Any, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the network with a constant (m,) added to its outputs, where it can express one.
-
-        The offset beside a network is that of the targets. It moves with every new sample, and all outputs with it,
-        whose slopes add up, so that proofs would find the network far from optimal.
-        """
+        new = self._offset(targets)
+        constant = 0.0 if new is None else offset - new
         if not np.any(constant):
             return basis, weights, linear
         if linear.size:
             return basis, weights, linear + np.outer(constant, np.arange(linear.shape[1]) == 0)
         dummies = problem.rows.shape[1] - problem.rows.n_features
         last = basis[-1:]
-        if not len(last) or last[:, dummies:].any() or np.ptp(last[:, :dummies]):  # it is none of dummies alone
+        if not len(last) or last[:, dummies:].any() or np.ptp(last[:, :dummies]):  # no unit of the dummies alone
             if not dummies or (self.max_units is not None and len(basis) >= self.max_units):
                 return basis, weights, linear
             basis = np.vstack([basis, np.arange(basis.shape[1]) < dummies])
@@ -756,20 +723,21 @@ class NetworkEstimator(NetworkAttributes):
     def _validated(
         self, validation: EarlyStopping, problem: NetworkProblem, X: Any, targets: Targets
     ) -> Callable[[Result], None]:
-        """Return the callback that scores every round's network on held-out samples, as in section 6.1 of the paper."""
+        """Return the callback that scores every round's network on held-out samples (section 6.1 of the paper)."""
 
         @door
         def validate(intermediate_result: Result) -> None:
-            prediction = network_model(problem, targets, intermediate_result).predict(X)
-            validation.add(intermediate_result, self._score(targets, prediction))
+            prediction = _model(problem, targets, intermediate_result).predict(X)
+            score = self._metric(targets.y, prediction, sample_weight=targets.sample_weight)
+            validation.add(intermediate_result, score)
             if validation.is_over:
                 raise StopIteration
 
         return validate
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
-        """Return the fitted attributes that depend on the network alone, not on the run."""
-        model = self._named(network_model(problem, targets, network))
+        """Return the fitted attributes that depend on the network alone."""
+        model = self._named(_model(problem, targets, network))
         classes = {} if targets.classes is None else {self._classes_name: targets.classes}
         return classes | {
             "loss_": targets.loss,
@@ -789,17 +757,15 @@ class NetworkEstimator(NetworkAttributes):
         result: Result,
         validation: EarlyStopping | None,
     ) -> None:
-        """Set the fitted attributes."""
-        network = result
-        measure: Result | Measure = result
+        network, measure = result, cast(Result | Measure, result)
         if validation is not None and validation.best is not None:
             network = validation.best
-            # A lower bound of the minimum that was proven in any round is valid in all of them.
+            # A lower bound of the minimum that any round proved holds in all of them.
             measure = solver.measure(problem, problem.start(network))._replace(lower=result.lower)
-        # The gap is that of the model, whose units are rounded once more where the center of the features is far away.
+        # The units of the model are rounded once more where the center of the features is far away.
         try:
             rounding = problem.model_rounding(network)
-        except OSError:  # rows of files or of a cluster that is lost: the model is kept, and nothing is proven of it
+        except OSError:  # a file or a cluster is lost: the model stays, without a proof
             rounding = math.inf
         gap = float(measure.gap) + rounding
         self.__dict__.update(self._attributes(problem, targets, network))
@@ -814,11 +780,10 @@ class NetworkEstimator(NetworkAttributes):
 
 
 def _is_in_numpy(X: Any) -> bool:
-    """Whether X is not in blocks."""
     return not isinstance(X, RowBlocks | Chunks)
 
 
-def network_model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
+def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
     """Return the model of a fit, whose predictions have the form of the targets."""
     classes = targets.classes if targets.form in ("labels", "ordinal") else None
     return Model.from_result(problem, result, classes=classes, target=targets.form)

@@ -61,15 +61,9 @@ def begin_fit(estimator: Any, data: dict[str, Any], n_subtasks: int | None) -> T
 
 
 class Task:
-    """A node of scikit-learn's tree of callbacks; it does nothing if the estimator has none.
+    """A node of scikit-learn's tree of callbacks, with the data of ``samples_of``.
 
-    Parameters
-    ----------
-    estimator : estimator or None
-    context : sklearn.callback.CallbackContext or None
-        Both are None if the estimator has no callbacks.
-    data : dict
-        Of ``samples_of``.
+    It does nothing if the estimator has no callbacks: estimator and context are None then.
     """
 
     def __init__(self, estimator: Any, context: Any, data: dict[str, Any]) -> None:
@@ -104,19 +98,9 @@ class Task:
     def iterations(
         self, fitted: Callable[[Result], dict[str, Any]], callback: Callable[..., Any] | None = None
     ) -> Iterator[Callable[..., Any] | None]:
-        """Make every iteration of a run of ``minimize`` a subtask.
+        """Yield the callback with which every iteration of ``minimize`` is a subtask, or None.
 
-        Parameters
-        ----------
-        fitted : callable
-            Returns the attributes for the best point so far.
-        callback : callable, optional
-            The estimator's own, called at the end of every iteration first.
-
-        Yields
-        ------
-        callable or None
-            The callback for ``minimize``.
+        ``fitted`` returns the attributes for the best point so far. The estimator's own callback is called first.
         """
         if self.context is None:
             yield callback

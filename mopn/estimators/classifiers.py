@@ -32,8 +32,8 @@ __all__ = ["ClassifierMethods", "MultiOutputFMClassifier", "MultiOutputPNClassif
 
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
-# The links to probabilities.
-_OF_PROBABILITIES = ("softmax", "logistic")
+# Links to probabilities.
+_LINKS = ("softmax", "logistic")
 
 
 def _takes_indicators(loss: Loss) -> bool:
@@ -41,15 +41,14 @@ def _takes_indicators(loss: Loss) -> bool:
 
 
 def _known_loss(loss: Any) -> Loss | None:
-    """Return the loss of a parameter that is not validated yet, or None."""
     return LOSSES.get(loss) if isinstance(loss, str) else loss if isinstance(loss, Loss) else None
 
 
 def _has_probabilities(classifier: Any) -> bool:
     """Return True; without ``predict_proba``, raise an ``AttributeError`` that says why."""
     loss = _known_loss(classifier.loss)
-    if loss is None or loss.link not in _OF_PROBABILITIES:
-        models = " or ".join(repr(name) for name in LOSSES if LOSSES[name].link in _OF_PROBABILITIES)
+    if loss is None or loss.link not in _LINKS:
+        models = " or ".join(repr(name) for name in LOSSES if LOSSES[name].link in _LINKS)
         raise AttributeError(
             f"loss={classifier.loss!r} is not a probability model; for predict_proba use loss={models}, or a Loss that "
             "declares a link"
@@ -118,6 +117,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
 
     class_weight: Any
     _policy = CLASSIFIERS
+    _metric = staticmethod(accuracy_score)
 
     @door
     def __init__(
@@ -151,12 +151,11 @@ class Classifier(ClassifierMethods, NetworkEstimator):
             binary forms.
         norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
             Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
-            certificate is tight; "nonnegative-l1" is the same with weights >= 0, so that units only add. With the
-            others the outputs share units, which few units for many outputs need.
+            certificate is tight; "nonnegative-l1" is the same with weights >= 0. With the others outputs share units,
+            as many outputs with few units need.
         strength : float or Ratio, default Ratio(0.001)
             Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
-            strength whose solution is zero; a number multiplies the norm, while the losses are added up over the
-            samples.
+            strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
         max_units : int or None, default 200
             Largest number of units. A number asks for the best network of this size, None for a proof: units are added
             until the gap is at most ``tol``.
@@ -165,12 +164,12 @@ class Classifier(ClassifierMethods, NetworkEstimator):
             networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
             own tolerances.
         oracle : str or oracle, default "auto"
-            How units are found and bounded: a method of :func:`mopn.oracles.basis_oracle`, or an oracle. ``"exact"``
-            proves more than ``"auto"``, and may take long with many features.
+            Method of :func:`mopn.oracles.basis_oracle`, or an oracle, which finds and bounds units. ``"exact"`` proves
+            more than ``"auto"``, and may take long with many features.
         fit_intercept : bool, default True
             Give the units a constant and linear terms, by dummy columns of ones in front of X: one for polynomial
-            networks, two for factorization machines. Polynomial networks are fitted to X minus its mean, so that the
-            penalty does not depend on the origin of the features. Sparse X stays sparse.
+            networks, two for factorization machines. Polynomial networks also subtract the mean of X, so that the
+            penalty does not depend on the origin. Sparse X stays sparse.
         scale : {"features", "data", "large"} or None, default "features"
             Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
             and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
@@ -183,14 +182,13 @@ class Classifier(ClassifierMethods, NetworkEstimator):
             are in the model, such as users times items. A column of no group interacts with all others. None for all
             pairs.
         tol : float, default 0.005
-            Relative tolerance of the objective: a fit stops when it is proven to be within ``tol`` of the minimum, or,
-            with ``max_units``, when ten iterations of the last refit together decrease it by less. With 0 only the
-            limits stop a fit.
+            Relative tolerance of the objective: a fit stops at a relative gap of ``tol`` or, with ``max_units``, when
+            ten iterations of the last refit together decrease it by less. With 0 only the limits stop a fit.
         max_time : float or None, default None
             Largest number of seconds for ``fit``; default no limit.
         validation_fraction : float, default 0.0
-            Fraction of the samples to hold out (stratified for labels). After every round ``score`` is evaluated on
-            them, and the best network is kept: this chooses the number of units.
+            Fraction of the samples to hold out (stratified for labels), whose ``score`` after every round chooses the
+            number of units.
         class_weight : dict, "balanced" or None, default None
             Factors of the sample weights, by label; with "balanced" all classes have the same total weight. For labels
             only.
@@ -201,23 +199,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         verbose : int, default 0
             Print every ``verbose``-th round as a row of a table; 0 prints nothing.
         """
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.max_units = max_units
-        self.refit = refit
-        self.oracle = oracle
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.alpha = alpha
-        self.interactions = interactions
-        self.tol = tol
-        self.max_time = max_time
-        self.validation_fraction = validation_fraction
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+        self._set(locals())
 
     def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
@@ -247,7 +229,6 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         return Targets(y, indicator_values(y), loss, "indicator", np.arange(y.shape[1]), sample_weight)
 
     def _factors(self, codes: np.ndarray, classes: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Return the weight of each sample's class."""
         if self.class_weight is None:
             return None
         if isinstance(self.class_weight, Mapping):
@@ -263,9 +244,6 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         else:
             raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {shown(self.class_weight)}")
         return factors[codes]
-
-    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
-        return accuracy_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
 class MultiOutputPNClassifier(Classifier):
@@ -346,9 +324,9 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters: those of :class:`MultiOutputPNClassifier`, two of which have other defaults.
+        """Set the parameters as for :class:`MultiOutputPNClassifier`, with two other defaults.
 
-        Of wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
+        With wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
 
         Parameters
         ----------
@@ -357,22 +335,4 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         max_units : int or None, default 50
             Largest number of units.
         """
-        super().__init__(
-            loss=loss,
-            norm=norm,
-            strength=strength,
-            max_units=max_units,
-            refit=refit,
-            oracle=oracle,
-            fit_intercept=fit_intercept,
-            scale=scale,
-            alpha=alpha,
-            interactions=interactions,
-            tol=tol,
-            max_time=max_time,
-            validation_fraction=validation_fraction,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._set(locals())

@@ -9,11 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from mopn.data.input_size import is_start_size
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.validation import distinct_labels
+from mopn.data.validation import distinct_labels, is_start_size
 from mopn.estimators.fold_in import FoldIn, NewFeature
 from mopn.estimators.single_output import (
+    STRENGTH,
     BinaryClassifier,
     SingleLossName,
     SingleOutputEstimator,
@@ -51,12 +51,15 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
     """The weights lambda (k,) of the units."""
     w_: np.ndarray
     """The linear term (d,), if it is fitted."""
+    alpha_: float
+    """The strength of the linear term."""
     theta_: np.ndarray
     """Weights (m,) of the degrees, if "shared"."""
 
     _rules = SingleOutputEstimator._rules | {
         "degree": count().or_none(),
         "fit_lower": choice(["explicit", "augment", "shared"]).or_none(),
+        "alpha": STRENGTH,
         "fit_linear": check_flag,
         "init_lambdas": choice(_LAMBDAS),
     }
@@ -68,8 +71,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         degree: int | None = 2,
         loss: SingleLossName | Loss | None = None,
         n_components: int = 10,
-        alpha: float = 1.0,
-        beta: float = 1.0,
+        alpha: float | Literal["auto"] = "auto",
+        beta: float | Literal["auto"] = "auto",
         penalty: PenaltyName = "weighted",
         tol: float = 1e-3,
         fit_lower: Literal["explicit", "augment", "shared"] | None = "explicit",
@@ -88,25 +91,27 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         Parameters
         ----------
         degree : int or None, default 2
-            The largest number m of features in a product; None for products of any number of them (the all-subsets
-            kernel).
+            The largest number m of features in a product; None for any number (the all-subsets kernel).
         loss : str, Loss or None, default None
             Regressors: "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers;
             "quantile" (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts,
-            with another solver than "cd". Classifiers: "squared-hinge", by default, "logistic" or "squared", of labels
-            -1 and 1; the first two mean their binary forms, whose full names are taken, too, as are underscores for
-            hyphens. Or a :class:`mopn.Loss` per output. Names take their parameters in the unit of y.
+            with another solver than "cd"; their parameters are in the unit of y. Classifiers: "squared-hinge", by
+            default, "logistic" or "squared", of labels -1 and 1; "binary-logistic", "squared_hinge" and the like are
+            taken, too. Or a :class:`mopn.Loss` per output.
         n_components : int, default 10
             Number k of units, for each degree if there are several.
-        alpha : float, default 1.0
-            Strength of :math:`\frac{\alpha}{2} \|w\|^2`. The losses are added up over the samples, not averaged.
-        beta : float, default 1.0
-            Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty.
+        alpha : float or "auto", default "auto"
+            Strength of :math:`\frac{\alpha}{2} \|w\|^2`. Losses are added up over the samples, not averaged. "auto":
+            ``alpha_``, the mean squared length of the rows; 1 where ``beta`` is.
+        beta : float or "auto", default "auto"
+            Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty. "auto": the strength of least
+            loss on held-out samples, ``beta_``, which costs some short fits; 1 for ``partial_fit`` and with
+            :class:`mopn.RowBlocks`.
         penalty : {"weighted", "frobenius"}, default "weighted"
             This one; :math:`\frac{\beta}{2} \|P\|^2`.
         tol : float, default 0.001
-            Relative tolerance of the objective: a fit stops when ten iterations together decrease it by less. With 0
-            only the limits stop a fit.
+            A fit stops when ten iterations together decrease the objective by less, relative. With 0 only the limits
+            stop a fit.
         fit_lower : {"explicit", "augment", "shared", None}, default "explicit"
             Degrees 2 to m - 1: with their own units; by dummies, columns of ones in front of X; by the same units with
             weights theta on the simplex; or not in the model.
@@ -115,8 +120,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         fit_intercept : bool, default True
             Fit a constant, without a penalty.
         solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver, default "cd"
-            Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one of ``mopn.solvers`` with other
-            options, such as ``CoordinateDescent(n_threads=2)``.
+            Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
+            ``mopn.solvers.CoordinateDescent(n_threads=2)``.
         init_lambdas : {"ones", "random_signs", "fit"}, default "ones"
             lambda: fixed to 1, to random signs, or fitted.
         warm_start : bool, default False
@@ -172,8 +177,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
             n_components=self.n_components,
             kernel="all-subsets" if self.degree is None else "anova",
             loss=self.loss_,
-            alpha=self.alpha,
-            beta=self.beta,
+            alpha=self.alpha_,
+            beta=self.beta_,
             penalty=self.penalty,
             fit_lower=lower,
             fit_linear=self.fit_linear,
@@ -185,8 +190,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
 
     def _new_feature(self, n: int) -> NewFeature:
         of_unit = np.full(len(self.lams_), 0.5) if self.penalty == "frobenius" else np.abs(self.lams_)
-        units = self.beta * np.tile(of_unit, len(self.P_))
-        return NewFeature(units, self.alpha if self.fit_linear else None)
+        units = self.beta_ * np.tile(of_unit, len(self.P_))
+        return NewFeature(units, self.alpha_ if self.fit_linear else None)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
         """Take one pass over some samples, over blocks one after the other."""
@@ -207,6 +212,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         if first:
             self.loss_ = self._loss(y, sample_weight)
+            self.alpha_, self.beta_ = (1.0 if given == "auto" else given for given in (self.alpha, self.beta))
         problem = self._problem(X, y, sample_weight, self._seed())
         check_oracles(problem, solver)
         start = problem.start(None if first else self._start(problem))
@@ -262,7 +268,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
         Returns
         -------
         self
-            The estimator. The objective of a call is that of its samples, the penalty of their features included.
+            The estimator. The objective of a call is that of its samples and the penalty of their features.
 
         Raises
         ------
@@ -298,30 +304,23 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     @available_if(_is_stochastic)
     @door
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
+        """Take one pass over some samples, or one, as :meth:`FactorizationMachineRegressor.partial_fit`.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d), or RowBlocks
-            With :class:`mopn.RowBlocks`, a call is an epoch: a pass over each block, read one after the other.
-        y : array-like of shape (n,), optional
-            None if the blocks bring it.
+        X, y, sample_weight : as of the regressor
         classes : array-like of shape (2,), optional
             Both labels; required in the first call if y does not contain both. Later calls may leave them out.
-        sample_weight : array-like of shape (n,), optional
-            What the gradients of the samples are multiplied by; a sample takes one step, whatever its weight.
 
         Returns
         -------
         self
-            The estimator. The objective of a call is that of its samples, the penalty of their features included.
+            The estimator.
 
         Raises
         ------
-        ValueError, TypeError
-            As ``fit``, for labels that are not among the classes, or for other classes than in the first call.
-        AttributeError
-            If ``solver`` is not "adagrad" or "sgd".
+        ValueError, TypeError, AttributeError
+            As the regressor, for labels that are not among the classes, or for other classes than in the first call.
         """
         first = not hasattr(self, "model_")
         if isinstance(X, RowBlocks) and first and classes is None:

@@ -27,15 +27,9 @@ _TOL = 1e-8
 
 
 class NewFeature(NamedTuple):
-    """What the objective of a fit adds for a new feature: <units, h * h> + linear / 2 * ||w||^2.
+    """The penalty of a new feature, <units, h * h> + linear / 2 * ||w||^2, where linear is None without such a term.
 
-    Attributes
-    ----------
-    units : ndarray of shape (K,)
-    linear : float or None
-        None without a linear term.
-    scale : float
-        What the fit would have divided the feature by; it is in both penalties.
+    The fit would have divided the feature by ``scale``, which is in both penalties.
     """
 
     units: np.ndarray
@@ -73,17 +67,16 @@ class FoldIn(ModelEstimator):
     def fold_in(self, X: Any, y: Any) -> Machine:
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
 
-        All other coefficients stay as they are, and those of the new feature minimise the objective of the fit. Outputs
-        are linear in them, so this is a small convex problem, which takes milliseconds. The estimator does not change.
-        With ``interactions``, the feature interacts with those of all groups.
+        The new coefficients minimise the objective of the fit, all others stay: a small convex problem, which takes
+        milliseconds. The estimator does not change. With ``interactions`` the feature interacts with all groups.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Rows without the new feature, in which it would be 1: of a new user, the films rated and their features.
+            Rows in which the new feature would be 1, without it: of a new user, the films rated and their features.
         y : array-like of shape (n,) or (n, m)
-            Their targets, like those of ``fit``; labels and levels must be among those of the fit. Each row has the
-            weight 1; ``class_weight`` and ``target_weight`` do not count.
+            Their targets; labels and levels must be among those of the fit. No weights of rows, classes or targets
+            count.
 
         Returns
         -------
@@ -98,8 +91,7 @@ class FoldIn(ModelEstimator):
 
         Notes
         -----
-        With ``scale="features"`` the feature is divided by the deviation that it has in the rows of the fit and the new
-        ones together, as the fit would do.
+        With ``scale="features"`` the feature is divided by its deviation in the rows of the fit and the new ones.
 
         Examples
         --------

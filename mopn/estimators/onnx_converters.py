@@ -63,7 +63,6 @@ def _names(estimator: Any) -> list[str]:
 
 
 def _set_types(operator: Any) -> None:
-    """Set the types of the outputs."""
     from skl2onnx.common import data_types
 
     number = data_types.DoubleTensorType if _dtype(operator) == "float64" else data_types.FloatTensorType
@@ -119,15 +118,10 @@ def _of_two(scope: Any, container: Any, variable: Any, m: int) -> SimpleNamespac
 
 
 def _gives_scores(scope: Any, operator: Any, container: Any) -> bool:
-    """Return whether the second output of a classifier are scores: if they are asked for, or if it has nothing else.
+    """Return whether the second output of a classifier are scores: asked for, or all that it has.
 
     skl2onnx asks the estimator, or a pipeline or search that it belongs to. Calibration is of scores, but skl2onnx does
     not ask searches for them.
-
-    Raises
-    ------
-    ValueError
-        If probabilities are asked for, and the model has none.
     """
     estimator, others = operator.raw_operator, [other.raw_operator for other in scope.operators.values()]
     inner = [part.estimator for other in others for part in getattr(other, "calibrated_classifiers_", ())]
@@ -177,6 +171,7 @@ def _cast(scope: Any, container: Any, variable: Any, value: Any) -> SimpleNamesp
 
     kind, given = value.type.tensor_type.elem_type, type(variable.type)
     name = scope.get_unique_variable_name("cast")
+    cast = SimpleNamespace(onnx_name=name)
     of_texts, is_text = kind == onnx_proto.TensorProto.STRING, given is data_types.StringTensorType
     whole = (data_types.BooleanTensorType, data_types.Int64TensorType, data_types.Int32TensorType)
     if of_texts != is_text and (is_text or given not in whole):
@@ -191,14 +186,14 @@ def _cast(scope: Any, container: Any, variable: Any, value: Any) -> SimpleNamesp
         for at, text in zip(texts, (b"True", b"False"), strict=True):
             container.add_initializer(at, kind, [], [text])
         _add(scope, container, "Where", [variable.full_name, *texts], name)
-        return SimpleNamespace(onnx_name=name)
+        return cast
     if kind == onnx_proto.TensorProto.DOUBLE and given is data_types.FloatTensorType:
         warn_caller(
             f"the input {value.name!r} has numbers that differ by less than float32 shows; give skl2onnx "
             "DoubleTensorType as its initial type"
         )
     _add(scope, container, "Cast", [variable.full_name], name, to=kind)
-    return SimpleNamespace(onnx_name=name)
+    return cast
 
 
 def _dtype(operator: Any) -> str:

@@ -47,6 +47,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     _numeric_y = True
     _classes_name = "levels_"
     _policy = ORDINAL
+    _metric = staticmethod(r2_score)
 
     @door
     def __init__(
@@ -82,12 +83,10 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         max_units : int or None, default 10
             Largest number of units; None for a proof.
         fit_intercept : bool, default False
-            Give the units linear terms, by dummy columns of ones in front of X. The constants of ``alpha`` are there
-            anyway.
+            Give the units linear terms, by dummy columns of ones in front of X, besides the term of ``alpha``.
         scale : {"large", "features", "data"} or None, default "large"
             "large" leaves the smallest features that make up a mean squared length of 2, such as users and items, and
-            divides the larger ones, such as an age group, so that their mean squares are the largest of these; without
-            it a column that many rows share fits their noise.
+            divides the larger ones, such as an age group, which would fit the noise of the many rows that share them.
         alpha : float or None, default 0.7
             Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
             b. None for no such term.
@@ -130,8 +129,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         ndarray of shape (n, n_levels)
             Rows add up to 1.
         """
-        X = self._checked(X)
-        return self.model_.predict_proba(X)
+        return self.model_.predict_proba(self._checked(X))
 
     def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
         """Return levels as numbers, ordered categories as their positions in the order of the fit."""
@@ -182,9 +180,6 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     def _offset(self, targets: Targets) -> np.ndarray:
         return log_odds(targets.values, targets.weights)
 
-    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
-        return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
-
 
 class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
     r"""Regressor of ordered levels, such as ratings: a multi-output factorization machine by ordinal McRank.
@@ -222,11 +217,8 @@ class OrdinalPNRegressor(OrdinalRegressor):
     r"""Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
 
     Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
-    :math:`\mathrm{offset}_c + b_c + \langle w_c, x\rangle + \sum_r v_{rc} \langle h_r, x\rangle^2`. All outputs are
-    trained together and share their units. ``alpha=None`` omits the linear term; ``fit_intercept`` gives the units one
-    by a dummy. Predictions are expectations of y, after sorting probabilities that cross. Units :math:`h_r` and weights
-    :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its minimum is bounded
-    (``gap_``).
+    :math:`\mathrm{offset}_c + b_c + \langle w_c, x\rangle + \sum_r v_{rc} \langle h_r, x\rangle^2`. All else is as in
+    :class:`OrdinalFMRegressor`.
 
     See Also
     --------

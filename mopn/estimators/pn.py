@@ -36,7 +36,7 @@ class PolynomialNetwork(SingleOutputEstimator):
         degree: int = 2,
         loss: SingleLossName | Loss | None = None,
         n_components: int = 10,
-        beta: float = 1.0,
+        beta: float | Literal["auto"] = "auto",
         tol: float = 1e-3,
         fit_lower: Literal["augment"] | None = "augment",
         fit_intercept: bool = True,
@@ -55,7 +55,7 @@ class PolynomialNetwork(SingleOutputEstimator):
             The degree m of the polynomial.
         n_components : int, default 10
             Number r of products.
-        beta : float, default 1.0
+        beta : float or "auto", default "auto"
             Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
         fit_lower : {"augment", None}, default "augment"
             Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
@@ -85,7 +85,7 @@ class PolynomialNetwork(SingleOutputEstimator):
             degree=self.degree,
             rank=self.n_components,
             loss=self.loss_,
-            beta=self.beta,
+            beta=self.beta_,
             augment=self.fit_lower == "augment",
             fit_intercept=self.fit_intercept,
             sample_weight=sample_weight,

@@ -38,14 +38,12 @@ class Regressor(RegressorMethods, NetworkEstimator):
     """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
 
     _policy = REGRESSORS
+    _metric = staticmethod(r2_score)
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         values = y.astype(np.float64, copy=False)
         loss = regression_loss(self.loss, values, sample_weight)
         return Targets(y, values, loss, "vector" if y.ndim == 1 else "outputs", None, sample_weight)
-
-    def _score(self, targets: Targets, prediction: np.ndarray) -> float:
-        return r2_score(targets.y, prediction, sample_weight=targets.sample_weight)
 
 
 class MultiOutputPNRegressor(Regressor):
@@ -117,9 +115,9 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters: those of :class:`MultiOutputPNRegressor`, two of which have other defaults.
+        """Set the parameters as for :class:`MultiOutputPNRegressor`, with two other defaults.
 
-        Of wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
+        With wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
 
         Parameters
         ----------
@@ -128,21 +126,4 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
         max_units : int or None, default 50
             Largest number of units.
         """
-        super().__init__(
-            loss=loss,
-            norm=norm,
-            strength=strength,
-            max_units=max_units,
-            refit=refit,
-            oracle=oracle,
-            fit_intercept=fit_intercept,
-            scale=scale,
-            alpha=alpha,
-            interactions=interactions,
-            tol=tol,
-            max_time=max_time,
-            validation_fraction=validation_fraction,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._set(locals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -13,11 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from mopn.data.validation import as_numbers, check_flag, distinct_labels
+from mopn.data.row_blocks import RowBlocks
+from mopn.data.validation import as_numbers, check_flag, check_nonnegative, distinct_labels
 from mopn.estimators.base import ModelEstimator, Scored
 from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON
-from mopn.estimators.targets import regression_loss
+from mopn.estimators.strength_choice import FEW, PARTS, splits
+from mopn.estimators.targets import Targets, in_canonical_order, regression_loss
 from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
@@ -25,7 +28,14 @@ from mopn.solvers.tools.checks import Rule, choice, count, shown
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door, doors
 
-__all__ = ["BinaryClassifier", "SingleLossName", "SingleOutputEstimator", "SingleOutputRegressor", "SolverName"]
+__all__ = [
+    "STRENGTH",
+    "BinaryClassifier",
+    "SingleLossName",
+    "SingleOutputEstimator",
+    "SingleOutputRegressor",
+    "SolverName",
+]
 
 SolverName = Literal["cd", "lbfgs", "adagrad", "sgd"]
 SingleLossName = Literal[
@@ -35,6 +45,13 @@ SingleLossName = Literal[
 
 _SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "adagrad": AdaGrad, "sgd": SGD}
 _SEEDS = 2**31 - 1
+# Strengths to choose from, in the unit of the problem: at 0.25 most units vanish (benchmarks/recommender).
+_RATIOS = 0.5 ** np.arange(2, 11)
+# Strengths that are tried beyond the best one, and iterations of each fit (benchmarks/recommender).
+_PATIENCE, _EPOCHS = 3, 40
+STRENGTH = Rule(
+    "a finite number >= 0 or 'auto'", lambda value: value if value == "auto" else check_nonnegative.convert(value)
+)
 _SOLVER = Rule(f"{choice(_SOLVERS).takes} or a Solver", choice(_SOLVERS).convert)
 
 
@@ -44,7 +61,12 @@ class SingleOutputEstimator(ModelEstimator):
     intercept_: float
     """The constant; 0 if there is none."""
 
-    _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag}
+    beta_: float
+    """The strength of the units."""
+
+    _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag, "beta": STRENGTH}
+    alpha: float | Literal["auto"] = 0.0
+    beta: float | Literal["auto"]
     loss: SingleLossName | Loss | None
     # The loss with its parameters; passes over parts of the samples keep that of the first part.
     loss_: Loss
@@ -68,16 +90,14 @@ class SingleOutputEstimator(ModelEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d), RelationBlocks or RowBlocks
-            Training data. Sparse formats other than CSR and CSC are converted. :class:`mopn.RelationBlocks` are summed
-            by the rows of their tables for factorization machines of degree 2 with the squared loss, by "cd" and
-            "lbfgs"; all else forms the plain matrix. With :class:`mopn.RowBlocks`, which is
-            read in every pass, the solver must be "lbfgs"; for stochastic passes there is ``partial_fit``.
+            Training data. :class:`mopn.RelationBlocks` are summed by the rows of their tables for factorization
+            machines of degree 2 with the squared loss, by "cd" and "lbfgs"; all else forms the plain matrix.
+            :class:`mopn.RowBlocks` need the solver "lbfgs", or ``partial_fit`` for stochastic passes.
         y : array-like of shape (n,), optional
             None if the blocks bring it. Classifiers: labels of two classes. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated sample, and a weight of 0 a missing one, up to rounding. Not so for the
-            solvers "sgd" and "adagrad", which take one step for a weighted sample, and two steps, apart from each
-            other, for a repeated one.
+            A weight of 2 equals a repeated sample, and a weight of 0 a missing one, up to rounding; but "sgd" and
+            "adagrad" take one step for a weighted sample, and two for a repeated one.
 
         Returns
         -------
@@ -95,7 +115,7 @@ class SingleOutputEstimator(ModelEstimator):
         -----
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, if a number overflowed, or if no pass of
-            "sgd" or "adagrad" led to a better model than zeros, which are the model then.
+            "sgd" or "adagrad" was better than zeros, which are the model then.
 
         References
         ----------
@@ -121,13 +141,14 @@ class SingleOutputEstimator(ModelEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y, sample_weight)
         seed = self._seed()
+        if not (self.warm_start and hasattr(self, "beta_")):
+            self._set_strengths(solver, (X, y, sample_weight), seed, deadline)
         problem = self._problem(X, y, sample_weight, seed)
         self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
             start = self._start(problem) if self.warm_start else None
-            result = self._solve(
-                problem, solver, start, seed, max_time=deadline.left, callback=callback, verbose=self.verbose
-            )
+            limits: Any = {"tol": self.tol, "max_iter": self.max_iter, "max_time": deadline.left}
+            result = minimize(problem, solver, start=start, rng=seed, callback=callback, verbose=self.verbose, **limits)
         self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
@@ -135,17 +156,40 @@ class SingleOutputEstimator(ModelEstimator):
         task.end({})
         return result
 
-    def _solve(self, problem: Any, solver: Solver, start: Any, seed: int, **watched: Any) -> Result:
-        """Run a solver from a start within the limits that the parameters set."""
-        return minimize(
-            problem,
-            solver,
-            start=start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            rng=seed,
-            **watched,
-        )
+    def _set_strengths(self, solver: Solver, samples: tuple[Any, Any, Any], seed: int, deadline: Deadline) -> None:
+        """Set the strengths, "auto" for the units by the loss on held-out samples, from the largest strength on."""
+        X, y, sample_weight = samples
+        self.alpha_, self.beta_ = (1.0 if given == "auto" else given for given in (self.alpha, self.beta))
+        if isinstance(X, RowBlocks) or "auto" not in (self.alpha, self.beta):
+            return
+        alpha, unit = self._problem(X, y, sample_weight, seed).strength_units()
+        self.alpha_ = alpha if self.alpha == "auto" else self.alpha_
+        if self.beta != "auto" or not unit:
+            return
+        form = "labels" if isinstance(self, ClassifierMixin) else "vector"
+        X, targets, units = in_canonical_order(X, Targets(y, y, self.loss_, form, sample_weight=sample_weight))
+        folds = list(islice(splits(targets, PARTS, units), PARTS if len(y) <= FEW else 1))
+        losses: list[float] = []
+        for beta in unit * _RATIOS if folds else ():
+            losses.append(sum(self._held_out_loss(beta, solver, X, targets, fold, seed, deadline) for fold in folds))
+            say(self.verbose, f"beta {beta:.3g}: loss {losses[-1]:.6g} on held-out samples")
+            if len(losses) > _PATIENCE + np.argmin(losses) or deadline.is_over:
+                break
+        self.beta_ = float(unit * _RATIOS[np.argmin(losses)]) if losses else 1.0
+
+    def _held_out_loss(
+        self, beta: float, solver: Solver, X: Any, targets: Targets, fold: Any, seed: int, deadline: Deadline
+    ) -> float:
+        """Return the loss on the second part of a fold after a short fit to the first, by its share of ``beta``."""
+        part, held = map(targets.rows, fold)
+        self.beta_ = beta * part.total_weight / targets.total_weight
+        problem = self._problem(X[fold[0]], part.y, part.weights, seed)
+        epochs = _EPOCHS if self.max_iter is None else min(self.max_iter, _EPOCHS)
+        result = minimize(problem, solver, tol=self.tol, max_iter=epochs, max_time=deadline.left, rng=seed)
+        self._raise_interruption(result)
+        outputs = self._attributes(problem, result)["model_"].outputs(X[fold[1]])
+        values = self.loss_.value(held.y[:, None], outputs)
+        return float(values.sum() if held.weights is None else held.weights @ values)
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:
@@ -156,10 +200,7 @@ class SingleOutputEstimator(ModelEstimator):
         """Return the problem."""
 
     def _solver(self) -> Solver:
-        if isinstance(self.solver, Solver):
-            return self.solver
-        kind = _SOLVERS[_SOLVER(self.solver, "solver")]
-        return kind()
+        return self.solver if isinstance(self.solver, Solver) else _SOLVERS[_SOLVER(self.solver, "solver")]()
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -214,11 +255,8 @@ class SingleOutputRegressor(Scored, RegressorMixin):
 
 def _is_logistic(classifier: Any) -> bool:
     loss = classifier.loss
-    if not (
-        loss.link == "logistic"
-        if isinstance(loss, Loss)
-        else str(loss).replace("_", "-") in ("logistic", "binary-logistic")
-    ):
+    link = loss.link if isinstance(loss, Loss) else str(loss).replace("_", "-").removeprefix("binary-")
+    if link != "logistic":
         raise AttributeError(f"loss={shown(loss)} is not a probability model; for predict_proba use 'logistic'")
     return True
 
@@ -232,9 +270,8 @@ class BinaryClassifier(Scored, ClassifierMixin):
 
     _numeric_y = False
     _losses: ClassVar[tuple[str, ...]] = (
-        *("squared-hinge", "logistic", "squared"),
-        *("binary-squared-hinge", "binary-logistic"),
-    )
+        "squared-hinge", "logistic", "squared", "binary-squared-hinge", "binary-logistic",
+    )  # fmt: skip
     model_: Any
     # The classes given to partial_fit, as a part of the samples may not contain both.
     _classes: np.ndarray | None = None
@@ -246,8 +283,7 @@ class BinaryClassifier(Scored, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        X = self._checked(X)
-        return self.model_.outputs(X)[:, 0]
+        return self.model_.outputs(self._checked(X))[:, 0]
 
     @available_if(_is_logistic)
     @door
@@ -258,8 +294,7 @@ class BinaryClassifier(Scored, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        X = self._checked(X)
-        return self.model_.predict_proba(X)
+        return self.model_.predict_proba(self._checked(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

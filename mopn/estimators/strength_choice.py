@@ -22,12 +22,12 @@ from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status
 from mopn.solvers.tools.deadline import Deadline
 
-__all__ = ["Choice", "choose_strength", "splits"]
+__all__ = ["FEW", "PARTS", "Choice", "choose_strength", "splits"]
 
 # Ratios to choose from.
 _RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001)))
 # Every sample is held out once, or, of more samples than this, those of the first part alone.
-_PARTS, _FEW = 3, 1000
+PARTS, FEW = 3, 1000
 # Held-out rows that are copied at once.
 _ROWS = 4096
 # Of each refit: scores differ long before the end, but with half of them networks of many classes stop so early that
@@ -125,7 +125,7 @@ def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadlin
         X, targets = _sample(single, X, targets)
         n = len(targets.y)
     X, targets, units = in_canonical_order(X, targets)
-    for train, test in islice(splits(targets, _PARTS, units), _PARTS if n <= _FEW else 1):
+    for train, test in islice(splits(targets, PARTS, units), PARTS if n <= FEW else 1):
         folds.append(Fold(single, X, targets, weight, train, test, _held_out_loss, _ITERATIONS))
         _ = folds[-1].problem  # which takes time
         if deadline.is_over:

@@ -131,15 +131,15 @@ class TableEstimator(TableReader, NetworkAttributes):
         y: Any,
         sample_weight: Any,
         target_weight: Any,
-        own: tuple[Any, Any, Any],
+        validation: tuple[Any, Any, Any],
     ) -> Result:
-        """Fit the network of the features; ``own`` are the user's samples to validate on."""
+        """Fit the network of the features."""
         deadline = Deadline(self.max_time)
         say(self.verbose, "reading the samples")
         given = to_host(X)
         X, y, sample_weight, present = self._samples(given, y, sample_weight)
         task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
-        (X, targets), held_out = network._parts((X, y, sample_weight), self._own_samples(*own))
+        (X, targets), held_out = network._parts((X, y, sample_weight), self._validation_samples(*validation))
         targets = targets.by_column(target_weight)
         choice = self._choice(network, X, targets, deadline.share(_SHARE_OF_CHOICE))
         network.strength = choice.strength

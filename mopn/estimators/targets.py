@@ -20,42 +20,27 @@ __all__ = [
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
 MERGE_LIMIT = 1 << 20
-# Where there are so many samples for every row of X, rows repeat by nature, as those of a few categories do.
+# Samples per distinct row from which on rows repeat by nature, as in a table of a few categories.
 _REPEATED = 10
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The targets and weights of n samples.
-
-    Attributes
-    ----------
-    y : ndarray
-        The targets in the form of predictions.
-    values : ndarray of shape (n,) or (n, m)
-        y for a ``NetworkProblem``: codes 0..m-1 for a multi-class loss, else numbers.
-    loss : Loss
-        The loss for these values.
-    form : str
-        ``Model.target``.
-    classes : ndarray or None
-        ``classes_`` of a classifier.
-    sample_weight : ndarray of shape (n,) or None
-        The user's sample weights.
-    class_factor : ndarray of shape (n,) or None
-        The weight of each sample's class.
-    target_weight : array-like of shape (m,), optional
-        The user's weights of the columns of values, for the problem to check.
-    """
+    """The targets and weights of n samples."""
 
     y: np.ndarray
+    """The targets (n, ...) in the form of predictions."""
     values: np.ndarray
+    """y for a ``NetworkProblem``: codes (n,) for a multi-class loss, else numbers (n, m)."""
     loss: Loss
     form: str
+    """``Model.target``."""
     classes: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
     class_factor: np.ndarray | None = None
+    """The weights (n,) of the samples' classes."""
     target_weight: Any = None
+    """The user's weights (m,) of the columns of values, which the problem validates."""
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -81,10 +66,10 @@ class Targets:
 
 
 def encoded_codes(codes: np.ndarray, number: int, loss: Loss, *, ordinal: bool = False) -> np.ndarray:
-    """Return the targets for a loss of the codes (n,) of labels or, if ``ordinal``, of levels, of which there are some.
+    """Return the targets of a loss for the codes (n,) of a ``number`` of labels or, if ``ordinal``, of levels.
 
-    A multi-class loss takes the codes; others -1 and 1 for two labels (n, 1), against each of more (n, number), or for
-    at most each level but the last.
+    A multi-class loss takes the codes. Other losses take -1 and 1: for two labels (n, 1), for each of more labels
+    (n, number), or for "at most this level" for each level but the last.
     """
     if loss.targets == "labels":
         return codes
@@ -101,10 +86,7 @@ def indicator_values(y: np.ndarray) -> np.ndarray:
 
 
 def regression_loss(loss: str | Loss, y: np.ndarray, sample_weight: np.ndarray | None) -> Loss:
-    """Return the loss for targets y (n,) or (n, m); one that is named has its parameters in the unit of y.
-
-    That unit is the mean over the columns of their robust standard deviations, by the weights (n,) of the samples.
-    """
+    """Return the loss for targets y (n,) or (n, m), with the robust deviation of y as its unit if it is named."""
     found = get_loss(loss)
     if found.targets not in ("numbers", "counts"):
         raise ValueError(
@@ -114,7 +96,7 @@ def regression_loss(loss: str | Loss, y: np.ndarray, sample_weight: np.ndarray |
 
 
 def _robust_deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:
-    """Return the interquartile range over that of a normal of variance 1; where it is 0, the deviation, or 1."""
+    """Return the mean over the columns of their interquartile ranges / 1.349; where it is 0, of deviations, or 1."""
     weights = np.ones(len(y)) if sample_weight is None else sample_weight
     if not weights.any():
         return 1.0
@@ -138,40 +120,24 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     return X[first], merged
 
 
-def in_canonical_order(X: Any, targets: Targets, rows: np.ndarray | None = None) -> tuple[Any, Targets, np.ndarray]:
-    """Return the samples in an order that does not depend on theirs, to hold some out, and the number of each unit.
+def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarray]:
+    """Return the samples in an order that does not depend on the given one, and the group (n,) of each, from 0 on.
 
-    Equal samples are held out together if they may be copies, which would be known in training: where rows seldom
-    repeat, and never with another target. Others stay apart, as new ones will be as equal to those that are known.
-    Large data are not changed.
-
-    Parameters
-    ----------
-    X, targets
-    rows : ndarray of int, shape (n,), optional
-        A number for each row, equal for equal rows; by default they are told apart here, if the data are not large.
-
-    Returns
-    -------
-    X, targets
-    units : ndarray of int, shape (n,)
-        From 0 on, as they come; equal for samples that are held out together.
+    A group is held out together. Equal samples form a group if they may be copies, where rows seldom repeat, and never
+    with another target; else each sample is a group. Large data are not changed.
     """
     n = len(targets.y)
-    if rows is None:
-        if _is_large(X):
-            return X, targets, np.arange(n)
-        rows = _codes(X)
+    if _is_large(X):
+        return X, targets, np.arange(n)
+    rows = _codes(X)
     codes, weights = _codes_of_samples(rows, targets), targets.sample_weight
     order = np.argsort(codes, kind="stable") if weights is None else np.lexsort((weights, codes))
-    sample, row = codes[order], rows[order]
-    kinds, group = np.unique(row, return_inverse=True)
+    changes = np.append(True, np.diff(codes[order]) != 0)
+    kinds, row = np.unique(rows[order], return_inverse=True)
     copies = np.zeros(n, bool)
     if n < _REPEATED * len(kinds):
-        targets_of_row = np.bincount(group, np.append(True, sample[1:] != sample[:-1]))
-        copies = targets_of_row[group] == 1
-    is_new = np.append(True, (sample[1:] != sample[:-1]) | ~copies[1:])
-    return X[order], targets.rows(order), np.cumsum(is_new) - 1
+        copies = np.bincount(row, changes)[row] == 1  # rows with a single target
+    return X[order], targets.rows(order), np.cumsum(changes | ~copies) - 1
 
 
 def _is_large(X: Any) -> bool:
@@ -180,13 +146,11 @@ def _is_large(X: Any) -> bool:
 
 
 def _codes_of_samples(rows: np.ndarray, targets: Targets) -> np.ndarray:
-    """Return a number for each sample, equal for those with equal numbers of their rows and equal targets."""
-    # Equal y have equal values, which are more expensive to compare.
+    """Return a number for each sample, equal for equal rows with equal targets, from numbers of the rows."""
+    # Values of y (n,) take longer to compare than y. Rows of objects cannot be sorted, labels can.
     y = targets.values if targets.y.ndim > 1 else targets.y
-    # Rows of objects cannot be sorted, labels can.
-    _, of_y = np.unique(y, axis=0 if y.ndim > 1 else None, return_inverse=True)
-    of_y = of_y.reshape(-1)
-    return rows * (of_y.max() + 1) + of_y
+    kinds = np.unique(y, axis=0 if y.ndim > 1 else None, return_inverse=True)[1].reshape(-1)
+    return rows * (kinds.max() + 1) + kinds
 
 
 def _codes(X: Any) -> np.ndarray:
@@ -204,14 +168,12 @@ def _codes(X: Any) -> np.ndarray:
 
 
 def _dense_codes(X: np.ndarray) -> np.ndarray:
-    """Return a number for each row, equal for equal rows, in the order of their bytes."""
     X = np.ascontiguousarray(X)
     rows = X.view(np.dtype((np.void, X.shape[1] * X.itemsize)))
     return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
 
 
 def _sparse_codes(X: Any) -> np.ndarray:
-    """Return a number for each row, equal for rows with equal stored entries."""
     X = X.tocsr()
     if not X.has_canonical_format:
         X = X.copy()
@@ -230,7 +192,6 @@ def _sparse_codes(X: Any) -> np.ndarray:
 
 
 def _table_codes(table: np.ndarray) -> np.ndarray:
-    """Return a number for each row, equal for equal rows, in the order of their entries."""
     order = np.lexsort(table.T[::-1])
     ordered = table[order]
     codes = np.empty(len(table), dtype=np.intp)

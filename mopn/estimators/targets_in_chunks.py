@@ -1,4 +1,4 @@
-"""The targets of samples in chunks on workers: found and encoded there, so that no process holds all targets."""
+"""Targets of chunks on workers, encoded there, so that no process holds all of them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from mopn.solvers.tools.checks import shown
 __all__ = ["encoded_chunks", "has_labels", "samples_of_chunks"]
 
 _INDICATORS = np.arange(2)
-_Samples = tuple[Chunks, np.ndarray, np.ndarray | None, Any]
 
 
 def has_labels(estimator: Any) -> bool:
-    """Return whether y has few distinct values, labels or levels, which are encoded chunk by chunk."""
+    """Whether y has few distinct values, labels or levels, which are encoded chunk by chunk."""
     return not estimator._numeric_y or estimator._classes_name == "levels_"
 
 
-def samples_of_chunks(estimator: Any, X: Chunks) -> _Samples:
-    """Return the chunks and, in place of all samples, a row for every label with its weight; or all numbers."""
+def samples_of_chunks(estimator: Any, X: Chunks) -> tuple[Chunks, np.ndarray, np.ndarray | None, Any]:
+    """Return the chunks, and y and the weights: of one row per label, or of all rows if y is numbers."""
     if not has_labels(estimator):
         return X, *X.reduce(partial(named, function=_numbers), _joined), None
     found = X.reduce(partial(named, function=partial(_counted, classes=X.classes)), operator.add)
@@ -44,7 +43,7 @@ def samples_of_chunks(estimator: Any, X: Chunks) -> _Samples:
 
 
 def encoded_chunks(X: Chunks, targets: Targets) -> Chunks:
-    """Return chunks with the targets and weights of a problem, given each label's."""
+    """Return chunks with targets and weights for a problem, given the targets of the labels."""
     if targets.form in ("vector", "outputs"):
         return X
     labels = _INDICATORS if targets.form == "indicator" else targets.y
@@ -54,7 +53,7 @@ def encoded_chunks(X: Chunks, targets: Targets) -> Chunks:
 
 @dataclass(frozen=True)
 class LabelWeights:
-    """Sorted distinct labels, the sums of the weights of their rows, and the columns of an indicator matrix, or 0."""
+    """Sorted distinct labels with the sums of their weights; the columns of an indicator matrix, or 0."""
 
     labels: np.ndarray
     weights: np.ndarray

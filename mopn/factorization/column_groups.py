@@ -1,7 +1,6 @@
 """The columns of each thread of coordinate descent, and an order of the samples that avoids false sharing.
 
-Threads write to the samples of their columns. Neighbouring samples share a cache line, and two threads that write to
-the same line wait for each other. So the samples are ordered such that those of one thread are contiguous.
+Threads that write to neighbouring samples wait for each other's cache lines. So those of one thread are contiguous.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ _SMALLEST_BLOCK = 64
 
 
 def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
-    """Divide the columns into groups without common rows, and each group into one run of columns per thread.
+    """Divide the columns into groups without common rows, and each into runs of about equally many entries.
 
-    Return the first columns of the runs and the ends of the groups (groups, n_threads + 1). The runs of a group have
-    about equally many entries. Return None if threads do not pay.
+    Return the first columns of the runs and the ends of the groups (groups, n_threads + 1); None if threads do not pay.
     """
     if n_threads == 1 or columns.starts is None:
         return None
@@ -45,8 +43,8 @@ def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
 def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
     """Return an order (n,) of the samples in which those of one thread are contiguous, for each group of columns.
 
-    With t threads and g groups there are t^g blocks of samples; groups for which these would be too small are ignored.
-    Return None if threads do not pay, or if there are dense columns, whose sums would change.
+    Of t^g blocks for g groups, those that would be too small are left out. Return None if threads do not pay, or if
+    there are dense columns, whose sums would change.
     """
     designs = list(designs)
     if any(columns.indices is None for columns in designs):
@@ -63,10 +61,7 @@ def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
 
 
 def arranged_lines(design: Design, order: np.ndarray | None) -> tuple[Lines, Lines]:
-    """Return the columns and the rows of a design with its samples reordered.
-
-    The entries of a column keep their order, so that sums over them are the same to the last bit.
-    """
+    """Return the columns, whose entries keep their order, and the rows of a design with its samples reordered."""
     if order is None:
         return design.column_lines, design.row_lines
     columns = design.column_lines

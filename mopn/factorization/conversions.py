@@ -1,7 +1,6 @@
-"""One model in several forms: direct (lambda, P), lifted (U, V) and the network of one output (units, weights).
+"""Models of degree 2 in three forms: direct (lambda, P), lifted (U, V) and the network of one output (H, v).
 
-All are of degree 2, where each is a symmetric matrix W of low rank: P' diag(lambda) P, the symmetric part of U' V, and
-H' diag(v) H. So the solution of one problem can be certified or refitted by another.
+Each is a symmetric matrix W of low rank: P' diag(lambda) P, the symmetric part of U' V, and H' diag(v) H.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import numpy as np
 from mopn.compiled.codes import SQUARED
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel, RelatedPairs, make_factor_kernel
 from mopn.core.magnitudes import check_products
+from mopn.data.chunked_rows import rows_of_data
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.relation_design import RelationDesign
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.rows_of_data import rows_of_data
 from mopn.data.validation import check_count, check_flag, check_nonnegative, finite_numbers, present_rows
 from mopn.factorization.conversions import direct_to_network
 from mopn.factorization.minibatch_state import StochasticPasses, without_absent_features
@@ -45,8 +45,8 @@ class FactorizationProblem(SingleOutputProblem):
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d), or RelationBlocks
-        :class:`mopn.RelationBlocks` are summed by the rows of their tables for pairs and the squared loss: ``degree`` 2
-        with ``kernel="anova"``, without ``theta`` and dummies. All else, and stochastic solvers, form the plain matrix.
+        :class:`mopn.RelationBlocks` are summed by the rows of their tables for ``degree`` 2 with ``kernel="anova"`` and
+        the squared loss, without ``theta`` and dummies. All else, and stochastic solvers, form the plain matrix.
     y : array-like of shape (n,)
         Numbers, or -1 and +1 for the binary losses.
     degree : int, default 2
@@ -54,8 +54,8 @@ class FactorizationProblem(SingleOutputProblem):
     n_components : int, default 30
         Number k of units, for each degree if there are several.
     kernel : {"anova", "all-subsets", "homogeneous"}, default "anova"
-        Products of m distinct features; of any number of distinct features; :math:`\langle p, x\rangle^m`. The last
-        kernel is not convex in each coordinate, so it has no coordinate descent; :class:`mopn.LiftedProblem` does.
+        Products of m distinct features; of any number of distinct features; :math:`\langle p, x\rangle^m`, which is
+        not convex in each coordinate, so only L-BFGS fits it; :class:`mopn.LiftedProblem` has coordinate descent.
     loss : str or Loss, default "squared"
         "squared", "huber", "quantile", "poisson", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss`
         per output. Coordinate descent takes all of these but "poisson".
@@ -66,15 +66,13 @@ class FactorizationProblem(SingleOutputProblem):
     penalty : {"weighted", "frobenius"}, default "weighted"
         :math:`\beta \sum_s |\lambda_s| \|p_s\|^2` (equation 13), or :math:`\frac{\beta}{2} \|P\|^2`.
     fit_lower : {None, "explicit", "augment", "shared"}, default None
-        The degrees 2 to m - 1. None: not in the model. "explicit": each has its own units (HOFM). "augment": by m - 1
-        dummies, columns of ones in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the
-        homogeneous kernel. "shared": the same units with weights theta on the simplex for the degrees 1 to m
-        (HOFM-shared-simplex).
+        The degrees 2 to m - 1. "explicit": each has its own units (HOFM). "augment": by m - 1 dummies, columns of ones
+        in front of X, or m - 2 with ``fit_linear`` (HOFM-shared-augmented); one for the homogeneous kernel. "shared":
+        the same units, weighted by theta on the simplex for the degrees 1 to m (HOFM-shared-simplex).
     fit_linear : bool, default False
     fit_intercept : bool, default False
     lams : {"ones", "signs", "fit"} or array-like of shape (k,), default "ones"
-        lambda: fixed to 1, to random signs, to given numbers, or fitted, which needs one degree and the weighted
-        penalty.
+        lambda: 1, random signs, given numbers, or fitted, which needs one degree and the weighted penalty.
     theta : array-like of shape (m,), optional
         Fixed weights of the degrees 1 to m: inhomogeneous ANOVA.
     sample_weight : array-like of shape (n,), optional
@@ -141,14 +139,20 @@ class FactorizationProblem(SingleOutputProblem):
         self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
         self.kernel_name, self.theta = kernel, theta
         self._check_options(kernel, fit_lower, theta)
-        self.dummies = self._count_dummies(kernel)
+        # One dummy is enough for all lower degrees of the homogeneous kernel.
+        augmented = 1 if kernel == "homogeneous" else self.degree - (2 if self.fit_linear else 1)
+        self.dummies = augmented if fit_lower == "augment" else 0
         if isinstance(X, RelationBlocks) and not self._sums_by_table(kernel, theta, loss):
             X = X.tocsr()
         if not isinstance(X, RowBlocks):
             (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
         rows = rows_of_data(X, y, loss, sample_weight, offset).in_coordinates(None, self.dummies)
         self.design = rows.template
-        self._check_degree(kernel)
+        if kernel == "anova" and self.degree > self.design.shape[1]:
+            raise ValueError(
+                f"degree={self.degree} takes products of as many distinct features, but X has n_features="
+                f"{self.design.shape[1] - self.dummies}; lower the degree"
+            )
         # Products of all features have no degree; mostly their factors are near 1.
         factors = [rows.largest] * (2 if kernel == "all-subsets" else self.degree)
         scale = check_nonnegative(init_scale, "init_scale")
@@ -163,9 +167,7 @@ class FactorizationProblem(SingleOutputProblem):
     def _entries(self) -> dict[str, str]:
         return {"degree": str(self.degree), "kernel": repr(self.kernel_name)} | super()._entries()
 
-    def _check_options(
-        self, kernel: str, fit_lower: Literal["explicit", "augment", "shared"] | None, theta: Any
-    ) -> None:
+    def _check_options(self, kernel: str, fit_lower: str | None, theta: Any) -> None:
         if kernel == "all-subsets" and fit_lower is not None:
             raise ValueError(f"kernel='all-subsets' has all degrees in it; set fit_lower=None, not {fit_lower!r}")
         if kernel == "homogeneous" and fit_lower == "shared":
@@ -183,33 +185,16 @@ class FactorizationProblem(SingleOutputProblem):
         pairs = kernel == "anova" and self.degree == 2 and theta is None and self.fit_lower in (None, "explicit")
         return pairs and loss.code == SQUARED
 
-    def _count_dummies(self, kernel: str) -> int:
-        if self.fit_lower != "augment":
-            return 0
-        if kernel == "homogeneous":
-            return 1
-        return self.degree - (2 if self.fit_linear else 1)
-
-    def _check_degree(self, kernel: str) -> None:
-        d = self.design.shape[1]
-        if kernel == "anova" and self.degree > d:
-            raise ValueError(
-                f"degree={self.degree} takes products of as many distinct features, but X has n_features="
-                f"{d - self.dummies}; lower the degree"
-            )
-
     def _make_lams(self, lams: Any, rng: Any) -> np.ndarray:
         k = self.n_components
-        if isinstance(lams, str):
-            if lams in ("ones", "fit"):
-                return np.ones(k)
-            if lams == "signs":
-                return make_generator(rng).choice([-1.0, 1.0], size=k)
-            raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} numbers, got {lams!r}")
-        lams = finite_numbers(lams, "lams")
-        if lams.shape != (k,):
+        if isinstance(lams, str) and lams in ("ones", "fit"):
+            return np.ones(k)
+        if isinstance(lams, str) and lams == "signs":
+            return make_generator(rng).choice([-1.0, 1.0], size=k)
+        numbers = None if isinstance(lams, str) else finite_numbers(lams, "lams")
+        if numbers is None or numbers.shape != (k,):
             raise ValueError(f"lams must be 'ones', 'signs', 'fit' or {k} finite numbers, got {shown(lams)}")
-        return lams
+        return numbers
 
     def _make_kernel_terms(self, kernel: str, theta: Any, scale: float) -> list[KernelTerm]:
         ridge = 2.0 * self.beta * np.abs(self.lams)
@@ -217,18 +202,14 @@ class FactorizationProblem(SingleOutputProblem):
             ridge = np.full(len(self.lams), self.beta)
         if self.fit_lower == "shared":
             return [SharedKernelTerm(self.design, self.degree, self.lams, ridge, scale)]
-        if isinstance(self.design, RelationDesign):
-            main: FactorKernel = RelatedPairs()
-        else:
-            main = make_factor_kernel(kernel, self.degree, theta)
+        related = isinstance(self.design, RelationDesign)
+        main: FactorKernel = RelatedPairs() if related else make_factor_kernel(kernel, self.degree, theta)
         if self.fitted_lams:
             return [FittedKernelTerm(self.design, main, self.n_components, self.beta, scale)]
-        terms = [KernelTerm(self.design, main, self.lams, ridge, scale)]
+        kernels = {"P": main}
         if self.fit_lower == "explicit":
-            for degree in range(self.degree - 1, 1, -1):
-                lower = make_factor_kernel(kernel, degree)
-                terms.append(KernelTerm(self.design, lower, self.lams, ridge, scale, name=f"P{degree}"))
-        return terms
+            kernels |= {f"P{degree}": make_factor_kernel(kernel, degree) for degree in range(self.degree - 1, 1, -1)}
+        return [KernelTerm(self.design, each, self.lams, ridge, scale, name) for name, each in kernels.items()]
 
     def _linear_degree(self) -> int:
         """Return the least degree of a kernel whose sweeps the linear term can have, or 1."""
@@ -241,7 +222,7 @@ class FactorizationProblem(SingleOutputProblem):
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered: ``passes`` too, if lambda and theta are fixed and the loss has ``code``."""
-        fixed = not self.fitted_lams and all(term.smooth for term in self.kernel_terms)
+        fixed = not self.fitted_lams and all(term.smooth and term.multiconvex for term in self.kernel_terms)
         stochastic = fixed and self.rows.design is not None and self.losses.loss.code is not None
         return super().oracles | ({"passes"} if stochastic else frozenset())
 
@@ -266,8 +247,7 @@ class FactorizationProblem(SingleOutputProblem):
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
         if isinstance(term, FittedKernelTerm) and self._has_sweeps and self.rows.design is not None and not given:
-            # Section 9.1 of the ICML paper: lambda is fitted before P, so its start does not matter. Units whose lambda
-            # is 0 are rotated until it is not.
+            # Section 9.1 of the ICML paper: lambda is fitted before P. Units are rotated until theirs is not 0.
             at, state = self.views(x)[-1], SweepState(self.losses, self.outputs(x))
             for _ in range(_STARTING_ROUNDS):
                 term.fit_lams(at, state)
@@ -278,9 +258,8 @@ class FactorizationProblem(SingleOutputProblem):
     def network(self, at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a result as a network of one output: unit vectors (k, d) and weights (k, 1), of degree 2.
 
-        For fitted lambda and no linear term the problem has the minimum of
-        ``mopn.NetworkProblem(..., norm="l1", strength=beta)`` (Theorem 2 of the ICML paper), which certifies it:
-        ``mopn.certify(network_problem, *problem.network(result))``.
+        With fitted lambda and no linear term, ``mopn.certify(network_problem, *problem.network(result))`` certifies it
+        for ``network_problem = mopn.NetworkProblem(..., norm="l1", strength=beta)`` (Theorem 2 of the ICML paper).
         """
         if self.degree != 2 or self.kernel_name == "all-subsets":
             raise ValueError("networks are of degree 2; this problem is not")

@@ -35,8 +35,7 @@ class LiftedProblem(SingleOutputProblem):
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d), or a tuple of m of them
-        A tuple has one X per factor: for m = 2, low-rank bilinear regression a' U V' b. Of
-        :class:`mopn.RelationBlocks` the plain matrix is formed.
+        A tuple has one X per factor: for m = 2, low-rank bilinear regression a' U V' b.
     y : array-like of shape (n,)
         Numbers, or -1 and +1 for the binary losses.
     degree : int, default 2
@@ -141,8 +140,8 @@ class LiftedProblem(SingleOutputProblem):
     def network(self, at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a result as a network of one output: unit vectors (k, d) and weights (k, 1), of degree 2.
 
-        Without a linear term the problem has the minimum of ``mopn.NetworkProblem(..., norm="l1", strength=beta)``
-        (Theorem 2 of the paper), which certifies it: ``mopn.certify(network_problem, *problem.network(result))``.
+        Without a linear term, ``mopn.certify(network_problem, *problem.network(result))`` certifies it for
+        ``network_problem = mopn.NetworkProblem(..., norm="l1", strength=beta)`` (Theorem 2 of the paper).
         """
         if self.degree != 2 or self.several:
             raise ValueError("networks are of degree 2 and have a single X; this problem does not")

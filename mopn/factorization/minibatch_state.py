@@ -23,23 +23,20 @@ class StochasticPasses:
     """
 
     def __init__(self, losses: Losses, layout: Layout, x: np.ndarray, sums: np.ndarray | None = None) -> None:
-        self._losses, self._layout = losses, layout
+        self._layout = layout
         self._kernels = [term for term in layout.terms if isinstance(term, KernelTerm)]
         self._linear = next((term for term in layout.terms if isinstance(term, Linear)), None)
         self._fit_intercept = any("intercept" in term.shapes for term in layout.terms)
         self._rows = self._kernels[0].design.row_lines
         self._dummies = 0 if self._linear is None else self._rows.length - self._linear.design.shape[1]
         self.n = len(losses.y)
-        self._y = constant(losses.y[:, 0])
-        self._offset = constant(np.zeros(self.n) if losses.offset is None else losses.offset[:, 0])
-        self._weights = constant(losses.sample_weights)
+        offset = np.zeros(self.n) if losses.offset is None else losses.offset[:, 0]
+        self._losses = losses.loss.compiled, *map(constant, (losses.y[:, 0], offset, losses.sample_weights))
         self._counts = count_entries(self._rows)
         self._panels, self._w, self._intercept = self._packed(x)
         self._sums = self._packed(np.zeros_like(x) if sums is None else sums)
-        lams, ridges = self._kernels[0].lams, self._kernels[0].ridge
-        chunks = len(self._panels) // len(self._kernels)
-        self._lams = np.tile(pack(lams[:, None])[:, 0], (len(self._kernels), 1))
-        self._ridges = np.tile(pack(ridges[:, None])[:, 0], (len(self._kernels), 1))
+        chunks, of_units = len(self._panels) // len(self._kernels), (self._kernels[0].lams, self._kernels[0].ridge)
+        self._of_units = [np.tile(pack(each[:, None])[:, 0], (len(self._kernels), 1)) for each in of_units]
         thetas = [term.kernel.theta for term in self._kernels]
         longest = max(len(theta) for theta in thetas)
         # Coefficients of lower degrees are padded with zeros to the highest degree.
@@ -49,31 +46,11 @@ class StochasticPasses:
         """Take one step for every ``batch`` rows in ``order``."""
         panel_sums, w_sums, intercept_sum = self._sums
         intercept = np.array([self._intercept[0], intercept_sum[0]])
-        stochastic_pass(
-            self._kernels[0].kernel.kind,
-            self._thetas,
-            self._rows,
-            self._losses.loss.compiled,
-            self._y,
-            self._offset,
-            self._weights,
-            order,
-            batch,
-            step,
-            adaptive,
-            self._counts,
-            self._panels,
-            panel_sums,
-            self._lams,
-            self._ridges,
-            self._w,
-            w_sums,
-            self._linear is not None,
-            0.0 if self._linear is None else self._linear.alpha,
-            self._dummies,
-            intercept,
-            self._fit_intercept,
-        )
+        data = self._kernels[0].kernel.kind, self._thetas, self._rows, *self._losses, order, batch, step, adaptive
+        units = self._counts, self._panels, panel_sums, *self._of_units
+        alpha = 0.0 if self._linear is None else self._linear.alpha
+        linear = self._w, w_sums, self._linear is not None, alpha, self._dummies
+        stochastic_pass(*data, *units, *linear, intercept, self._fit_intercept)
         self._intercept[0], intercept_sum[0] = intercept
 
     def point(self) -> np.ndarray:
@@ -107,10 +84,7 @@ class StochasticPasses:
 
 
 def without_absent_features(layout: Layout, x: np.ndarray) -> np.ndarray:
-    """Return the point with zeros for the penalised parameters of features that no sample has.
-
-    No sample has a share of their penalty, so no step would change them.
-    """
+    """Return the point with zeros for the penalised parameters of features that no sample has, and no step changes."""
     x = x.copy()
     for term, at in zip(layout.terms, layout.views(x), strict=True):
         if isinstance(term, KernelTerm):

@@ -12,10 +12,9 @@ import numpy as np
 
 from mopn.core.flat import check_start
 from mopn.data.designs import Design
-from mopn.data.input_size import check_start_size
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import finite_numbers
+from mopn.data.validation import check_start_size, finite_numbers
 from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
@@ -40,13 +39,14 @@ class SingleOutputProblem(Displayed, Smooth):
     parameters on a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate
     and the loss has compiled ``code``. The objective is not convex, so there is no certificate.
 
-    ``rng`` is for the default start. ``units`` are the name of the units in results, and the names of their parts in
-    the terms.
+    ``rng`` is for the default start. ``units`` are their name in results, and the names of their parts in the terms.
     """
 
     starts_at_random = True
     # Whether every factor has its own X.
     several = False
+    # Columns of ones in front of X.
+    dummies = 0
 
     def __init__(self, rows: Rows, terms: Sequence[Term], rng: Any, units: tuple[str, Sequence[str]]) -> None:
         losses = SumOfLosses(rows)
@@ -57,7 +57,6 @@ class SingleOutputProblem(Displayed, Smooth):
         make_generator(rng)
         self.rows, self.losses, self.rng, self._layout = rows, losses, rng, Layout(terms)
         self.terms, self.size = self._layout.terms, self._layout.size
-        # The name of the units in results, and the names of their parts in the terms.
         self._units, self._parts = units
 
     def _entries(self) -> dict[str, str]:
@@ -65,6 +64,17 @@ class SingleOutputProblem(Displayed, Smooth):
             "n": str(self.rows.shape[0]), "loss": repr(self.losses.loss.name), "terms": str(len(self.terms)),
             "parameters": str(self.size),
         }  # fmt: skip
+
+    def strength_units(self) -> tuple[float, float]:
+        """Return units of alpha and beta: the mean squared length of rows, and the size of the losses' slopes.
+
+        The latter is their spread at outputs of 0, times the mean over the features of the sums of squares.
+        """
+        weights, squares = self.losses.in_memory.sample_weights, self.rows.squares
+        slopes = self.losses.value_gradient(np.zeros((len(weights), 1)))[1][:, 0] / weights
+        spread = slopes - np.average(slopes, weights=weights)
+        size = math.sqrt(np.average(spread**2, weights=weights))
+        return float(squares[self.dummies :].sum() / weights.sum()), size * float(np.mean(squares))
 
     @property
     def oracles(self) -> frozenset[str]:

@@ -19,7 +19,7 @@ from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
 from mopn.solvers.numerics.dot import dot
 
-__all__ = ["SweepState"]
+__all__ = ["SweepState", "Sweeper"]
 
 
 class SweepState:
@@ -122,7 +122,7 @@ class Sweeper:
         self._slopes = state._arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
-        """Sweep over at most eight units P with the initial states ``values`` (8, q, n): see ``sweep_units``.
+        """Sweep over at most eight units P with the states ``values`` (8, q, n): see ``sweep_units``.
 
         The first columns of P, which the design does not have, are the entries of dummies.
         """

@@ -1,7 +1,4 @@
-"""Second derivatives of losses with respect to the outputs (n, m): products with directions, and diagonals.
-
-The (m, m) matrices of the samples are never formed; three kinds cover all losses of :mod:`mopn.losses.losses`.
-"""
+"""Second derivatives of losses with respect to the outputs (n, m), without the (m, m) matrices of the samples."""
 
 from __future__ import annotations
 
@@ -9,14 +6,11 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-__all__ = ["Diagonal", "Hessian", "Margins", "Softmax", "Weighted"]
+__all__ = ["Diagonal", "Hessian", "MarginHessian", "Softmax", "Weighted"]
 
 
 class Hessian(ABC):
-    """A positive semidefinite second derivative at fixed outputs.
-
-    ``shift_invariant`` says that the loss is constant when all outputs of a sample shift by the same amount.
-    """
+    """A positive semidefinite second derivative; ``shift_invariant`` if equal shifts of all outputs change no loss."""
 
     diagonal: np.ndarray
     shift_invariant: bool = False
@@ -37,7 +31,7 @@ class Hessian(ABC):
 
 
 class Diagonal(Hessian):
-    """diag(h_i) for h (n, m): losses that add up over the outputs."""
+    """diag(h_i) for h (n, m): sums of losses over the outputs."""
 
     def __init__(self, h: np.ndarray) -> None:
         self.diagonal = h
@@ -77,8 +71,8 @@ class Softmax(Hessian):
         return np.diag(weighted.sum(axis=0)) - weighted.T @ self.P
 
 
-class Margins(Hessian):
-    """sum_c h_ic (z_ic - z_iy)^2 / 2 for H (n, m) with h_iy = 0: losses that add up over the margins o_c - o_y."""
+class MarginHessian(Hessian):
+    """sum_c h_ic (z_ic - z_iy)^2 / 2 for H (n, m) with h_iy = 0: sums of losses over the margins o_c - o_y."""
 
     shift_invariant = True
 
@@ -98,8 +92,8 @@ class Margins(Hessian):
         return W
 
     def along(self, E: np.ndarray) -> np.ndarray:
-        own = E[:, self.y].T
-        return self.H @ (E * E).T - 2.0 * (self.H @ E.T) * own + self.H.sum(axis=1)[:, None] * own**2
+        at_y = E[:, self.y].T
+        return self.H @ (E * E).T - 2.0 * (self.H @ E.T) * at_y + self.H.sum(axis=1)[:, None] * at_y**2
 
     def total(self, weights: np.ndarray) -> np.ndarray:
         weighted = weights[:, None] * self.H

@@ -1,15 +1,46 @@
-"""The base class of losses: what problems and solvers ask of one, and what it may leave out."""
+"""The base class of losses, and the links from outputs to probabilities or means."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
+from scipy.special import expit
 
 from mopn.compiled.codes import CompiledLoss
 from mopn.losses.hessians import Hessian
+from mopn.solvers.tools.checks import choice
 
-__all__ = ["Loss"]
+__all__ = ["LINKS", "Loss", "check_link"]
+
+
+def softmax(O: np.ndarray) -> np.ndarray:  # noqa: E741
+    """Probabilities (n, m) of the classes, which add up to 1."""
+    # Differences of finite outputs may overflow, to the exponent of a zero.
+    with np.errstate(over="ignore"):
+        P = np.exp(O - O.max(axis=1, keepdims=True))
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def logistic(O: np.ndarray) -> np.ndarray:  # noqa: E741
+    """Probabilities (n, m) that single outputs are positive."""
+    return expit(O)
+
+
+def means(O: np.ndarray) -> np.ndarray:  # noqa: E741
+    """Means (n, m) whose logarithms are the outputs."""
+    with np.errstate(over="ignore"):
+        return np.exp(O)
+
+
+# By their names in models and files.
+LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "logistic": logistic, "log": means}
+
+
+def check_link(link: str | None) -> str | None:
+    """Return a valid link, a name or None."""
+    return choice(LINKS).or_none()(link, "link")
 
 
 class Loss(ABC):
@@ -19,13 +50,13 @@ class Loss(ABC):
     these, all solvers of networks and of output layers accept the loss, except ``InteriorPoint``, and the gaps are
     proven. The rest is optional:
 
-    * ``hessian``: ``InteriorPoint`` needs it. Without it, refits of the output layer use FISTA, which is slower.
+    * ``hessian``: for ``InteriorPoint``. Without it, refits of the output layer use FISTA, which is slower.
     * ``value``: without it line searches compute gradients that they do not need.
     * ``link``: without it models have no ``predict_proba``, and predictions of numbers are the outputs.
 
-    Built-in losses cannot be subclassed, as what is proven of one is false of another; keep one as an attribute, and
-    call its methods. Coordinate descent, SGD and AdaGrad, whose loops are compiled, are for built-in losses. Problems
-    check values and gradients on a few rows; :func:`mopn.testing.check_loss` checks all that a loss defines.
+    Built-in losses cannot be subclassed, as their proofs would be false; keep one as an attribute, and call its
+    methods. Coordinate descent, SGD and AdaGrad, whose loops are compiled, are for built-in losses. Problems check
+    values and gradients on a few rows; :func:`mopn.testing.check_loss` checks the whole contract.
 
     Attributes
     ----------
@@ -33,11 +64,10 @@ class Loss(ABC):
         The kind of y: labels (n,) in 0..m-1, for one loss over all outputs; or targets (n, m), any numbers, only -1
         and +1, or numbers that are at least 0, for a sum of losses per output.
     link : {"softmax", "logistic", "log"}, optional
-        The map from outputs to probabilities, of the classes or of each output being positive, or to means. Default
-        None.
-    own_unit : float
+        The map from outputs to probabilities, of the classes or of each output being positive, or to means.
+    output_scale : float, default 1.0
         The size of outputs at which the loss is a fixed number, such as a margin of 1; 0 for a loss that scales with
-        targets and outputs, as the squared loss does. Rounding errors are relative to it. Default 1.
+        targets and outputs, such as the squared loss. Rounding errors are relative to it.
     name : str, optional
         The name of the loss in messages; default the name of the class.
 
@@ -76,7 +106,7 @@ class Loss(ABC):
     code: int | None = None
     # Width, least and largest slope, for the code CLIPPED.
     code_parameters: tuple[float, float, float] = (1.0, 0.0, 0.0)
-    own_unit: float = 1.0
+    output_scale: float = 1.0
 
     @property
     def name(self) -> str:
@@ -85,10 +115,10 @@ class Loss(ABC):
 
     @abstractmethod
     def smoothness(self, m: int) -> float:
-        """Lipschitz constant of o -> gradient for one row, in the 2-norm, with m outputs; inf where there is none.
+        """Lipschitz constant of o -> gradient for one row, in the 2-norm, with m outputs; inf if there is none.
 
-        A loss without one needs ``hessian``, whose values at outputs of zero are the first guess of line searches.
-        There is no coordinate descent for it, whose steps rest on the constant.
+        A loss without one needs ``hessian``, whose values at outputs of zero are the first guess of line searches, and
+        has no coordinate descent.
         """
 
     def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
@@ -100,15 +130,12 @@ class Loss(ABC):
         """Loss of every row (n,) and its gradient with respect to the outputs (n, m)."""
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Hessian:  # noqa: E741
-        """Second derivative with respect to the outputs, a generalised one where it jumps.
-
-        Optional: Newton's methods need it, first-order methods do not. Return one of :mod:`mopn.losses.hessians`.
-        """
+        """Second derivative with respect to the outputs, generalised where it jumps: a :mod:`mopn.losses.hessians`."""
         raise NotImplementedError(f"the loss {self.name!r} has no hessian; use a first-order solver, such as FISTA")
 
     @property
     def compiled(self) -> CompiledLoss | None:
-        """What compiled functions know of the loss; None if it declares no code."""
+        """The loss for compiled functions; None if it declares no code."""
         return None if self.code is None else CompiledLoss(self.code, *self.code_parameters)
 
     @property
@@ -120,9 +147,9 @@ class Loss(ABC):
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Conjugate of every row (n,) at G (n, m): gradients times some s in [0, 1], up to rounding.
 
-        Bounds take the chord between its values at s = 0 and 1 that ``value_gradient`` gives, and this conjugate in the
-        rows where it is larger. Its own rounding errors must be at most a few eps times its absolute value plus
-        ``sum_c (u + |y_c|) |g_c|``, where u is ``own_unit``, without y_c if y is labels.
+        Bounds take the chord between the values at s = 0 and 1 by ``value_gradient``, and this conjugate in the rows
+        where it is larger. Its rounding errors must be at most a few eps times its absolute value plus
+        ``sum_c (u + |y_c|) |g_c|``, where u is ``output_scale``, without y_c if y is labels.
         """
 
     def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -130,7 +157,7 @@ class Loss(ABC):
         return np.average(y, axis=0, weights=weights)
 
     def scaled(self, size: float) -> Loss:
-        """Return the loss with its parameters in the unit of targets of a size: regressors do so if it is named."""
+        """Return the loss with parameters in the unit of targets of a size, for regressors that are given its name."""
         return self
 
     def __repr__(self) -> str:

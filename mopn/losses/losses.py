@@ -17,14 +17,15 @@ from scipy.optimize import brentq
 from scipy.special import expit, xlog1py, xlogy
 
 from mopn.compiled import codes
-from mopn.losses.entries import at, either, own_entries, put, rowwise_inner
-from mopn.losses.hessians import Diagonal, Margins, Softmax
-from mopn.losses.links import LINKS
-from mopn.losses.loss import Loss
+from mopn.losses.hessians import Diagonal, MarginHessian, Softmax
+from mopn.losses.loss import LINKS, Loss
 from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers.tools.checks import Rule, choice, number
 
-__all__ = ["LOSSES", "Clipped", "Dual", "Huber", "Loss", "LossName", "Poisson", "Quantile", "dual_of", "get_loss"]
+__all__ = [
+    "LOSSES", "Clipped", "Huber", "Loss", "LossDual", "LossName", "Poisson", "Quantile",
+    "dual_of", "get_loss", "rowwise_inner",
+]  # fmt: skip
 
 LossName = Literal[
     "logistic", "smoothed-hinge", "squared-hinge", "binary-logistic", "binary-squared-hinge",
@@ -33,7 +34,7 @@ LossName = Literal[
 _TARGETS = ("labels", "numbers", "signs", "counts")
 # Relative differences of means below which expm1 and log1p keep digits.
 _NEAR = 0.5
-# Margins below this fraction of the largest exponent have exponentials whose sums are far from overflow.
+# Fraction of the largest exponent below which sums of exponentials are far from overflow.
 _MODERATE = 0.85
 _POSITIVE = number("a finite number > 0", lambda x: x > 0)
 _WIDTH = number("a finite number > 0 whose reciprocal is finite", lambda x: x > 0 and 1.0 / x < math.inf)
@@ -45,72 +46,68 @@ class Logistic(Loss):
 
     name, targets = "logistic", "labels"
     link: str | None = "softmax"
-    # Added to o_c for c != y, as if it were an output: 0 here, 1 for the smoothed hinge.
+    # Added to o_c for c != y; 1 for the smoothed hinge.
     cost = 0.0
 
     def smoothness(self, m: int) -> float:
         return 0.5
 
     def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        _, _, excess, top = self._exponentials(O, own_entries(O, y))
+        _, _, excess, top = self._exponentials(O, _label_places(O, y))
         return top + np.log1p(excess)
 
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        own = own_entries(O, y)
-        P, others, excess, top = self._exponentials(O, own)
+        places = _label_places(O, y)
+        P, others, excess, top = self._exponentials(O, places)
         share = 1.0 / (1.0 + excess)
         P *= share[:, None]
-        return top + np.log1p(excess), put(own, P, -others * share)
+        return top + np.log1p(excess), _put(places, P, -others * share)
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Softmax:  # noqa: E741
-        own = own_entries(O, y)
-        P, _, excess, top = self._exponentials(O, own)
-        P = put(own, P, np.exp(-top))
+        places = _label_places(O, y)
+        P, _, excess, top = self._exponentials(O, places)
+        P = _put(places, P, np.exp(-top))
         P /= (1.0 + excess)[:, None]
         return Softmax(P)
 
-    def _exponentials(self, O: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:  # noqa: E741
-        """Return E = exp(z - t) of the margins z_c = cost + o_c - o_y, with 0 in place of that of z_y = 0.
+    def _exponentials(self, O: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:  # noqa: E741
+        """Return E = exp(z - t) of the margins z_c = cost + o_c - o_y, and 0 for c = y; the sums of E; excess; and t.
 
-        Also their sum, the sum of all exponentials minus 1, and t: max z >= 0, or 0 where no exponential is too large.
-        Where y has the largest margin, E holds the small terms alone, which keeps the digits of small losses.
+        The excess is the sum of all exponentials minus 1; t is max z >= 0, or 0 where no exponential is too large. E
+        without the entry of y keeps the digits of small losses.
         """
-        E = O - at(own, O)[:, None]
+        E = O - _at(places, O)[:, None]
         if self.cost:
             E += self.cost
-            E = put(own, E, 0.0)
+            E = _put(places, E, 0.0)
         top: Any = 0.0
         moderate = E.max(initial=0.0) < _MODERATE * np.log(np.finfo(E.dtype).max)
         if not moderate:
             top = E.max(axis=1)
             E -= top[:, None]
-        E = put(own, np.exp(E, out=E), 0.0)
+        E = _put(places, np.exp(E, out=E), 0.0)
         others = E.sum(axis=1)
         return E, others, others if moderate else others + np.expm1(-top), top
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        # The mass of the other classes is their sum: 1 + g_y would lose small masses of rows of heavy weight.
-        Q = put(own_entries(G, y), np.maximum(G, 0.0), 0.0)
+        # 1 + g_y would lose small masses of the other classes in rows of heavy weight.
+        Q = _put(_label_places(G, y), np.maximum(G, 0.0), 0.0)
         others = np.minimum(Q.sum(axis=1), 1.0)
         return xlogy(Q, Q).sum(axis=1) + xlog1py(1.0 - others, -others) - self.cost * others
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
-        return _reciprocal(-at(own_entries(G, y), G))
+        return _reciprocal(-_at(_label_places(G, y), G))
 
     def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        own = own_entries(G, y)
-        Q = put(own, np.maximum(G, 0.0), 0.0)
-        # The other probabilities add up to 1 at most.
+        places = _label_places(G, y)
+        Q = _put(places, np.maximum(G, 0.0), 0.0)
         others = Q.sum(axis=1)
         Q /= np.maximum(others, 1.0)[:, None]
-        return put(own, Q, -np.minimum(others, 1.0))
+        return _put(places, Q, -np.minimum(others, 1.0))
 
 
 class SmoothedHinge(Logistic):
-    """Smoothed multi-class hinge: log(1 + sum_{c != y} exp(1 + o_c - o_y)); a cost-shifted logistic loss.
-
-    Softmax of the outputs is not its probability model, as the shift depends on y.
-    """
+    """Smoothed multi-class hinge: log(1 + sum_{c != y} exp(1 + o_c - o_y)), without a probability model."""
 
     name, link, cost = "smoothed-hinge", None, 1.0
 
@@ -124,39 +121,39 @@ class SquaredHinge(Loss):
         return 2.0 * m
 
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        own = own_entries(O, y)
-        Z = self._hinges(O, own)
+        places = _label_places(O, y)
+        Z = self._hinges(O, places)
         value = rowwise_inner(Z, Z)
         Z *= 2.0
-        return value, put(own, Z, -Z.sum(axis=1))
+        return value, _put(places, Z, -Z.sum(axis=1))
 
-    def hessian(self, y: np.ndarray, O: np.ndarray) -> Margins:  # noqa: E741
-        return Margins(np.where(self._hinges(O, own_entries(O, y)) > 0.0, 2.0, 0.0), y)
+    def hessian(self, y: np.ndarray, O: np.ndarray) -> MarginHessian:  # noqa: E741
+        return MarginHessian(np.where(self._hinges(O, _label_places(O, y)) > 0.0, 2.0, 0.0), y)
 
-    def _hinges(self, O: np.ndarray, own: np.ndarray) -> np.ndarray:  # noqa: E741
+    def _hinges(self, O: np.ndarray, places: np.ndarray) -> np.ndarray:  # noqa: E741
         """Return max(1 + o_c - o_y, 0), and 0 for c = y."""
-        Z = O - at(own, O)[:, None]
+        Z = O - _at(places, O)[:, None]
         Z += 1.0
-        return put(own, np.maximum(Z, 0.0), 0.0)
+        return _put(places, np.maximum(Z, 0.0), 0.0)
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         terms = G * (0.25 * G - 1.0)
-        return terms.sum(axis=1) - at(own_entries(G, y), terms)
+        return terms.sum(axis=1) - _at(_label_places(G, y), terms)
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return math.inf
 
     def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        own = own_entries(G, y)
-        Q = put(own, np.maximum(G, 0.0), 0.0)
-        return put(own, Q, -Q.sum(axis=1))
+        places = _label_places(G, y)
+        Q = _put(places, np.maximum(G, 0.0), 0.0)
+        return _put(places, Q, -Q.sum(axis=1))
 
 
 class Squared(Loss):
     """Squared loss per output: (o - y)^2 / 2."""
 
     name, targets, code = "squared", "numbers", codes.SQUARED
-    own_unit = 0.0
+    output_scale = 0.0
 
     def smoothness(self, m: int) -> float:
         return 1.0
@@ -246,10 +243,7 @@ class BinarySquaredHinge(Loss):
 
 
 class Clipped(Loss):
-    """Squared loss per output whose slope is clipped: g = (o - y) / width, but at least ``low`` and at most ``high``.
-
-    It is the supremum of g (o - y) - width g^2 / 2 over these slopes.
-    """
+    """Squared loss per output with clipped slopes: sup of g (o - y) - width g^2 / 2 over g from ``low`` to ``high``."""
 
     name, targets, code = "clipped", "numbers", codes.CLIPPED
 
@@ -261,7 +255,7 @@ class Clipped(Loss):
         return self._width, self._low, self._high
 
     @property
-    def own_unit(self) -> float:  # type: ignore[override]
+    def output_scale(self) -> float:  # type: ignore[override]
         """The residual from which on the loss is linear."""
         return self._width * max(-self._low, self._high)
 
@@ -301,13 +295,11 @@ class Clipped(Loss):
 class Huber(Clipped):
     """Huber loss per output: r^2 / 2 of residuals r = o - y up to delta, delta abs(r) - delta^2 / 2 of larger ones.
 
-    Outliers have slopes of at most delta, so single ones do not decide the fit.
-
     Parameters
     ----------
     delta : float, default 1.0
-        The threshold, in the unit of y. Regressors that are given the name ``"huber"`` take 1.35 robust standard
-        deviations of y (its interquartile range / 1.349, by the sample weights), as 1.35 keeps 95 % of the efficiency
+        The threshold, the largest slope of an outlier, in the unit of y. Regressors with ``loss="huber"`` take 1.35
+        robust standard deviations of y (its weighted interquartile range / 1.349), which keeps 95 % of the efficiency
         for normal errors.
 
     Raises
@@ -339,17 +331,16 @@ class Huber(Clipped):
 class Quantile(Clipped):
     """Smoothed pinball loss per output: outputs estimate a quantile of y, given x.
 
-    Residuals r = o - y cost (1 - level) r above y and -level r below it, but within ``width`` times these slopes of y
-    it is r^2 / (2 width): the Moreau envelope of the pinball loss, which is at most width / 2 times the square of the
-    larger slope below it.
+    Residuals r = o - y cost (1 - level) r above y and -level r below it, but r^2 / (2 width) within ``width`` times
+    these slopes: the Moreau envelope of the pinball loss, at most width / 2 times the larger squared slope below it.
 
     Parameters
     ----------
     level : float, default 0.5
         The fraction of targets that lie below the outputs, between 0 and 1.
     width : float, default 0.1
-        The smoothing, in the unit of y: smaller is closer to the quantile and takes longer. Regressors that are given
-        the name ``"quantile"`` take 0.1 robust standard deviations of y, by its sample weights.
+        The smoothing, in the unit of y: smaller is closer to the quantile and takes longer. Regressors with
+        ``loss="quantile"`` take 0.1 weighted robust standard deviations of y.
 
     Raises
     ------
@@ -382,8 +373,7 @@ class Poisson(Loss):
     """Half the Poisson deviance per output: exp(o) - y o, plus a constant that makes its minimum over o zero.
 
     Outputs are logarithms of means, and models predict the means. The curvature exp(o) has no bound, so there is no
-    coordinate descent; line searches and the gaps need none. Beyond o = 300 the exponential is continued by its
-    tangent, so that no trial step overflows.
+    coordinate descent. Beyond o = 300 the exponential is continued by its tangent, so that no trial step overflows.
 
     Examples
     --------
@@ -404,15 +394,15 @@ class Poisson(Loss):
         near = (abs(d) < _NEAR) & (y > 0)
         nearby = np.clip(d, -_NEAR, _NEAR)
         relative = np.expm1(nearby)
-        values = either(near, y * np.maximum(relative - nearby, 0.0), means - y * (1.0 + d))
+        values = _either(near, y * np.maximum(relative - nearby, 0.0), means - y * (1.0 + d))
         values += means * np.maximum(O - codes.LARGEST_EXPONENT, 0.0)
-        return values.sum(axis=1), either(near, y * relative, means - y)
+        return values.sum(axis=1), _either(near, y * relative, means - y)
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(self._means(O))
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        # t log t - t - (y log y - y) with the mean t = y + g; where that is near y, as t log(t / y) + g (log y - 1).
+        # t log t - t - (y log y - y) with the mean t = y + g; for t near y, as t log(t / y) + g (log y - 1).
         logarithms = _logarithms(y)
         t, near = np.maximum(G + y, 0.0), abs(G) < _NEAR * y
         r = np.where(near, G, 0.0) / np.where(near, y, 1.0)
@@ -436,13 +426,44 @@ class Poisson(Loss):
 
 
 def _logarithms(y: np.ndarray) -> np.ndarray:
-    """Return log y, and 0 where y is 0."""
+    """Return log y, or 0 for y = 0."""
     return np.log(np.maximum(y, y == 0.0))
 
 
 def _reciprocal(a: np.ndarray) -> float:
     top = float(a.max())
     return 1.0 / top if top > 0 else math.inf
+
+
+# Losses are computed thousands of times, on few rows too: these are the fastest forms of NumPy.
+
+
+def _label_places(O: np.ndarray, y: np.ndarray) -> np.ndarray:  # noqa: E741
+    """Return the places (n,), in flat O', of the entries o_iy of the labels y (n,)."""
+    return np.multiply(y, len(y), dtype=np.intp) + np.arange(len(y))
+
+
+def _at(places: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Return the entries a_iy (n,) of A (n, m)."""
+    return A.T.reshape(-1)[places]
+
+
+def _put(places: np.ndarray, A: np.ndarray, values: np.ndarray | float) -> np.ndarray:
+    """Return A (n, m), which may be changed, with values as the entries a_iy."""
+    # One index is several times as fast as two. Where outputs are contiguous, as they mostly are, this is no copy.
+    flat = A.T.reshape(-1)
+    flat[places] = values
+    return flat.reshape(A.shape[::-1]).T
+
+
+def _either(mask: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A where a mask is true, and B elsewhere: ``np.where`` branches on every entry."""
+    return A * mask + B * ~mask
+
+
+def rowwise_inner(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return <a_i, b_i> (n,) of the rows of two arrays."""
+    return np.einsum("ic,ic->i", A, B)
 
 
 LOSSES: dict[str, Loss] = {
@@ -455,11 +476,11 @@ LOSSES: dict[str, Loss] = {
 _BUILT_IN = (Clipped, *map(type, LOSSES.values()))
 
 
-class Dual(NamedTuple):
-    """The dual side of a built-in loss: functions of targets and slopes, which bounds take as they are.
+class LossDual(NamedTuple):
+    """Functions of targets and slopes of a built-in loss, which bounds trust.
 
-    ``max_scale`` is the largest s that keeps the conjugate finite at s * G, for a gradient G; ``dual_point`` is a point
-    near any G where it is finite, G itself if it is a gradient.
+    ``max_scale`` is the largest s with a finite conjugate at s * G, for a gradient G; ``dual_point`` is a point near
+    any G with a finite conjugate, G itself if it is a gradient.
     """
 
     conjugate: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -467,16 +488,16 @@ class Dual(NamedTuple):
     dual_point: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def dual_of(loss: Any) -> Dual | None:
-    """Return the dual side of a built-in loss, and None for all others, as bounds trust no single method of theirs."""
+def dual_of(loss: Any) -> LossDual | None:
+    """Return the dual side of a built-in loss, and None for all others."""
     given = loss.loss if isinstance(loss, WeightedByTarget) else loss
     if type(given) not in _BUILT_IN or any(hasattr(type(given), name) for name in vars(given)):
         return None
-    return Dual(loss.conjugate, loss.max_scale, loss.dual_point)
+    return LossDual(loss.conjugate, loss.max_scale, loss.dual_point)
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a name; a loss object is returned as it is, if its declarations are valid."""
+    """Return the loss of a name, or a loss with valid declarations as it is."""
     if not isinstance(loss, Loss):
         names = choice(LOSSES)
         return LOSSES[Rule(f"{names.takes} or a Loss", names.convert)(loss, "loss")]
@@ -486,17 +507,15 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def _check_declarations(loss: Loss) -> None:
-    targets = getattr(loss, "targets", None)
     for kind in _BUILT_IN:
         if isinstance(loss, kind):
             raise TypeError(
                 f"the loss {type(loss).__name__!r} must be a subclass of mopn.Loss, not of {kind.__name__}, whose "
                 f"conjugate and code are of another loss; keep a {kind.__name__} as an attribute, and call its methods"
             )
-    if targets not in _TARGETS:
-        raise TypeError(
-            f"the loss {loss.name!r} must declare targets, one of {', '.join(map(repr, _TARGETS))}, got {targets!r}"
-        )
+    if (targets := getattr(loss, "targets", None)) not in _TARGETS:
+        names = ", ".join(map(repr, _TARGETS))
+        raise TypeError(f"the loss {loss.name!r} must declare targets, one of {names}, got {targets!r}")
     if loss.link is not None and loss.link not in LINKS:
         names = ", ".join(map(repr, LINKS))
         raise TypeError(f"the link of the loss {loss.name!r} must be one of {names} or None, got {loss.link!r}")

@@ -14,10 +14,7 @@ __all__ = ["WeightedByTarget"]
 
 
 class WeightedByTarget(Loss):
-    """sum_c t_c l(y_c, o_c) of a loss l per output. The conjugate is sum_c t_c l*(y_c, g_c / t_c).
-
-    Each entry is a row of one output to l, whose results are then weighted.
-    """
+    """sum_c t_c l(y_c, o_c) of a loss l of one output; the conjugate is sum_c t_c l*(y_c, g_c / t_c)."""
 
     def __init__(self, loss: Any, weights: np.ndarray) -> None:
         self.loss, self.weights = loss, weights
@@ -25,24 +22,24 @@ class WeightedByTarget(Loss):
     name = property(lambda self: self.loss.name)
     targets = property(lambda self: self.loss.targets)
     link = property(lambda self: self.loss.link)
-    own_unit = property(lambda self: self.loss.own_unit)
+    output_scale = property(lambda self: self.loss.output_scale)
     has_hessian = property(lambda self: self.loss.has_hessian)
 
     def smoothness(self, m: int) -> float:
         return float(self.weights.max()) * self.loss.smoothness(1)
 
     def value(self, y: np.ndarray, O: np.ndarray) -> np.ndarray:  # noqa: E741
-        return self._sums(self._entries(self.loss.value, y, O))
+        return self._entries(self.loss.value, y, O) @ self.weights
 
     def value_gradient(self, y: np.ndarray, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
         values, G = self.loss.value_gradient(_column(y), _column(O))
-        return self._sums(_table(values, O)), _table(G, O) * self.weights
+        return _table(values, O) @ self.weights, _table(G, O) * self.weights
 
     def hessian(self, y: np.ndarray, O: np.ndarray) -> Diagonal:  # noqa: E741
         return Diagonal(self.weights * self._entries(lambda *of: self.loss.hessian(*of).diagonal, y, O))
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        return self._sums(self._entries(self.loss.conjugate, y, G / self.weights))
+        return self._entries(self.loss.conjugate, y, G / self.weights) @ self.weights
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return self.loss.max_scale(_column(y), _column(G / self.weights))
@@ -51,19 +48,14 @@ class WeightedByTarget(Loss):
         return self.weights * self._entries(self.loss.dual_point, y, G / self.weights)
 
     def _entries(self, method: Callable[..., np.ndarray], y: np.ndarray, A: np.ndarray) -> np.ndarray:
-        """Return what a method of the loss returns for each entry of A (n, m) as a row of one output."""
         return _table(method(_column(y), _column(A)), A)
-
-    def _sums(self, entries: np.ndarray) -> np.ndarray:
-        """Return the sums (n,) of the weighted entries of each row."""
-        return entries @ self.weights
 
 
 def _column(A: np.ndarray) -> np.ndarray:
-    """Return the entries of A (n, m) as (nm, 1), one output after the other, as outputs are contiguous."""
+    """Return the entries of A (n, m) as (nm, 1), output by output, as these are contiguous."""
     return A.T.reshape(-1, 1)
 
 
 def _table(entries: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Return such entries, (nm,) or (nm, 1), in the shape (n, m) of an array."""
+    """Return entries (nm,) or (nm, 1), output by output, in the shape (n, m) of an array."""
     return entries.reshape(like.shape[::-1]).T

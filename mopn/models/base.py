@@ -11,7 +11,7 @@ import numpy as np
 
 from mopn.data.designs import Design
 from mopn.data.relation_blocks import design_of
-from mopn.losses.links import LINKS, check_link
+from mopn.losses.loss import LINKS, check_link
 from mopn.models.fields import check_labels, check_names
 from mopn.models.files import write
 from mopn.models.formula import Formula, dense_rows

@@ -194,7 +194,7 @@ class RestProblem(JointProblem):
     ) -> None:
         self.network = network
         empty = network.without_units()
-        super().__init__(rows.beside(network.unit_outputs), kernel, regularizer, linear_term, empty)
+        super().__init__(rows.plus(network.unit_outputs), kernel, regularizer, linear_term, empty)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point, with the units as they are."""

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from mopn.core.gap import dual_error
-from mopn.data.input_size import check_input
 from mopn.data.rows import Block, Rows
-from mopn.data.validation import check_nonnegative, finite_numbers
+from mopn.data.validation import check_input, check_nonnegative, finite_numbers
 from mopn.solvers.numerics.dot import dot
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property

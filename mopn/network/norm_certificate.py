@@ -12,8 +12,7 @@ from mopn.core.gap import lower_bound
 from mopn.core.kernels import KernelName
 from mopn.core.norms import NormName, get_norm
 from mopn.core.regularizers import Ball
-from mopn.data.input_size import check_start_size
-from mopn.data.validation import finite_numbers
+from mopn.data.validation import check_start_size, finite_numbers
 from mopn.losses.losses import Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.output_rounding import OutputRounding

@@ -12,13 +12,11 @@ from mopn.core.gap import DualPoint, dual_error, lower_bound, objective_rounding
 from mopn.core.magnitudes import check_regularizer, scales_at_zero
 from mopn.core.norms import NormName
 from mopn.core.regularizers import NormRegularizer, Regularizer, make_regularizer
-from mopn.data.designs import DenseDesign
-from mopn.data.input_size import check_input, check_start_size
+from mopn.data.designs import DenseDesign, crossed
 from mopn.data.losses_of_rows import Losses
-from mopn.data.products import crossed
 from mopn.data.rows import ArrayRows, Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import finite_numbers
+from mopn.data.validation import check_input, check_start_size, finite_numbers
 from mopn.losses.hessians import Hessian
 from mopn.losses.losses import Loss, LossName
 from mopn.network.linear_term import LinearTerm
@@ -130,7 +128,8 @@ class OutputLayerProblem(Displayed, Smooth):
     def default_solver(self) -> Solver[Any]:
         """Return the solver that :func:`mopn.minimize` takes by default: the fastest that there is an oracle for."""
         solvers: dict[str, Solver[Any]] = {"barrier": InteriorPoint(), "gradient": LBFGS(), "composite": FISTA()}
-        return next(solver for oracle, solver in solvers.items() if oracle in self.oracles)
+        offered = self.oracles - ({"barrier"} if self.newton_size > 1.0 else set())
+        return next(solver for oracle, solver in solvers.items() if oracle in offered)
 
     @property
     def reasons(self) -> dict[str, str]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.input_size import check_start_size
-from mopn.data.validation import finite_numbers
+from mopn.data.validation import check_start_size, finite_numbers
 from mopn.network.maps import Maps
 from mopn.solvers.sphere.directions import group_leaders
 

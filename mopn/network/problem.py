@@ -19,10 +19,10 @@ from mopn.core.kernels import Kernel, KernelName, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, Regularizer, make_norm_regularizer
+from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows
-from mopn.data.rows_of_data import rows_of_data
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_flag
 from mopn.losses.losses import Loss, LossName

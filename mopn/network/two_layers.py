@@ -15,8 +15,8 @@ import numpy as np
 
 from mopn.core.kernels import Kernel
 from mopn.data.cache import rows_at_once
+from mopn.data.designs import crossed
 from mopn.data.losses_of_rows import Losses
-from mopn.data.products import crossed
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.network.sparse_rows import PaddedUnits, SparseLayout, padded

@@ -25,9 +25,8 @@ def conjugate_gradient(
 ) -> tuple[np.ndarray, int]:
     """Solve A x = b for a positive semidefinite A, from x = 0; return x and the number of iterations.
 
-    The iteration ends when the norm of the residual is at most ``tol`` times that of b, in the norm of the
-    preconditioner, which does not depend on the scales of the unknowns. Every iterate is a descent direction of
-    x'Ax/2 - b'x.
+    The iteration ends when the residual is at most ``tol`` times b, in the norm of the preconditioner, which does not
+    depend on the scales of the unknowns. Every iterate is a descent direction of x'Ax/2 - b'x.
     """
     x, r = np.zeros_like(b), b
     z = precondition(r)
@@ -71,12 +70,12 @@ class BlockPreconditioner:
         self.rows = self.capacitance = self.common = self.coarse = None
         if shift_invariant:
             moved = diagonal.sum(axis=1) - (0.0 if rows is None else rows.sum(axis=1) ** 2)
-            # Less than the rounding errors of B and D is not resolved: right-hand sides have rounding errors there too.
+            # Right-hand sides have rounding errors of B and D, too.
             whole = diagonal.sum(axis=1) + np.einsum("crr->r", blocks)
             self.coarse = 1.0 / np.maximum(moved, EPS * whole)[:, None]
         if rows is not None:
-            # Woodbury formula, with a k x k capacitance matrix for the k vectors e_r. With stiff rows its least
-            # eigenvalue is 1 / stiffness, so no more than EPS is added to it.
+            # Woodbury formula, with a capacitance matrix for the k vectors e_r. With stiff rows its least eigenvalue is
+            # 1 / stiffness, so no more than EPS is added.
             S = np.eye(k) * (1.0 + EPS) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
             self.rows, self.capacitance = rows, _inverse(0.5 * (S + S.T))
         if common is not None:
@@ -86,8 +85,7 @@ class BlockPreconditioner:
     def __call__(self, R: np.ndarray) -> np.ndarray:
         """Return X."""
         X = self._solve_columns(R)
-        if self.rows is not None:
-            assert self.capacitance is not None
+        if self.rows is not None and self.capacitance is not None:
             X += self._solve_columns(self.rows * (self.capacitance @ np.sum(self.rows * X, axis=1))[:, None])
         if self.coarse is not None:
             X += self.coarse * R.sum(axis=1, keepdims=True)
@@ -101,7 +99,7 @@ class BlockPreconditioner:
 
 
 def _inverse(capacitance: np.ndarray) -> np.ndarray:
-    """Return the inverse; of a matrix that rounding errors made singular, that of one that differs by about these."""
+    """Return the inverse of a matrix, or of one that differs by rounding errors if it is singular."""
     try:
         return np.linalg.inv(capacitance)
     except np.linalg.LinAlgError:

@@ -25,6 +25,6 @@ class Plateau:
 def negligible_decrease(gtol: float, fun: float, start_fun: float) -> float:
     """Return the decrease of an objective below which a run has converged: ``gtol**2``, relative.
 
-    An objective that falls to 0, as that of a perfect fit, is taken for a rounding error of the one at the start.
+    The objective of a perfect fit, 0, counts as a rounding error of the objective at the start.
     """
     return gtol * gtol * max(abs(fun), EPS * abs(start_fun))

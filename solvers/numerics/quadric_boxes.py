@@ -1,7 +1,7 @@
 """Boxes in which quadratic functions of a common matrix are positive, proven; and corners of boxes where they are not.
 
 The minimum of c + <b, u> + u'Au over a box is NP-hard to find. A diagonal D that makes A + D positive semidefinite
-bounds it by a convex problem over the same box, in which any point, optimal or not, proves a bound.
+bounds it by a convex problem over the same box, in which any point proves a bound.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
 def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
     """Return a diagonal D >= 0 (d,) with A + D positive semidefinite, proven; its sum is nearly the least.
 
-    The dual of that problem, max -<A, VV'> over V with rows of length 1 at most, is solved by projected gradients with
-    V of low rank (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
+    The dual, max -<A, VV'> over V with rows of length 1 at most, is solved by projected gradients with V of low rank
+    (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
     """
     d = len(matrix)
     of = spectrum(matrix)
@@ -44,28 +44,12 @@ def box_radii(
     errors: np.ndarray,
     enough: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return proven radii of boxes ||u||_inf <= r in which functions are positive, and where they may be least.
+    """Return proven radii (n,) of boxes ||u||_inf <= r in which functions are positive, and their likely minimisers.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (d, d)
-        A of the functions c_i + <b_i, u> + u'Au.
-    diagonal : ndarray of shape (d,)
-        What :func:`convex_diagonal` returns for it.
-    slopes, margins, errors
-        b, c and the errors in terms of ||u||_2, as ``ball_radii`` takes them.
-    enough : ndarray of shape (n,)
-        Radii that nobody needs to exceed.
+    The functions c_i + <b_i, u> + u'Au have slopes, margins and errors as for ``ball_radii``, and ``diagonal`` is the
+    :func:`convex_diagonal` of A; radii that are ``enough`` (n,) need not be exceeded. Radii are 0 if nothing is proven,
+    and inf for positive constants; the minimisers (n, d) are 0 where the first radius is enough.
 
-    Returns
-    -------
-    radii : ndarray of shape (n,)
-        0 if nothing is proven, inf for positive constants.
-    ends : ndarray of shape (n, d)
-        Minimisers of the convex problem; 0 where the first radius is enough.
-
-    Notes
-    -----
     With P = A + D and any v, u'Au >= u'Pu - r^2 tr D and <b, u> + u'Pu >= -v'Pv + <b + 2Pv, u> for ||u||_inf <= r, so
     g(u) >= c - v'Pv - r ||b + 2Pv||_1 - r^2 tr D. The v are iterates of accelerated projected gradients on the box.
     """

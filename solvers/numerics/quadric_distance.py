@@ -1,7 +1,7 @@
 """Distances from points to quadrics, proven: the balls in which quadratic functions of a common matrix stay positive.
 
 min ||u||^2 subject to g(u) = c + <b, u> + u'Au <= 0 is a trust-region problem, convex or not: its dual has one
-multiplier, and no gap. Any multiplier proves a bound, so the proof does not depend on how well the best one was found.
+multiplier, and no gap. Any multiplier proves a bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mopn.solvers.sphere.principal_directions import far_from_orthonormal
 
 __all__ = ["Spectrum", "ball_radii", "positive_root", "spectrum"]
 
-# Binary digits of the multiplier's distance from the least one: where they begin and end, and halvings of that range.
+# Binary logarithms of the multiplier's distance from the least one, and halvings of their range.
 _LEAST, _MOST, _HALVINGS = -50, 3, 30
 
 
@@ -33,10 +33,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(matrix: np.ndarray) -> Spectrum:
-    """Return the spectral decomposition of a symmetric matrix (d, d), with errors that its residual proves.
-
-    Of a matrix with entries that overflowed nothing is known: its error is inf.
-    """
+    """Return the spectral decomposition of a symmetric matrix (d, d), with proven errors: inf after an overflow."""
     d = len(matrix)
     if not np.isfinite(matrix).all():
         return Spectrum(np.zeros(d), np.eye(d), np.inf, 0.0)
@@ -53,30 +50,12 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
 def ball_radii(
     of: Spectrum, slopes: np.ndarray, margins: np.ndarray, errors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return proven radii of balls in which functions are positive, and points near them where they are zero.
+    """Return proven radii (n,) of balls in which functions are positive, and points (n, d) near them that are zeros.
 
-    Function i is g(u) = c_i + <b_i, u> + u'Au, up to e_0 + e_1 ||u|| + e_2 ||u||^2.
+    Function i is g(u) = c_i + <b_i, u> + u'Au up to e_0 + e_1 ||u|| + e_2 ||u||^2, for the spectrum of A, slopes b
+    (n, d), margins c (n,) and errors e (n, 3). Radii are 0 if nothing is proven, and inf for positive constants; points
+    are zeros up to rounding, hardly farther away, or NaN.
 
-    Parameters
-    ----------
-    of : Spectrum
-        Of A.
-    slopes : ndarray of shape (n, d)
-        The vectors b.
-    margins : ndarray of shape (n,)
-        The values c at 0.
-    errors : ndarray of shape (n, 3)
-        e_0, e_1 and e_2.
-
-    Returns
-    -------
-    radii : ndarray of shape (n,)
-        The function is positive up to this length of u: 0 if nothing is proven, inf for positive constants.
-    points : ndarray of shape (n, d)
-        Where g is zero up to rounding, hardly farther away; NaN if no such point was found.
-
-    Notes
-    -----
     Where I mu + A is positive definite, mu ||u||^2 + g(u) >= c - b'(mu I + A)^{-1} b / 4 =: psi, hence
     g(u) >= psi - mu r^2 for all ||u|| <= r. Conn, Gould and Toint, Trust-Region Methods (2000), section 7.3, has the
     secular equation and its hard case.
@@ -133,7 +112,7 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return points where 1 + <b, u> + u' diag(a) u = 0: the nearer one along u, or along an eigenvector from u.
 
-    In the hard case the way along u does not lead there, and that along the eigenvector of the least eigenvalue does.
+    In the hard case only the eigenvector of the least eigenvalue leads there.
     """
     p, q = np.einsum("ij,ij->i", b, u), np.einsum("ij,ij,ij->i", a, u, u)
     t = 2.0 / (np.sqrt(p * p - 4.0 * q) - p)

@@ -20,13 +20,11 @@ _ARMIJO, _WOLFE = 1e-4, 0.9
 _TRIALS = 40
 # Rounding error in the comparison of two objective values, relative.
 _NOISE = 1e-14
-# Pairs with <s, y> below this, relative to the lengths of both, are not kept.
+# Least <s, y> of a pair, relative to the lengths of both.
 _FLAT = 1e-10
-
-# Variables this near to a bound, relative to the distance of both, go there where no other step decreases the function.
+# Variables this near to a bound, relative to the distance of both, go there if no other step decreases the function.
 _MARGIN = 1e-3
-
-# The metric is renewed after so many iterations.
+# Iterations between two metrics.
 _RENEWED = 50
 
 Function = Callable[[np.ndarray], Evaluation]
@@ -45,9 +43,8 @@ def quasi_newton(
     """Yield the iterates of limited-memory BFGS (Nocedal, 1980), until no step decreases the function.
 
     Steps satisfy the weak Wolfe conditions. With bounds, variables at an active bound are left out of the quasi-Newton
-    step, and the step is projected onto the bounds (Bertsekas, 1982). SciPy's L-BFGS-B is not used here, as it calls a
-    second BLAS library beside that of NumPy: with several threads the two libraries wait for each other, many times
-    longer than the method computes.
+    step, and the step is projected onto the bounds (Bertsekas, 1982). SciPy's L-BFGS-B calls a second BLAS library:
+    with several threads it and NumPy's wait for each other, many times longer than the method computes.
     """
     scales = np.ones(1) if scales is None else scales
     box, pairs = _Box(bounds, coarse=coarse), _CorrectionPairs(memory, scales)
@@ -93,8 +90,8 @@ class _Box:
     def held(self, x: np.ndarray, gradient: np.ndarray, margin: float = 0.0) -> np.ndarray:
         """Return the indices of variables at a bound that minus the gradient leads to, or within a margin of it.
 
-        Without a margin a step may be cut off at once in variables that are nearly at a bound, and what is left of it
-        be no descent in others that they are coupled with (Bertsekas, 1982).
+        Without a margin a step may be cut off at once in variables near a bound, and the rest of it be no descent in
+        the variables coupled with them (Bertsekas, 1982).
         """
         if self.bounds is None:
             return np.zeros(0, int)
@@ -110,8 +107,8 @@ class _Box:
 class _CorrectionPairs:
     """The latest correction pairs: steps s and changes of the gradient y, which define the inverse of the Hessian.
 
-    They are kept with <s, y> and with the least value of it that is not a rounding error. Lengths of steps and of
-    gradients are those in the scaled variables, where the first approximation of the Hessian is a multiple of I.
+    They are kept with <s, y>, and its least value beyond rounding errors. Lengths are in the scaled variables, where
+    the first approximation of the Hessian is a multiple of I.
     """
 
     def __init__(self, memory: int, scales: np.ndarray) -> None:
@@ -125,7 +122,7 @@ class _CorrectionPairs:
             self.kept.append((s, y, sy, least))
 
     def direction(self, at: Evaluation, held: np.ndarray) -> np.ndarray:
-        """Return minus the inverse Hessian times the gradient by the two-loop recursion, 0 for those that are held."""
+        """Return minus the inverse Hessian times the gradient by the two-loop recursion, 0 where held."""
         d = -at.gradient
         d[held] = 0.0
         pairs = list(self._among_free(held))
@@ -157,7 +154,7 @@ class _CorrectionPairs:
         return d
 
     def _among_free(self, held: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-        """Yield the pairs with the inner products of their free parts, unless these are rounding errors."""
+        """Yield the pairs with inner products of their free parts beyond rounding errors."""
         for s, y, sy, least in self.kept:
             left = sy - dot(s[held], y[held])
             if left > least:

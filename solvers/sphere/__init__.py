@@ -10,14 +10,6 @@ from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack, Stack, power_of_two
 
 __all__ = [
-    "MAX_ENUMERATED",
-    "DenseStack",
-    "Maximum",
-    "Stack",
-    "dominant_eigenvectors",
-    "enumerate_signs",
-    "lanczos",
-    "maximise",
-    "power_of_two",
-    "refine",
-]
+    "MAX_ENUMERATED", "DenseStack", "Maximum", "Stack", "dominant_eigenvectors", "enumerate_signs", "lanczos",
+    "maximise", "power_of_two", "refine",
+]  # fmt: skip

@@ -15,8 +15,8 @@ at most max(t, lambda_max(M + N)): at any larger t the B are smaller.
 
 (sum_c u_c Gamma_c)^2 <= |u|^2 sum_c Gamma_c^2, and roots of matrices are monotone: R = |u| (sum_c Gamma_c,22^2)^(1/2).
 
-For p = 1 some signs may be fixed: y = E' z for fewer signs z, where the first row of E has those that are fixed, and
-each other row a single 1. Then z has the form (E (x) I) M (E (x) I)', times its own s over that of y.
+For p = 1 some signs may be fixed: y = E' z for fewer signs z, where the first row of E has the fixed signs, and each
+other row a single 1. Then z has the form (E (x) I) M (E (x) I)', times the ratio of the lengths s of z and of y.
 """
 
 from __future__ import annotations
@@ -37,24 +37,10 @@ __all__ = ["Biquadratic", "in_bases", "rest_majorant"]
 
 
 class Biquadratic:
-    """The form M at a bound t, and its multipliers.
+    """The form M on r directions at a bound t, and its multipliers.
 
-    Parameters
-    ----------
-    matrices : ndarray of shape (m, d, d)
-        Symmetric matrices Gamma, in the basis of principal directions; they count as exact.
-    r : int
-        The number of directions.
-    t : float
-        The bound to be proven, above lambda_max(R).
-    R : ndarray of shape (d - r, d - r)
-        :func:`rest_majorant` of the other directions.
-    p : {1, 2}
-
-    Raises
-    ------
-    ValueError
-        If t is not above lambda_max(R).
+    The symmetric matrices (m, d, d), in the basis of principal directions, count as exact; R (d - r, d - r) is the
+    :func:`rest_majorant` of the other directions. ``ValueError`` if t is not above lambda_max(R).
     """
 
     def __init__(self, matrices: np.ndarray, r: int, t: float, R: np.ndarray, p: int) -> None:
@@ -73,7 +59,7 @@ class Biquadratic:
         self.matrix = _symmetric(blocks.reshape(n, n))
 
     def with_signs(self, E: np.ndarray) -> Biquadratic:
-        """Return the form for the signs y = E' z (p = 1), for E (k, m + 1) with a single -1 or 1 in each column."""
+        """Return the form for the signs y = E' z (p = 1), with a single -1 or 1 in each column of E (k, m + 1)."""
         k, m = E.shape
         form = copy(self)
         form.shape, form._length = (k, self.shape[1]), float(k)
@@ -85,9 +71,9 @@ class Biquadratic:
         return form
 
     def _complement(self, across: np.ndarray, R: np.ndarray) -> np.ndarray:
-        """Return the blocks s B (m, r, m, r), for Gamma_12 (m, r, d - r); their rounding errors count from now on."""
+        """Return the blocks s B (m, r, m, r) for Gamma_12 (m, r, d - r), and count their rounding errors."""
         m, r, rest = across.shape
-        # A little less than t, for the rounding of this difference.
+        # Less than t, for the rounding of this difference.
         root = inverse_root(self.t * (1 - 4 * EPS) * np.eye(rest) - R)
         if root is None:
             raise ValueError(f"t = {self.t} is not above the largest eigenvalue of R")
@@ -114,9 +100,8 @@ class Biquadratic:
     def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
         """Return the proven bound by M + N, rounding errors included."""
         k, r = self.shape
-        error = (
-            self._error + eigen_error(form) + 2 * EPS * (float(np.linalg.norm(self.matrix)) + float(np.linalg.norm(N)))
-        )
+        added = 2 * EPS * (float(np.linalg.norm(self.matrix)) + float(np.linalg.norm(N)))
+        error = self._error + eigen_error(form) + added
         if self.p == 1:
             diagonal = N.reshape(k, r, k, r)[np.arange(k), :, np.arange(k)]
             rounding = k * EPS * float(np.linalg.norm(diagonal, axis=(1, 2)).sum())
@@ -124,15 +109,7 @@ class Biquadratic:
         return float(proven_upper(np.maximum(self.t, top + error) * (1 + 8 * EPS)))
 
     def reach(self, H: np.ndarray, Q: np.ndarray) -> float:
-        """Return the largest value of the form at some products: no bound can be below it.
-
-        Parameters
-        ----------
-        H : ndarray of shape (q, r)
-            Unit vectors.
-        Q : ndarray of shape (q, m)
-            The vectors u, of unit length (p = 2), or signs.
-        """
+        """Return a value that no bound can be below: the form at unit vectors H (q, r) and vectors u, Q (q, m)."""
         y = np.hstack([np.ones((len(Q), 1)), Q]) / math.sqrt(self._length)
         x = (y[:, :, None] * H[:, None, :]).reshape(len(H), -1)
         return float(np.einsum("qi,qi->q", x @ self.matrix, x).max())
@@ -161,19 +138,10 @@ def _symmetric(matrix: np.ndarray) -> np.ndarray:
 
 
 def rest_majorant(rest: np.ndarray, p: int) -> np.ndarray:
-    """Return R with R >= sum_c u_c Gamma_c for all unit vectors u (p = 2), or all signs (p = 1).
+    """Return R (k, k) >= sum_c u_c Gamma_c for all unit vectors u (p = 2), or all signs (p = 1).
 
-    Parameters
-    ----------
-    rest : ndarray of shape (m, k, k)
-        Symmetric matrices Gamma_c; they count as exact.
-    p : {1, 2}
-
-    Returns
-    -------
-    ndarray of shape (k, k)
-        A matrix Q >= 0 was computed whose square is nearly S = sum_c Gamma_c^2. As S <= Q^2 + e I, and roots are
-        monotone, S^(1/2) <= Q + sqrt(e) I; Q itself may lack its rounding errors.
+    The symmetric matrices Gamma_c (m, k, k) count as exact. The square of a computed Q >= 0 is nearly S = sum_c
+    Gamma_c^2. As S <= Q^2 + e I, and roots are monotone, S^(1/2) <= Q + sqrt(e) I; Q may lack its rounding errors.
     """
     m, k, _ = rest.shape
     squares = sum_of_squares(rest)

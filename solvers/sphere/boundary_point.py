@@ -16,23 +16,25 @@ maximisers.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
 from mopn.solvers.sphere.budget import Budget
 
-__all__ = ["Multipliers", "Relaxation", "step_work", "tighten"]
+__all__ = ["FEW_STEPS", "Multipliers", "Relaxation", "RelaxationBound", "step_work", "tighten"]
 
+# Steps at a node of a branch and bound; fewer prove little.
+FEW_STEPS = 60
 # The penalty sigma of the first step, for a bound of 1, and the length of the dual step.
 _PENALTY, _STEP = 0.05, 1.6
-# Steps between two proofs, each of which takes as long as a step.
+# Steps between two proofs: a proof takes as long as a step.
 _CHECK = 10
-# At these, sigma changes by this factor if one residual exceeds the other by more than the next.
-_BALANCE, _UNEVEN = 1.5, 5.0
-# The target is out of reach if so many checks remove no more than this fraction of the excess, and the estimate s of
-# the limit is above it, too; or if so many more do not.
+# Ratio of the residuals from which on a check changes sigma, and the factor.
+_UNEVEN, _BALANCE = 5.0, 1.5
+# The target is out of reach if so many checks remove no more than this fraction of the excess: fewer if the estimate s
+# of the limit has most of the excess, too.
 _CHECKS, _MANY_CHECKS, _PROGRESS = 10, 50, 0.15
 
 
@@ -44,10 +46,10 @@ class Relaxation(Protocol):
         """M (n, n), symmetric."""
 
     def project(self, V: np.ndarray) -> np.ndarray:
-        """Return the multiplier that is nearest to a matrix, symmetric to the last bit: eigenvalues read a triangle."""
+        """Return the multiplier nearest to a matrix, symmetric to the last bit, as eigenvalues read a triangle."""
 
     def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
-        """Return the proven bound by M + N, as computed, and its computed largest eigenvalue."""
+        """Return the proven bound by the computed M + N, given its computed largest eigenvalue."""
 
 
 class Multipliers(NamedTuple):
@@ -59,8 +61,17 @@ class Multipliers(NamedTuple):
 
     @classmethod
     def none(cls, n: int) -> Multipliers:
-        """Return the start from nothing."""
+        """Return zero multipliers, for a cold start."""
         return cls(np.zeros((n, n)), np.zeros((n, n)))
+
+
+class RelaxationBound(NamedTuple):
+    """Unit vectors (k, d) found, a proven bound, the multipliers for the next proof, and the parts of the bound."""
+
+    H: np.ndarray
+    bound: float
+    last: Any = None
+    parts: Any = None
 
 
 def step_work(n: int) -> float:
@@ -122,11 +133,6 @@ def _positive_part(W: np.ndarray) -> np.ndarray:
 
 
 def _stalls(excesses: list[float], estimated: float) -> bool:
-    """Return whether the last checks removed little, of an excess most of which the estimate of the limit has, too."""
-    if estimated >= 0.5 * excesses[-1] and _removed_little(excesses, _CHECKS):
-        return True
-    return _removed_little(excesses, _MANY_CHECKS)
-
-
-def _removed_little(excesses: list[float], checks: int) -> bool:
+    """Whether the last checks removed little of the excess, given the estimate of its limit."""
+    checks = _CHECKS if estimated >= 0.5 * excesses[-1] else _MANY_CHECKS
     return len(excesses) > checks and excesses[-1] > (1.0 - _PROGRESS) * excesses[-1 - checks]

@@ -1,7 +1,7 @@
 """Proven upper bounds of max ||q(h)||_p over the unit sphere, for a dense stack; exact for p = inf.
 
 Every bound adds the backward errors of the routines behind it: an inner product of length N errs by at most N * eps
-times the product of the norms, and a symmetric eigen-solver's eigenvalues are those of A + E with ||E||_2 at most
+times the product of the norms, and a symmetric eigen-solver returns eigenvalues of A + E with ||E||_2 at most
 _EIGEN * d * eps * ||A||_F. LAPACK documents the form of the latter bound; its constant is a generous assumption.
 """
 
@@ -45,7 +45,7 @@ def eigen_error(matrix: np.ndarray) -> float:
 
 
 def eigen_scale(d: int) -> float:
-    """Return how many units of rounding, relative to the Frobenius norm, the eigenvalues of a d x d matrix err by."""
+    """Return the error of eigenvalues of a d x d matrix, in units of eps times its Frobenius norm."""
     return _EIGEN * d
 
 
@@ -59,8 +59,8 @@ def combination_error(stack: DenseStack) -> float:
 def moduli_error(stack: DenseStack) -> float:
     """Bound of sum_c (|h' Gamma_c h| - h' |Gamma_c| h) for the computed matrix absolute values V |Lambda| V'.
 
-    V (|Lambda| +- Lambda) V' is positive semidefinite whatever V is, so what lacks is V Lambda V' - Gamma, which is
-    computed; each of the two products and their sums err by d + m + 2 units of rounding of sum |lambda|.
+    V (|Lambda| +- Lambda) V' is positive semidefinite whatever V is, which leaves V Lambda V' - Gamma, as computed; the
+    two products and their sums err by d + m + 2 units of rounding of sum |lambda|.
     """
     m, d = stack.shape
     values, vectors = stack.eigen
@@ -133,9 +133,8 @@ def _best_of_family(stack: DenseStack) -> float:
         form = (1.0 - a) * T + a * S
         return float(np.linalg.eigvalsh(form)[-1]) + eigen_error(form)
 
-    found = minimize_scalar(
-        bound, bounds=(0.0, 1.0), method="bounded", options={"xatol": 0.01, "maxiter": _FAMILY_STEPS}
-    )
+    options = {"xatol": 0.01, "maxiter": _FAMILY_STEPS}
+    found = minimize_scalar(bound, bounds=(0.0, 1.0), method="bounded", options=options)
     # Each entry of T and S is a sum of m products of two or three factors; both have Frobenius norm <= sum ||Gamma||^2.
     rounding = (m + 6) * EPS * float(np.sum(stack.matrices**2)) * 2.0
     return math.sqrt(max(float(found.fun), 0.0) + rounding)

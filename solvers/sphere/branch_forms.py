@@ -1,9 +1,9 @@
 """The least bound for p = 1 by branch and bound on the signs of the outputs, with a biquadratic form at every node.
 
-A node fixes some signs, each of which makes its form one block smaller (``biquadratic``). It inherits the multipliers
-of its parent, which prove the parent's bound there, and takes some steps from them: few, as both nodes of a fixed sign
-soon are nearer to the maximum than many steps bring the one. The next sign to fix is that on which the pseudo-moments
-are least decided. Nodes are opened best first.
+A node fixes some signs; each makes its form one block smaller (``biquadratic``). It inherits the multipliers of its
+parent, which prove the parent's bound there, and takes a few steps from them: two nodes with another sign fixed come
+nearer to the maximum than many steps do. The next sign to fix is the one on which the pseudo-moments are least decided.
+Nodes are opened best first.
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases
-from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, step_work, tighten
 from mopn.solvers.sphere.budget import Budget
 
 __all__ = ["branch_on_forms"]
-
-# Steps of the boundary point method at a node.
-_STEPS = 60
 
 
 class _Node(NamedTuple):
@@ -49,7 +46,7 @@ def branch_on_forms(
     closed, names = root.t, itertools.count(1)
     while heap and -heap[0][0] > max(target(), closed):
         parent = heap[0][2]
-        if not budget.affords(_STEPS * step_work(len(parent.form.matrix))):
+        if not budget.affords(FEW_STEPS * step_work(len(parent.form.matrix))):
             break
         heapq.heappop(heap)
         for sign in (1.0, -1.0):
@@ -64,34 +61,33 @@ def branch_on_forms(
 
 
 def _few_steps(form: Biquadratic, start: Multipliers, target: float, budget: Budget) -> Multipliers:
-    """Tighten a bound by no more steps than a node takes; the budget pays for them."""
-    part = budget.part(_STEPS * step_work(len(form.matrix)))
+    """Tighten a bound by the steps of a node, which the budget pays for."""
+    part = budget.part(FEW_STEPS * step_work(len(form.matrix)))
     found = tighten(form, start, target, part)
     budget.spend(part.spent)
     return found
 
 
 def _child(root: Biquadratic, parent: _Node, sign: float, target: float, budget: Budget) -> _Node:
-    """Return the node that fixes one more sign, with its bound, which is at most its parent's up to rounding."""
+    """Return the node that fixes one more sign, with a bound of at most its parent's up to rounding."""
     T = np.delete(np.eye(len(parent.E)), column := _least_decided(parent), axis=0)
     T[0, column] = sign
     E = T @ parent.E
     form = root.with_signs(E)
-    start = _inherited(parent, T)
-    return _Node(E, form, _few_steps(form, start, target, budget))
+    return _Node(E, form, _few_steps(form, _inherited(parent, T), target, budget))
 
 
 def _least_decided(node: _Node) -> int:
-    """Return the sign y_c for which the pseudo-moment of y_0 y_c is nearest to 0."""
+    """Return the sign y_c with the pseudo-moment of y_0 y_c nearest to 0."""
     k, r = node.form.shape
     moments = np.trace(node.proof.X.reshape(k, r, k, r)[0, :, 1:], axis1=0, axis2=2)
     return 1 + int(np.argmin(np.abs(moments)))
 
 
 def _inherited(parent: _Node, T: np.ndarray) -> Multipliers:
-    """Return the multipliers of a node that proves its parent's bound at its signs, y = T' z, and its pseudo-moments.
+    """Return multipliers that prove the parent's bound at a node's signs, y = T' z, and its pseudo-moments.
 
-    What the lengths of rows of T have too much of the bound in one block, they have too little in others.
+    The lengths of the rows of T shift parts of the bound between blocks, with the sum 0.
     """
     k, r = parent.form.shape
     counts = np.sum(T * T, axis=1)

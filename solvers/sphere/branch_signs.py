@@ -5,8 +5,8 @@ matrices. As |h' Gamma_c h| <= h' M_c h with a majorant M_c, lambda_max of the f
 bounds all of its leaves. Nodes are opened best first, in batches whose eigenvalue problems are solved together. A node
 stores only its signs, m bytes.
 
-With many features the bounds are those of smaller matrices, on some principal directions, which are not much larger;
-leaves that they do not close are bounded by whole matrices.
+With many features the nodes have smaller matrices, on some principal directions, with slightly larger bounds; leaves
+that these do not close are bounded by whole matrices.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = ["NODE_WORK", "branch_and_bound"]
+__all__ = ["MANY_FEATURES", "NODE_WORK", "branch_and_bound"]
 
-# Operations that a node counts, whatever the order of its matrices, and how many are opened at a time.
+# Operations that a node counts, whatever the order of its matrices, and nodes that are opened at a time.
 NODE_WORK, _BATCH = 4.4e3, 32
 # From this number of features on, nodes are bounded on principal directions.
-_MANY = 40
-# With so few outputs, all nodes on some directions cost less than good majorants, so matrix absolute values will do. A
-# tolerance of this fraction of that wanted then costs little more than the preparations.
+MANY_FEATURES = 40
+# Outputs up to which all nodes on some directions cost less than good majorants, so that matrix absolute values will
+# do, and this fraction of the tolerance costs little more.
 _FEW_OUTPUTS, _CLOSER = 12, 0.1
 
 
@@ -43,7 +43,7 @@ class _Children(NamedTuple):
     bounds: np.ndarray
 
     def leaves(self, level: float) -> np.ndarray:
-        """Return which (q,) are leaves whose bounds are above a level."""
+        """Return a mask (q,) of the leaves whose bounds are above a level."""
         return (self.signs[:, -1] != 0) & (self.bounds > level)
 
 
@@ -58,7 +58,7 @@ def branch_and_bound(
         tol *= _CLOSER
 
     def level(best: float) -> float:
-        """Return the bound from which on a node is opened; none is below the rounding of whole matrices."""
+        """Return the bound above which nodes are opened; the rounding of whole matrices is above the value."""
         return best * (1.0 + tol) + exact.slack
 
     root = np.zeros(stack.shape[0], dtype=np.int8)
@@ -76,7 +76,10 @@ def branch_and_bound(
         tried[np.argmax(children.bounds)] = True
         h, best = _best_of(stack, relaxed.vectors(signs[tried]), h, best)
         if exact is not relaxed:
-            budget.spend(NODE_WORK * _close_leaves(exact, children, level(best)))
+            leaves = children.leaves(level(best))
+            if leaves.any():
+                children.bounds[leaves] = np.minimum(children.bounds[leaves], exact.bounds(signs[leaves]))
+            budget.spend(NODE_WORK * int(leaves.sum()))
             # The vectors of a reduced matrix need not lead to the leaf's own.
             missed = children.leaves(level(best))
             h, best = _best_of(stack, exact.vectors(signs[missed]), h, best)
@@ -90,13 +93,13 @@ def branch_and_bound(
 
 
 def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, budget: Budget) -> tuple[Whole | Reduced, Whole]:
-    """Return the matrices of the nodes, and whole ones, of the outputs by decreasing size."""
+    """Return the matrices of the nodes, and whole matrices, with the outputs by decreasing size."""
     m, d = stack.shape
     order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
     ordered = DenseStack(stack.matrices[order], stack.error[order])
-    plain = d >= _MANY and m <= _FEW_OUTPUTS
+    plain = d >= MANY_FEATURES and m <= _FEW_OUTPUTS
     M, violation = majorants(stack, budget.seconds, 0 if plain else STEPS)
-    if d >= _MANY:
+    if d >= MANY_FEATURES:
         small = reduced(ordered, M[order], violation, h, tol)
         if small is not None:
             return small, whole(ordered, M[order], violation)
@@ -115,16 +118,8 @@ def _branch(signs: np.ndarray) -> np.ndarray:
     return signs
 
 
-def _close_leaves(exact: Whole, children: _Children, level: float) -> int:
-    """Bound the leaves above a level by whole matrices; return their number."""
-    rows = children.leaves(level)
-    if rows.any():
-        children.bounds[rows] = np.minimum(children.bounds[rows], exact.bounds(children.signs[rows]))
-    return int(rows.sum())
-
-
 def _best_of(stack: DenseStack, H: np.ndarray, h: np.ndarray, best: float) -> tuple[np.ndarray, float]:
-    """Refine the rows of H (k, d), if there are any; return the best of them and h, and its value."""
+    """Refine the rows of H (k, d), if any; return the best of them and h, and its value."""
     if not len(H):
         return h, best
     H, values = refine(stack, H, 1)

@@ -1,4 +1,4 @@
-"""What a proof may cost: one budget, which all of its layers spend from."""
+"""The budget of a proof, which all of its layers spend from."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ __all__ = ["Budget"]
 
 
 class Budget:
-    """The operations and the seconds that are left to a proof.
+    """The operations of decompositions, roughly, and the seconds that are left to a proof.
 
-    Operations are those of its decompositions, roughly. They do not depend on the speed of the machine, so a proof that
-    only they limit ends at the same place in every run.
+    A proof that operations alone limit ends at the same place in every run.
     """
 
     def __init__(self, work: float = math.inf, seconds: float = math.inf) -> None:

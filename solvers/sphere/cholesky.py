@@ -2,12 +2,11 @@
 
 Lanczos gives a lower bound of ||A||_2 only, however small its residual. If Cholesky factorisations of theta I - A and
 theta I + A both succeed, the two matrices are positive semidefinite up to rounding (Rump, 2006), and theta is an upper
-bound. One factorisation, of theta I + A, bounds what the negative eigenvalues alone reach.
+bound. The factorisation of theta I + A alone bounds lambda_max(-A).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import partial
 
@@ -16,6 +15,7 @@ from scipy.linalg.lapack import dpotrf
 
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.budget import Budget
+from mopn.solvers.sphere.cones import half_of_signs
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
@@ -46,8 +46,8 @@ def proven_bound(
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
     For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated to the
-    eigenvectors of the Gram matrix, which leaves ||q||_2 as it is, and the bound is the 2-norm of those of the rotated
-    forms. It is exact if only one rotated form is not zero, as for two matrices of opposite sign.
+    eigenvectors of the Gram matrix, which leaves ||q||_2 as it is, and the bound is the 2-norm of the bounds of the
+    rotated forms. It is exact if only one of them is not zero, as for two matrices of opposite sign.
     """
     budget = budget or Budget()
     m, d = stack.shape
@@ -58,14 +58,13 @@ def proven_bound(
     H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_LANCZOS_STEPS, one_sided=one_sided)
     values = np.einsum("kd,kd->k", stack.products(W, H), H)
     values = np.maximum(-values, 0.0) if one_sided else np.abs(values)
-    targets = values if p == 2 else np.full(len(W), values.max())
-    bounds = [
-        math.inf if budget.out_of_time else _combination_bound(stack, w, float(value), tol, one_sided)
-        for w, value in zip(W, targets, strict=True)
-    ]
+    bounds = np.full(len(W), math.inf)
+    for i, value in enumerate(values if p == 2 else np.full(len(W), values.max())):
+        if not budget.out_of_time:
+            matrix, error = stack.combination(W[i])
+            bounds[i] = norm_bound(matrix, float(value), tol, one_sided=one_sided) + error
     if p == 2:
-        # The eigenvectors of rotated forms that are zero up to rounding are noise, so these forms count in the bound
-        # only. The computed rotation is orthogonal up to about m eps.
+        # Eigenvectors of rotated forms that are zero up to rounding are noise. The rotation is orthogonal up to m eps.
         return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * EPS)
     return H, float(np.max(bounds))
 
@@ -75,20 +74,14 @@ def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
     if p == math.inf:
         return np.eye(m)
     if p == 1:
-        return np.array([(1.0, *signs) for signs in itertools.product((1.0, -1.0), repeat=m - 1)])
+        return half_of_signs(m)
     return np.linalg.eigh(stack.gram())[1].T
 
 
-def _combination_bound(stack: MatrixFreeStack, w: np.ndarray, value: float, tol: float, one_sided: bool) -> float:
-    matrix, error = stack.combination(w)
-    return norm_bound(matrix, value, tol, one_sided=one_sided) + error
-
-
 def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool = False) -> float:
-    """Return a proven upper bound of ||A||_2 for a symmetric matrix (d, d), given a lower bound of it.
+    """Return a proven upper bound of ||A||_2, or ``one_sided`` of max(lambda_max(-A), 0), for a symmetric A (d, d).
 
-    If ``one_sided``, of lambda_max(-A), or 0. The bound is ``value * (1 + tol)`` if this can be proven; otherwise
-    ``tol`` is quadrupled until a proof succeeds.
+    For a lower bound ``value`` it is ``value * (1 + tol)``, with ``tol`` quadrupled until a proof succeeds.
     """
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * EPS)

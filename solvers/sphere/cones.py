@@ -1,4 +1,4 @@
-"""Bounds for p = 2 from those of single combinations of the outputs: branch and bound on cones of their directions.
+"""Bounds for p = 2 from bounds of single combinations of the outputs: branch and bound on cones of directions.
 
 With g(w) = max_h |sum_c w_c q_c(h)|,
 
@@ -22,45 +22,47 @@ from scipy.optimize import nnls
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = ["MAX_SPLIT", "Norm", "bound_by_cones"]
+__all__ = ["MAX_SPLIT", "OutputNorm", "bound_by_cones", "half_of_signs"]
 
-# With more outputs their cones are not split: there are 2^(m - 1) of them.
+# With more outputs their 2^(m - 1) cones are not split.
 MAX_SPLIT = 8
-# The relative error of one cone's bound, solved from vectors that are far from parallel, for each unit of their
-# condition; and the condition from which on nothing is solved.
+# The relative error of the bound on a cone for each unit of its condition, and the largest condition.
 _SOLVE, _SINGULAR = 1e-12, 1e8
-# Corners that agree to so many digits are one. Cones whose corners' cosines are less than this from 1 are not split.
+# Digits to which corners are equal, and the distance of corners' cosines from 1 below which cones are not split.
 _DIGITS, _NARROW = 12, 1e-12
 
 
-class Norm(Protocol):
-    """g, from above."""
+class OutputNorm(Protocol):
+    """Upper bounds of g."""
 
-    # The best value that is known, and how many directions are best bounded at a time.
+    # The best value that is known, and the directions to bound at a time.
     best: float
     at_a_time: int
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
-        """Return the bounds (k,) for the rows of W (k, m); infinite for those that nothing is left for."""
+        """Return the bounds (k,) for the rows of W (k, m); infinite once exhausted."""
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left for further directions."""
+        """Whether the budget has nothing left for further directions."""
 
 
-def bound_by_cones(norm: Norm, axes: np.ndarray, tol: float, most: int) -> float:
-    """Bound max g(w) over unit w from the axes (m, m), orthonormal, and from directions between them.
+def half_of_signs(m: int) -> np.ndarray:
+    """Return all vectors of signs that begin with 1, (2^(m - 1), m)."""
+    return np.array([(1.0, *signs) for signs in itertools.product((1.0, -1.0), repeat=m - 1)])
 
-    Until the bound exceeds the best value by no more than ``tol``, relative, or at most so many times.
+
+def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) -> float:
+    """Bound max g(w) over unit w from orthonormal axes (m, m), and from directions between them.
+
+    At most ``most`` rounds split cones, until the bound is within ``tol`` of the best value, relative.
     """
     m, values = len(axes), norm(axes)
     if m == 1 or m > MAX_SPLIT or not np.isfinite(values).all():
         return float(np.linalg.norm(values)) * (1.0 + 10 * m * EPS)
-    signs = itertools.product((1.0, -1.0), repeat=m - 1)
-    cones = _ConeTree((np.array([1.0, *s])[:, None] * axes, values) for s in signs)
+    cones = _ConeTree((signs[:, None] * axes, values) for signs in half_of_signs(m))
     corners: dict[bytes, tuple[np.ndarray, float]] = {}
     splits = 0
-    # Corners are shared, so that cones may be split for nothing; the number of splits is limited, too.
     while splits < most and not norm.exhausted:
         target = norm.best * (1.0 + tol) + m * TINY
         if not cones.has_above(target):
@@ -86,14 +88,13 @@ def bound_by_cones(norm: Norm, axes: np.ndarray, tol: float, most: int) -> float
                 part, of_part = cone.copy(), of_cone.copy()
                 part[corner], of_part[corner] = math.copysign(1.0, float(w @ middle)) * w, value
                 cones.push(part, of_part)
-    # The corner w of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of the
-    # cone is at most sqrt(m) times as much from one of the parts, and g of the difference is at most that times its
-    # maximum.
+    # The common corner of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of
+    # the cone is at most sqrt(m) times as far from a part, and g of the difference is at most so much of its maximum.
     return cones.bound * (1.0 + 2.0 * m * 10.0**-_DIGITS * splits)
 
 
 class _ConeTree:
-    """Cones of m corners each, by decreasing bound; narrow ones are closed, and only their largest bound is kept."""
+    """Cones of m corners each, by decreasing bound; of narrow cones only the largest bound is kept."""
 
     def __init__(self, cones: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
         self.heap: list[tuple[float, int, np.ndarray, np.ndarray]] = []
@@ -102,7 +103,7 @@ class _ConeTree:
             self.push(cone, values)
 
     def push(self, cone: np.ndarray, values: np.ndarray) -> None:
-        """Add a cone with corners (m, m) and g at these."""
+        """Add a cone with corners (m, m) and bounds of g at these."""
         bound = float(proven_upper(_bound_on_cone(cone, values)))
         if float((cone @ cone.T).min()) >= 1.0 - _NARROW:
             self.closed = max(self.closed, bound)
@@ -110,7 +111,7 @@ class _ConeTree:
             heapq.heappush(self.heap, (-bound, next(self.order), cone, values))
 
     def has_above(self, target: float) -> bool:
-        """Whether the largest bound is above a target, and is one of a cone that may be split."""
+        """Whether the largest bound is above a target, and belongs to a cone that may be split."""
         return bool(self.heap) and -self.heap[0][0] > max(target, self.closed)
 
     def pop(self) -> tuple[np.ndarray, np.ndarray]:
@@ -124,11 +125,11 @@ class _ConeTree:
 
 
 def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
-    """Bound the maximum, over unit w = C'a with a >= 0, of a'v, where v are bounds of g at the corners C (m, m).
+    """Bound g over the unit vectors w = C'a with a >= 0, given bounds v of g at the corners C (m, m).
 
-    g is convex and homogeneous, so that a'v bounds it. It is <u, w> for the solution u of C u = v, so its maximum is
-    the length of the projection of u onto the cone. Corners that nearly coincide determine no u; there the sum of a is
-    at most 1 over the least cosine between a corner and the axis.
+    g is sublinear, so a'v bounds it. For the solution u of C u = v this is <u, w>, with the length of the projection of
+    u onto the cone as its maximum. Corners that nearly coincide determine no u; there the sum of a is at most 1 over
+    the least cosine between a corner and the axis.
     """
     size = max(float(values.max()), TINY)
     axis = cone.sum(axis=0)
@@ -138,23 +139,17 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
     if condition > _SINGULAR:
         return size * narrow * (1.0 + _SOLVE)
     u = np.linalg.solve(cone, values / size)
-    projection = cone.T @ _weights(cone, u)
-    # Whatever the projection, <u, w> = <projection, w> + a'C(u - projection), and a is no longer than C's inverse.
+    try:
+        projection = cone.T @ nnls(cone.T, u)[0]
+    except RuntimeError:  # any projection proves a bound
+        projection = np.zeros_like(u)
+    # <u, w> = <projection, w> + a'C(u - projection), and the norm of a is at most the norm of C's inverse.
     rest = max(float((cone @ (u - projection)).max()), 0.0)
     bound = float(np.linalg.norm(projection)) + math.sqrt(len(cone)) * condition * rest
     return size * min(bound * (1.0 + _SOLVE * condition), narrow * (1.0 + _SOLVE))
 
 
-def _weights(cone: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return the weights of the corners whose sum is nearest to u; zeros if the search for them fails."""
-    try:
-        return nnls(cone.T, u)[0]
-    except RuntimeError:
-        return np.zeros(len(cone))
-
-
 def _longest_edge(cone: np.ndarray) -> tuple[int, int]:
-    """Return the two corners that are farthest from each other."""
     i, j = np.unravel_index(np.argmin(cone @ cone.T), cone.shape)
     return int(i), int(j)
 
@@ -166,6 +161,6 @@ def _middle(cone: np.ndarray) -> np.ndarray:
 
 
 def _key(w: np.ndarray) -> bytes:
-    """Return what neighbouring cones, and the opposite ones, call their common corner."""
+    """Return the name of a corner and of the opposite one, common to the cones that have it."""
     w = np.round(w, _DIGITS) + 0.0
     return (w if w[np.flatnonzero(w)[0]] > 0 else 0.0 - w).tobytes()

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.boundary_point import Multipliers, step_work
+from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, RelaxationBound, step_work
 from mopn.solvers.sphere.bounds import upper_bound
-from mopn.solvers.sphere.branch_signs import branch_and_bound
+from mopn.solvers.sphere.branch_signs import MANY_FEATURES, branch_and_bound
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.enumeration import enumerate_signs
 from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
-from mopn.solvers.sphere.nested import LEAST_STEPS, Turned, nest_and_bound
+from mopn.solvers.sphere.nested import Turned, nest_and_bound
 from mopn.solvers.sphere.plan import MOST_SQUARED, Plan, Proof
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.search import Proven, SearchResult, SphereSearch
@@ -29,11 +29,10 @@ __all__ = ["DenseSearch", "Memory"]
 
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
 _SIGNS_WORK, _WORK = 6.6e9, 4e11
-# Before forms for p = 1, whose steps take as long as thousands of nodes with signs alone, these are tried: a second or
-# two, up to this number of features.
-_TRIED_WORK, _TRIED_FEATURES = 5e8, 39
-# Many starts lead to the same few maxima: all are refined to the rough tolerance, and then so many distinct ones to the
-# tolerance of the oracle.
+# Work for signs alone before biquadratic forms with p = 1, a second or two, with few features: a step with forms takes
+# as long as thousands of nodes.
+_TRIED_WORK = 5e8
+# The tolerance for all starts, and the number of distinct ones that are refined to the tolerance of the oracle.
 _ROUGH, _REFINED = 1e-3, 8
 _STEPS = 100
 
@@ -43,29 +42,18 @@ Memory = dict[tuple[type, bool], Any]
 class DenseSearch(SphereSearch):
     """The search on a :class:`DenseStack`; ``memory`` keeps the multipliers of proofs for the next ones.
 
-    Its keys are the kind of proof, and whether the clock alone limits it: such proofs must not change the answers of
-    others.
+    Its keys are the kind of proof, and whether the clock alone limits it, as such proofs must not change others.
     """
 
-    def __init__(
-        self,
-        stack: DenseStack,
-        p: float,
-        plan: Plan,
-        limits: Effort,
-        effort: Effort,
-        memory: Memory,
-    ) -> None:
+    def __init__(self, stack: DenseStack, p: float, plan: Plan, limits: Effort, effort: Effort, memory: Memory) -> None:
         super().__init__(stack, p, plan, limits, effort)
         self.rounding = stack.rounding(p)
         self.memory = memory
 
     def budget(self, most: float = math.inf) -> Budget:
-        """Return what a proof may cost from now on, at most so many operations."""
         return super().budget(min(most, self.plan.work))
 
     def maximise(self) -> SearchResult:
-        """Return unit vectors, their values and a proven bound."""
         if self.plan.proof is not Proof.ALL_SIGNS:
             return super().maximise()
         h, bound = enumerate_signs(self.stack, self.left)
@@ -74,33 +62,27 @@ class DenseSearch(SphereSearch):
         return SearchResult(h[None], self.values(h[None]), bound)
 
     def bound(self) -> float:
-        """Return only the bound of ``maximise``."""
         return self.cheap_bound() if self.plan.is_cheap or self.left <= 0 else self.maximise().bound
 
     def cheap_bound(self) -> float:
-        """Return the least of the bounds that take milliseconds."""
         return upper_bound(self.stack, self.p, one_sided=self.plan.one_sided)
 
     def starts(self) -> np.ndarray:
-        """Return start vectors (k, d)."""
         if not self.plan.refines:
             return dominant_starts(self.stack, one_sided=self.plan.one_sided)
         starts = [extreme_starts(self.stack), gram_starts(self.stack, self.p)]
-        # They nearly always suffice for p = 2. For p = 1 there are many sharp maxima, so random starts are added.
+        # They nearly always suffice for p = 2; for p = 1 there are many sharp maxima.
         return np.vstack([*starts, random_starts(self.stack, self.effort.precision or 1.0)] if self.p == 1 else starts)
 
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts.
-
-        Many starts may lead to the same few maxima; the starts themselves are further, distinct units for a round.
-        """
+        """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts as further units."""
         tol = self.tol
         rough, rough_values = distinct(*refine(self.stack, H, self.p, max(_ROUGH, tol), _STEPS, self.left))
         best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol, _STEPS, self.left)
         return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
-        """Tighten the bound as planned: by one proof after the other, until one is tight."""
+        """Tighten the bound by the planned proofs, until one is tight."""
         proven = Proven(H[:0], math.inf)
         for proof in self._proofs():
             more = proof(H)
@@ -118,7 +100,7 @@ class DenseSearch(SphereSearch):
         if self.plan.proof is Proof.SQUARES:
             return [self._prove_by_squares]
         d = self.stack.shape[1]
-        tried = self.plan.proof is Proof.BIQUADRATIC_SIGNS and d <= _TRIED_FEATURES
+        tried = self.plan.proof is Proof.BIQUADRATIC_SIGNS and d < MANY_FEATURES
         signs = [partial(self._prove_by_signs, work=_TRIED_WORK)] if tried else []
         cones = [self._prove_by_cones] if self.plan.proof is Proof.CONES else []
         squares = [self._prove_by_squares] if self.p == 2 and d <= MOST_SQUARED else []
@@ -136,27 +118,26 @@ class DenseSearch(SphereSearch):
 
     def _prove_by_biquadratic_forms(self, H: np.ndarray) -> Proven:
         budget = self.budget(_WORK)
-        nested = nest_and_bound(self.stack, H, int(self.p), self.precision, budget, self._last(Turned))
-        self._remember(nested.last, budget)
-        return Proven(nested.H, nested.bound, budget.spent, nested.parts)
+        found = nest_and_bound(self.stack, H, int(self.p), self.precision, budget, self._last(Turned))
+        return self._remembered(found, budget)
 
     def _prove_by_squares(self, H: np.ndarray) -> Proven:
         budget = self.budget(_WORK)
         d = self.stack.shape[1]
-        if not budget.affords(LEAST_STEPS * step_work(d * (d + 1) // 2)):
+        if not budget.affords(FEW_STEPS * step_work(d * (d + 1) // 2)):
             return Proven(H[:0], math.inf)
         found = bound_by_squares(self.stack, H, self.precision, budget, self._last(Multipliers))
-        self._remember(found.last, budget)
-        return Proven(found.H, found.bound, budget.spent)
+        return self._remembered(found, budget)
 
     @property
     def _is_clocked(self) -> bool:
-        """A proof whose work is limited ends at the same place in every run, unless the run is out of time."""
         return math.isfinite(self.effort.seconds) and math.isinf(self.effort.work)
 
     def _last(self, kind: type) -> Any:
         return self.memory.get((kind, self._is_clocked), self.memory.get((kind, False)))
 
-    def _remember(self, last: Any, budget: Budget) -> None:
+    def _remembered(self, found: RelaxationBound, budget: Budget) -> Proven:
+        """Return a bound, whose multipliers are kept for the next one."""
         if self._is_clocked or not budget.out_of_time:
-            self.memory[type(last), self._is_clocked] = last
+            self.memory[type(found.last), self._is_clocked] = found.last
+        return Proven(found.H, found.bound, budget.spent, found.parts)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["distinct", "group_leaders"]
+__all__ = ["SAME_MAXIMUM", "distinct", "group_leaders"]
 
-# Unit vectors whose |cosine| is at least this count as one.
-_SAME_DIRECTION = 0.98
+# Unit vectors whose |cosine| is at least this count as one: as starts, and as maxima.
+_SAME_DIRECTION, SAME_MAXIMUM = 0.98, 0.999
 # Pairs whose cosines are computed at a time.
 _PAIRS = 1 << 20
 
 
 def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray:
-    """Return for every row of H (k, d) the index of the row that represents its group: the leader of the group.
+    """Return for every row of H (k, d) the index of the leader of its group.
 
-    Rows are visited in the given order. A row without a group becomes the leader of a new one, which takes all rows
-    without a group whose |cosine| with the leader is at least ``cosine``.
+    In the given order, a row without a group leads a new one, which takes all rows without a group whose |cosine| with
+    the leader is at least ``cosine``.
     """
     leader = np.full(len(H), -1)
     # The cosines of all pairs may not fit in memory.
@@ -29,10 +29,7 @@ def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray
 
 
 def distinct(H: np.ndarray, values: np.ndarray, cosine: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Sort by decreasing value, and drop vectors that nearly coincide, up to sign, with a better one.
-
-    Those coincide whose |cosine| is at least ``cosine``, by default 0.98.
-    """
+    """Sort by decreasing value, and drop vectors whose |cosine| with a better one is at least 0.98, or ``cosine``."""
     order = np.argsort(-values, kind="stable")
     kept = order[group_leaders(H, order, _SAME_DIRECTION if cosine is None else cosine)[order] == order]
     return H[kept], values[kept]

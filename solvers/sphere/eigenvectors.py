@@ -1,7 +1,4 @@
-"""Dominant eigenvectors (largest absolute eigenvalue) of combinations of a stack's matrices: by eigh, or by Lanczos.
-
-Lanczos values are lower bounds of the largest absolute eigenvalue, however small the residual.
-"""
+"""Dominant eigenvectors (largest absolute eigenvalue) of combinations of a stack's matrices: by eigh, or by Lanczos."""
 
 from __future__ import annotations
 
@@ -13,14 +10,14 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
-__all__ = ["dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
+__all__ = ["MEMORY", "dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
 
 _CHECK_EVERY = 5
-# From this dimension on, some steps of Lanczos cost less than a decomposition; the maxima found are the same.
+# Dimension from which on some steps of Lanczos cost less than a decomposition, with the same maxima.
 _LEAST_LANCZOS = 24
 # Largest number of entries of all Krylov bases together.
-_MEMORY = 1 << 25
-# The length below which a vector is mostly rounding errors, relative to the matrix, and the least one to divide by.
+MEMORY = 1 << 25
+# Lengths below which a vector is mostly rounding errors, relative to the matrix, and the least divisor.
 _ROUNDED = 1e-8
 _SMALLEST = TINY / EPS
 
@@ -30,8 +27,7 @@ def dominant_eigenvectors(
 ) -> np.ndarray:
     """Return unit vectors (k, d), row r a dominant eigenvector of A_r = sum_c W_rc Gamma_c.
 
-    Small dense stacks use ``eigh``. Others use Lanczos from the rows of ``start`` (k, d); then |h_r' A_r h_r| is never
-    below its value at the start.
+    By ``eigh`` for small dense stacks, else by Lanczos from ``start`` (k, d), where |h_r' A_r h_r| never decreases.
     """
     if not isinstance(stack, DenseStack):
         return lanczos(partial(stack.products, W), start, tol=tol, max_steps=max_steps)
@@ -59,7 +55,7 @@ def lanczos(
 ) -> np.ndarray:
     """Run Lanczos with full reorthogonalisation, k runs in lockstep so that every step is one block product."""
     k, d = start.shape
-    steps = min(max_steps, d, max(_CHECK_EVERY, _MEMORY // (max(k, 1) * d)))
+    steps = min(max_steps, d, max(_CHECK_EVERY, MEMORY // (max(k, 1) * d)))
     for j, (bases, T, beta) in enumerate(krylov(products, start, steps), start=1):
         Q = bases
         if j == steps or j % _CHECK_EVERY == 0 or not beta.any():
@@ -76,10 +72,7 @@ def lanczos(
 def krylov(
     products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, steps: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield, step by step, orthonormal bases (k, j, d) of Krylov spaces, (k, j, j) matrices, and residuals (k,).
-
-    The matrices are those of A_r in the bases: tridiagonal, with the Ritz values as eigenvalues.
-    """
+    """Yield, step by step, orthonormal bases (k, j, d) of Krylov spaces, A_r in these (k, j, j), and residuals (k,)."""
     k, d = start.shape
     Q, T = np.zeros((k, steps, d)), np.zeros((k, steps, steps))
     Q[:, 0] = start / np.linalg.norm(start, axis=1, keepdims=True)
@@ -87,15 +80,15 @@ def krylov(
         known = Q[:, : j + 1]
         w = products(np.ascontiguousarray(Q[:, j]))
         T[:, j, j] = np.einsum("kd,kd->k", w, Q[:, j])
-        # In exact arithmetic w is now orthogonal to all earlier vectors; the second pass removes rounding errors.
+        # The second pass removes rounding errors.
         w -= T[:, j, j, None] * Q[:, j] + (T[:, j - 1, j, None] * Q[:, j - 1] if j else 0.0)
         w -= ((known @ w[:, :, None]).transpose(0, 2, 1) @ known)[:, 0]
         beta = np.linalg.norm(w, axis=1)
         yield known, T[:, : j + 1, : j + 1], beta
         if j + 1 == steps:
             return
-        # A Krylov space that is exhausted up to rounding goes on along the rounding errors, which are not orthogonal to
-        # it yet: nothing is known of what it lacks. One that is exhausted is padded with zero vectors.
+        # A Krylov space that is exhausted up to rounding goes on along the rounding errors, made orthogonal to it; an
+        # exhausted one is padded with zero vectors.
         w /= np.where(beta > _SMALLEST, beta, 1.0)[:, None]
         rest = beta <= _ROUNDED * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
         if rest.any():
@@ -108,10 +101,9 @@ def krylov(
 
 
 def _dominant_ritz(T: np.ndarray, count: int, one_sided: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalue of largest modulus of every tridiagonal matrix (k, j, j), and ``count`` eigenvectors.
+    """Return the dominant eigenvalue of every tridiagonal matrix (k, j, j), and eigenvectors (count, k, j).
 
-    The eigenvectors (count, k, j) are sorted by decreasing modulus of their eigenvalues; if ``one_sided``, the least
-    eigenvalues come first.
+    These are sorted by decreasing modulus of their eigenvalues, or ``one_sided`` by ascending eigenvalues.
     """
     values, vectors = np.linalg.eigh(T)
     order = np.argsort(values if one_sided else -np.abs(values), axis=1, kind="stable")[:, :count]

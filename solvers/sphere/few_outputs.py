@@ -18,7 +18,7 @@ from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["bound_by_eigenvalues"]
 
-# Rounds of splits: several times what 1e-6 takes, unless g is the same in all directions, as for antisymmetric tensors.
+# Rounds of splits, several times as many as 1e-6 takes unless g is constant; directions at a time.
 _ROUNDS, _AT_A_TIME = 100, 16
 
 
@@ -31,7 +31,7 @@ def bound_by_eigenvalues(stack: DenseStack, H: np.ndarray, tol: float, budget: B
 
 
 class _Largest:
-    """g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h|, from above, for several w at a time."""
+    """Upper bounds of g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h| by eigenvalues."""
 
     at_a_time = _AT_A_TIME
 
@@ -40,16 +40,15 @@ class _Largest:
         self.best, self.found = float(np.linalg.norm(stack.forms(H), axis=1).max()), [H[:0]]
         m, d = stack.shape
         self._work = 0.5 * d**3 + 1e5
-        # Of the sum of m terms, and of its eigenvalues, for unit w.
+        # Rounding error of the sum of m terms, and of its eigenvalues, for unit w.
         self._error = (eigen_scale(d) + m + 2) * EPS * float(np.linalg.norm(stack.matrices))
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget has too little left for a round."""
         return not self.budget.affords(self.at_a_time * self._work)
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
-        """Return the bounds (k,) for the rows of W (k, m); the eigenvector of the largest starts a search."""
+        """Return the bounds (k,); the eigenvector of the largest one starts a search."""
         if not self.budget.affords(len(W) * self._work):
             return np.full(len(W), np.inf)
         self.budget.spend(len(W) * self._work)

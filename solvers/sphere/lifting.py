@@ -16,12 +16,7 @@ __all__ = ["Lifting", "lifting"]
 class Lifting:
     """Coordinates of Sym^k(R^d) in which h x ... x h has the length ``||h||^k``: all monomials of degree k, scaled.
 
-    Attributes
-    ----------
-    monomials : ndarray of shape (D, k)
-        The indices of the k variables of each monomial, ascending.
-    scale : ndarray of shape (D,)
-        The square roots of multinomial coefficients, by which the monomials are multiplied.
+    ``monomials`` (D, k) has ascending indices of variables, ``scale`` (D,) square roots of multinomial coefficients.
     """
 
     def __init__(self, d: int, degree: int) -> None:
@@ -32,7 +27,7 @@ class Lifting:
 
     @property
     def dimension(self) -> int:
-        """D, the number of monomials."""
+        """D."""
         return len(self.monomials)
 
     @cached_property
@@ -50,14 +45,14 @@ class Lifting:
         return self.scale * np.prod(H[:, self.monomials], axis=2)
 
     def unfolded(self, vectors: np.ndarray) -> np.ndarray:
-        """Return symmetric tensors (q, D) as matrices from Sym^(k-1) to R^d, (q, d, D'): for k = 2 symmetric ones."""
+        """Return symmetric tensors (q, D) as matrices from Sym^(k-1) to R^d, (q, d, D')."""
         place, scale = self._multiples
         return vectors[:, place] * scale
 
     def raised(self, form: np.ndarray) -> np.ndarray:
-        """Return the form on Sym^k(R^d) whose values are those of one on Sym^(k-1)(R^d), times ``||h||^2``.
+        """Return the form on Sym^k(R^d) with the values of a form on Sym^(k-1)(R^d), times ``||h||^2``.
 
-        No eigenvalue of it exceeds the largest one of that form: it is the part of form x I on symmetric tensors.
+        It is the part of form x I on symmetric tensors, so its largest eigenvalue is no larger.
         """
         raised = np.zeros((self.dimension, self.dimension))
         for place, scale in zip(*self._multiples, strict=True):
@@ -65,49 +60,46 @@ class Lifting:
         return raised
 
     def symmetrised(self, form: np.ndarray) -> np.ndarray:
-        """Return the fully symmetric part of a form (D, D): z' M z depends on it alone for the z of any h."""
+        """Return the fully symmetric part of a form M (D, D), which determines z' M z for the z of any h."""
         groups, sizes = self._products
         sums = np.bincount(groups.ravel(), (self.scales * form).ravel())
         return (sums / sizes)[groups] * self.scales
 
     def project(self, form: np.ndarray) -> np.ndarray:
-        """Return the nearest form that vanishes at the z of every h; it is symmetric to the last bit if M is."""
+        """Return the nearest form that vanishes at the z of every h, symmetric to the last bit if M is."""
         return form - self.symmetrised(form)
 
     @cached_property
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which entries (D, D) are coefficients of the same monomial of degree 2k, and the squared scales of each."""
+        """The numbers (D, D) of the monomials of degree 2k that entries belong to, and the squared scales of each."""
         _, groups = np.unique(self._key(_joined(self.monomials, self.monomials)), return_inverse=True)
         groups = groups.reshape(self.dimension, self.dimension)
         return groups, np.bincount(groups.ravel(), self.scales.ravel() ** 2)
 
     @cached_property
     def _multiples(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the products of each variable with all monomials of degree k - 1 are, and their relative scales."""
+        """Places of the products of each variable with all monomials of degree k - 1, and their relative scales."""
         rest = lifting(self.d, self.degree - 1)
         keys = self._key(_joined(np.arange(self.d)[:, None], rest.monomials))
         place = np.searchsorted(self._key(self.monomials), keys)
         return place, rest.scale / self.scale[place]
 
     def _key(self, monomials: np.ndarray) -> np.ndarray:
-        """Return the indices as digits of one number, in the order of the monomials."""
+        """Return the indices as digits of one number."""
         return monomials @ self.d ** np.arange(monomials.shape[-1])[::-1]
 
 
 @lru_cache(maxsize=8)
 def lifting(d: int, degree: int = 2) -> Lifting:
-    """Return Sym^k(R^d), made once."""
+    """Return Sym^k(R^d), cached."""
     return Lifting(d, degree)
 
 
 def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the products of all pairs of monomials, (len(first), len(second), degree)."""
-    shape = len(first), len(second)
-    pairs = (
-        np.broadcast_to(first[:, None], (*shape, first.shape[1])),
-        np.broadcast_to(second[None], (*shape, second.shape[1])),
-    )
-    return np.sort(np.concatenate(pairs, axis=-1), axis=-1)
+    left = np.repeat(first[:, None], len(second), axis=1)
+    right = np.repeat(second[None], len(first), axis=0)
+    return np.sort(np.concatenate([left, right], axis=-1), axis=-1)
 
 
 def _factorials(monomials: np.ndarray) -> np.ndarray:

@@ -19,18 +19,18 @@ from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["STEPS", "majorants"]
 
-# More steps improve the bound of the root little, and make those of deeper nodes worse.
+# More steps improve the bound of the root little, and make the bounds of deeper nodes worse.
 STEPS = 4
 # Operations of all steps; a step decomposes m matrices, so large ones get fewer steps.
 _WORK = 1e9
-# Multiple of the identity added to X, so that P stays well conditioned.
+# Multiple of the identity in X, for the condition of P.
 _FLOOR = 1e-6
 
 
 def majorants(stack: DenseStack, max_time: float = math.inf, steps: int = STEPS) -> tuple[np.ndarray, float]:
-    """Return the best majorants (m, d, d) of the steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h): rounding.
+    """Return the best majorants (m, d, d) of at most ``max_time`` seconds of steps, from matrix absolute values on.
 
-    After ``max_time`` seconds no further step is taken; without steps they are the matrix absolute values.
+    Also a bound of sum_c (|h' Gamma_c h| - h' M_c h), for rounding.
     """
     m, d = stack.shape
     began = time.perf_counter()
@@ -61,7 +61,6 @@ def _moduli(matrices: np.ndarray) -> np.ndarray:
 
 
 def _roots(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the symmetric square root of a positive definite matrix, and its inverse."""
     values, vectors = np.linalg.eigh(X)
     roots = np.sqrt(np.maximum(values, TINY))
     return (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T

@@ -18,25 +18,25 @@ from mopn.solvers.tools.door import door
 
 __all__ = ["Maximum", "maximise"]
 
-# Of iterations towards a local maximum, relative.
+# Relative tolerance of iterations towards a local maximum.
 _TOL = 1e-6
-# More work is of no use once it leaves this fraction of the gap.
+# Fraction of the gap that a useless search leaves.
 _STALLED = 0.9
 _EXPONENT = number("1, 2 or infinity", lambda p: p in (1, 2, math.inf), finite=False)
 _SECONDS = number("a number of seconds > 0", lambda x: x > 0.0, finite=False)
 
 
 class Maximum(NamedTuple):
-    """What is found and what is proven: ``value <= max ||q(h)||_p <= bound``, rounding errors included.
+    """A unit vector and a proof: ``value <= max ||q(h)||_p <= bound``, rounding errors included.
 
     Attributes
     ----------
     h : ndarray of shape (d,)
-        The best unit vector that was found.
+        The best unit vector found.
     value : float
         ``||q(h)||_p``.
     bound : float
-        Of every unit vector.
+        Upper bound over all unit vectors.
     """
 
     h: np.ndarray
@@ -54,12 +54,12 @@ def maximise(matrices: Any, p: float = 2, tol: float = 1e-4, max_time: float = m
     matrices : array-like of shape (m, d, d)
         Symmetric matrices Gamma_c, of any scale.
     p : {1, 2, inf}, default 2
-        2 is the maximum of the quartic ``sum_c (h' Gamma_c h)^2`` (its root), 1 that of ``sum_c |h' Gamma_c h|``, and
-        inf the largest spectral norm.
+        2 maximises the quartic ``sum_c (h' Gamma_c h)^2`` (the result is its root), 1 ``sum_c |h' Gamma_c h|``, and
+        inf the spectral norms.
     tol : float, default 1e-4
-        How far the bound may exceed the value, relative. Less than what rounding errors allow is never reached.
+        Relative tolerance of the bound.
     max_time : float, default no limit
-        Seconds. The bound at that time is a proof; without a limit it falls until it comes no nearer to the value.
+        Seconds. Without a limit the search ends when the bound comes no nearer to the value.
 
     Returns
     -------
@@ -91,5 +91,4 @@ def maximise(matrices: Any, p: float = 2, tol: float = 1e-4, max_time: float = m
         bound = min(bound, found.bound)
         if bound <= value * (1.0 + tol) or time.out_of_time or bound - value > _STALLED * (last - value):
             return Maximum(h, value * scale, bound * scale)
-        # A search has its limit of operations; the next one goes on from its multipliers.
-        last = bound
+        last = bound  # the next search, with new operations, goes on from these multipliers

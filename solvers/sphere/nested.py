@@ -1,9 +1,8 @@
 """The maximum for p = 2 and p = 1 by biquadratic forms on a growing number of the stack's principal directions.
 
-Loss gradients have few large principal directions. What the others can add is in the form itself, by a Schur
-complement, so that a relaxation on some dozens of directions is as tight as the largest value of its form; that value
-falls to the maximum as directions are added. Multipliers of r directions are those of more, padded by zeros, and those
-of a similar stack once they are turned to its directions.
+Loss gradients have few large principal directions. The form includes the others by a Schur complement, so that a
+relaxation on some dozens of directions is as tight as the largest value of its form, which falls to the maximum as
+directions are added. Multipliers serve more directions, padded by zeros, and similar stacks, in turned bases.
 """
 
 from __future__ import annotations
@@ -15,37 +14,31 @@ from typing import NamedTuple
 import numpy as np
 
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases, rest_majorant
-from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, RelaxationBound, step_work, tighten
 from mopn.solvers.sphere.branch_forms import branch_on_forms
 from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.directions import distinct
+from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.refinement import dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["LEAST_STEPS", "BoundParts", "NestedBound", "Turned", "nest_and_bound"]
+__all__ = ["BoundParts", "Turned", "nest_and_bound"]
 
-# Fewer steps prove little.
-LEAST_STEPS = 60
 # Numbers of directions, and the fraction of all from which on all are taken.
 _RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8
-# Some directions are enough if what they give away is this fraction of the precision.
-_GIVEN_AWAY = 0.3
-# Fewer directions are tried first if they promise to bring the bound so much nearer to the best value; they do so until
-# the relaxation adds less than this fraction of what the other directions add.
-_WORTH, _RELAXATION = 0.3, 0.3
+# Fractions: of the precision that enough directions may lose; of the bound's excess over the best value that fewer
+# directions may leave, to be tried first; and of their loss that the relaxation may add to it.
+_GIVEN_AWAY, _WORTH, _RELAXATION = 0.3, 0.3, 0.3
 # The largest eigenvalue of R, relative to the bound, from which on directions are too few.
 _FAR = 0.9
-# What bounds and targets are rounded by, and more.
+# More than the rounding of bounds and targets.
 _MARGIN = 1e-13
-# Units whose values are so close to the best one are those that a bound meets.
+# Units of at least this fraction of the best value are active.
 _ACTIVE = 0.9
-# Unit vectors whose |cosine| is at least this count as one.
-_SAME_DIRECTION = 0.999
 
 
 class BoundParts(NamedTuple):
-    """What a bound exceeds the best value by: on its principal directions, and for what the others can add.
+    """The parts of a bound's excess over the best value.
 
     Attributes
     ----------
@@ -54,7 +47,7 @@ class BoundParts(NamedTuple):
     relaxation : float
         The bound less the largest value that its form attains: more work would reduce it.
     compression : float
-        That value less the best one: more directions would reduce it.
+        This largest value less the best one: more directions would reduce it.
     """
 
     directions: int
@@ -63,50 +56,39 @@ class BoundParts(NamedTuple):
 
 
 class Turned(NamedTuple):
-    """Multipliers, and the bases of the outputs (k, m) and of the features (d, r) that they belong to."""
+    """Multipliers in bases of the outputs (k, m) and of the features (d, r)."""
 
     multipliers: Multipliers
     outputs: np.ndarray
     features: np.ndarray
 
     def on(self, outputs: np.ndarray, features: np.ndarray) -> Multipliers:
-        """Return the multipliers on other bases; none on those of another number of outputs, or of features."""
+        """Return the multipliers in other bases; zeros for other numbers of outputs or features."""
         if (outputs.shape[1], len(features)) != (self.outputs.shape[1], len(self.features)):
             return Multipliers.none((len(outputs) + 1) * features.shape[1])
         turn = np.eye(len(outputs) + 1, len(self.outputs) + 1)
         turn[1:, 1:] = outputs @ self.outputs.T
         Q = features.T @ self.features
-        N, X = (in_bases(matrix, turn, Q) for matrix in self.multipliers[:2])
-        return Multipliers(N, X)
-
-
-class NestedBound(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, its parts, if any, and the multipliers for the next proof."""
-
-    H: np.ndarray
-    bound: float
-    parts: BoundParts | None = None
-    last: Turned | None = None
+        return Multipliers(in_bases(self.multipliers.N, turn, Q), in_bases(self.multipliers.X, turn, Q))
 
 
 def nest_and_bound(
     stack: DenseStack, H: np.ndarray, p: int, tol: float, budget: Budget, last: Turned | None = None
-) -> NestedBound:
+) -> RelaxationBound:
     """Bound ``||q(h)||_p`` over unit h, for a stack scaled to about 1 and starts H (k, d)."""
     m, d = stack.shape
 
     def affords(r: int) -> bool:
-        return budget.affords(LEAST_STEPS * step_work((m + 1) * r))
+        return budget.affords(FEW_STEPS * step_work((m + 1) * r))
 
     if not affords(min(d, _RANKS[0])):
-        return NestedBound(H[:0], math.inf, None, last)
+        return RelaxationBound(H[:0], math.inf, last)
     units = _UnitPool(stack, p, budget)
     active = units.add(_active(H, np.linalg.norm(stack.forms(H), p, axis=1)))
     bound, directions, attained = math.inf, 0, 0.0
     turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
 
     def tight() -> float:
-        """Return the bound by a form that is tight enough."""
         return turned.form_bound(units.best * (1.0 + tol))
 
     for r in _ranks(d):
@@ -139,26 +121,26 @@ def nest_and_bound(
         if bound <= units.best * (1.0 + tol):
             break
     parts = BoundParts(directions, bound - attained, attained - units.best) if directions else None
-    return NestedBound(np.vstack(units.found), bound, parts, last)
+    return RelaxationBound(np.vstack(units.found), bound, last, parts)
 
 
 class _UnitPool:
     """The unit vectors found so far, and the best value."""
 
     def __init__(self, stack: DenseStack, p: int, budget: Budget) -> None:
-        self._stack, self._p, self._allowance = stack, p, budget
+        self._stack, self._p, self._budget = stack, p, budget
         self.found: list[np.ndarray] = []
         self.best = 0.0
 
     def add(self, H: np.ndarray) -> np.ndarray:
         """Refine the rows of H (k, d); return and keep them."""
-        H, values = refine(self._stack, H, self._p, max_time=self._allowance.seconds)
+        H, values = refine(self._stack, H, self._p, max_time=self._budget.seconds)
         self.found.append(H)
         self.best = max(self.best, float(values.max()))
         return H
 
     def look(self, features: np.ndarray, starts: np.ndarray) -> None:
-        """Add what is found from unit vectors (k, r) in a basis of some features (d, r)."""
+        """Add the units found from unit vectors (k, r) in a basis of some features (d, r)."""
         self.add(starts @ features.T)
 
 
@@ -178,7 +160,7 @@ class _InPrincipalBases:
         return self.outputs.bound(t + self._error)
 
     def form_bound(self, target: float) -> float:
-        """Return which bound by a form is tight enough for a target."""
+        """Return the bound by a form that is tight enough for a target."""
         return max(target * target / self.bound(target), 0.5 * target) * (1.0 - _MARGIN)
 
     def form(self, r: int, t: float) -> Biquadratic | None:
@@ -189,8 +171,8 @@ class _InPrincipalBases:
 
 
 def _active(H: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the rows of H whose values are nearly the best, one of each direction."""
-    H, values = distinct(H, values, _SAME_DIRECTION)
+    """Return the rows of H with nearly the best value, one of each direction."""
+    H, values = distinct(H, values, SAME_MAXIMUM)
     return H[values >= _ACTIVE * values.max()]
 
 

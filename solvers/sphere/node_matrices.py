@@ -7,8 +7,7 @@ blocks A_11, A_12 and A_22, and A_22 <= R = sum_c (M_c)_22 for every node. So fo
     lambda_max(A) <= max(t, lambda_max(A_11 + A_12 (t I - R)^-1 A_21)):
 
 with u for the right-hand side, A_11 + A_12 (u I - R)^-1 A_21 <= u I, a Schur complement of u I - A. Matrices of order r
-thus replace those of order d. What they give away is of second order in A_12 a, for the best vector a, and vanishes
-where A_22 = R.
+thus replace matrices of order d. Their loss is of second order in A_12 a, for the best vector a, and zero for A_22 = R.
 """
 
 from __future__ import annotations
@@ -25,18 +24,15 @@ from mopn.solvers.sphere.stack import DenseStack
 
 __all__ = ["Reduced", "Whole", "inverse_root", "reduced", "whole"]
 
-# Numbers of directions to try, at most this fraction of all; with more, a node costs little less than a whole one.
+# Numbers of directions, and the largest fraction of all, as a node with more costs little less than a whole one.
 _RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
-# So many directions suffice if, at the signs of the best vector, they give away this fraction of the tolerance, or this
-# much relative to the value, as leaves above the tolerance are bounded by whole matrices.
+# Directions suffice if, at the signs of the best vector, they lose this fraction of the tolerance, or so much relative
+# to the value: leaves above the tolerance are bounded by whole matrices.
 _GIVEN_AWAY, _LEAST = 0.3, 1e-3
 
 
 class _Sums(NamedTuple):
-    """Sums of the matrices of nodes: of ``fixed`` (m, ...) with their signs, and of the others, ``free`` (m + 1, ...).
-
-    ``free[j]`` is the sum of the majorants from the output j on.
-    """
+    """Sums of the matrices of nodes: of ``fixed`` (m, ...) with signs, and ``free[j]``, the majorants from j on."""
 
     fixed: np.ndarray
     free: np.ndarray
@@ -47,7 +43,6 @@ class _Sums(NamedTuple):
         return cls(fixed, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))]))
 
     def __call__(self, signs: np.ndarray) -> np.ndarray:
-        """Return the sums (q, ...) for signs (q, m), 0 where free."""
         flat = signs.astype(float) @ self.fixed.reshape(len(self.fixed), -1)
         return flat.reshape(-1, *self.fixed.shape[1:]) + self.free[np.count_nonzero(signs, axis=1)]
 
@@ -59,13 +54,13 @@ class _Sums(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """The d x d matrices of nodes; ``slack`` bounds the rounding errors of their eigenvalues."""
+    """The d x d matrices of nodes with signs (q, m), 0 where free; ``slack`` bounds rounding errors of eigenvalues."""
 
     sums: _Sums
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the proven bounds (q,) of nodes with signs (q, m), 0 where free."""
+        """Return the proven bounds (q,) of nodes."""
         return np.linalg.eigvalsh(self.sums(signs))[:, -1] + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
@@ -84,7 +79,7 @@ class Reduced(NamedTuple):
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the proven bounds (q,) of nodes with signs (q, m), 0 where free."""
+        """Return the proven bounds (q,) of nodes."""
         return np.maximum(np.linalg.eigvalsh(self._matrices(signs)[0])[:, -1], self.t) + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
@@ -100,12 +95,12 @@ class Reduced(NamedTuple):
 
 
 def whole(stack: DenseStack, M: np.ndarray, violation: float) -> Whole:
-    """Return the whole matrices of a stack, for majorants M (m, d, d) and a bound of what they lack."""
+    """Return the whole matrices of a stack, for majorants M (m, d, d) with a violation."""
     return Whole(_Sums.of(stack.matrices, M), 2.0 * combination_error(stack) + violation)
 
 
 def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, tol: float) -> Reduced | None:
-    """Return the matrices on the fewest directions that are precise at the signs of a vector h (d,), if any."""
+    """Return the matrices on the fewest directions that suffice at the signs of a vector h (d,), if any."""
     forms = stack.forms(h[None])
     t, signs = float(np.abs(forms).sum()), np.where(forms >= 0, 1, -1)
     basis = principal_basis(stack)
@@ -128,7 +123,7 @@ def _on(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduc
     F, excess = root
     across = sums.part(first, rest)
     Z = across.times(F)
-    # Errs by the products with F, the sums, and Z Z'; the eigenvalues err as those of any matrix of this size.
+    # Errors of the products with F, of the sums, of Z Z', and of the eigenvalues.
     size = _size(Z)
     error = (len(basis) + len(sums.free) + 2) * EPS * _size(across) * float(np.linalg.norm(F))
     slack += 2.0 * size * error + error * error + (excess + (len(basis) + eigen_scale(r)) * EPS) * size * size

@@ -1,4 +1,4 @@
-"""Which matrices an oracle forms, how it searches for units, and which proof it tries: one table for all methods."""
+"""The plan of an oracle: the matrices it forms, its search for units, and its proof, for all methods."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
 CHOLESKY_LIMIT = 3000
 # Sums of squares work on matrices of order d (d + 1) / 2 first, up to this d, and biquadratic forms on (m + 1) d.
 MOST_SQUARED = 40
-# With so many outputs, eigenvalues of some of their combinations are the proof for l1/l2.
+# Outputs up to which eigenvalues of some of their combinations are the proof for l1/l2.
 _FEW_OUTPUTS = 4
 # Operations of a proof by the method "auto" beyond these features: some seconds.
 _AUTO_FEATURES, _AUTO_WORK = 26, 3e10
-# With fewer outputs than these, and up to this work for all vectors of signs together, these alone are the proof for
-# l1/linf: by the method "auto", and by "exact".
+# Signs alone are the proof for l1/linf with fewer outputs than this, and up to this work for all vectors of signs: by
+# the method "auto", and by "exact".
 _MANY_SIGNED, _FEW_SIGNS, _FEWER_THAN_FORMS = 13, 1e9, 1e11
-# From so many outputs on, plans do not depend on their number.
+# Outputs from which on plans do not depend on their number.
 _MANY = 20
 
 
 class Proof(Enum):
-    """What the bound rests on."""
+    """The kind of the proof."""
 
     CHEAP = "cheap bounds"
     EIGENVALUES = "eigenvalues"
@@ -47,15 +47,14 @@ class Proof(Enum):
 
 
 def most_features(method: str) -> float:
-    """Return the largest d that a method takes, as it forms matrices."""
+    """Return the largest d for a method, as it forms matrices."""
     return {"eigh": DENSE_LIMIT, "enumerate": DENSE_LIMIT, "exact": CHOLESKY_LIMIT}.get(method, math.inf)
 
 
 class Plan(NamedTuple):
-    """What an oracle does: whether it forms matrices, whether it refines many starts, what it proves by, and what for.
+    """Whether matrices are formed and many starts refined, the proof, and its largest number of operations.
 
-    ``work`` is the largest number of operations of a proof. If ``one_sided``, only negative values of forms count, and
-    the maximum is that of max_c -q_c(h), or 0: for p = inf alone.
+    If ``one_sided`` (p = inf), the maximum is max_c -q_c(h), or 0.
     """
 
     formed: bool
@@ -72,7 +71,7 @@ class Plan(NamedTuple):
 
 def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None = None) -> Plan:
     """Return the plan of a method for m matrices of order d."""
-    # The maximum is that of a single output, hence an eigenvector of one matrix.
+    # The maximum is an eigenvector of one matrix.
     single = p == math.inf or m == 1
     if formed is None:
         # For so few outputs Cholesky factors are tight.
@@ -114,7 +113,6 @@ def proofs_in_words(p: float, method: str) -> str:
 
 
 def _by_features(p: float, m: int, method: str) -> str:
-    """Return the proofs for m outputs by ascending numbers of features d."""
     beyond, words = CHOLESKY_LIMIT + 1, []
     sizes = range(1, int(min(most_features(method), beyond)) + 1)
     for proof, run in groupby(sizes, lambda d: plan(p, m, d, method).proof):

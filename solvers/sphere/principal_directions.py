@@ -1,4 +1,4 @@
-"""Orthonormal bases in which few matrices, and few features, hold most of a stack; and their rounding errors."""
+"""Orthonormal bases in which few matrices and features hold most of a stack, and their rounding errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
 __all__ = ["RotatedOutputs", "far_from_orthonormal", "in_basis", "principal_basis", "rotated_outputs"]
 
-# Combinations of the matrices smaller than this, relative to the largest, are left out.
+# Size of combinations of the matrices, relative to the largest, below which they are left out.
 _NOTHING = 1e-7
 
 
@@ -31,10 +31,7 @@ def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:
 
 
 class RotatedOutputs(NamedTuple):
-    """Combinations of the matrices of a stack with the same ||q(h)||_2, but for what was left out.
-
-    ``basis`` (k, m) has the combinations in rows.
-    """
+    """Combinations of the matrices of a stack, rows of ``basis`` (k, m): the same ||q(h)||_2, but for the left out."""
 
     stack: DenseStack
     basis: np.ndarray
@@ -42,7 +39,7 @@ class RotatedOutputs(NamedTuple):
     slack: float
 
     def bound(self, t: float) -> float:
-        """Return the bound of the whole stack, for a bound t of this one."""
+        """Return the bound of the whole stack for a bound t of this one."""
         return math.hypot(t, self.left_out) * (1.0 + self.slack) * (1 + 8 * EPS)
 
 
@@ -55,7 +52,7 @@ def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
     kept = values[::-1] > _NOTHING**2 * values[-1]
     kept[0] = True
     matrices = stack.combine(basis)
-    # Every combination errs by its sums of m products, and by the errors of the matrices.
+    # Errors of the sums of m products, and of the matrices.
     error = np.abs(basis) @ stack.error + (m + 2) * EPS * size
     left_out = math.sqrt(float(np.sum(matrices[~kept] ** 2))) * (1 + 8 * EPS) + float(np.linalg.norm(error[~kept]))
     # ||q|| <= ||U'|| ||U q|| + ||I - U'U|| ||q||.
@@ -64,9 +61,9 @@ def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
 
 
 def far_from_orthonormal(basis: np.ndarray) -> float:
-    """Bound how far the columns of a basis (d, r) are from the nearest orthonormal ones: no more than U'U from I.
+    """Bound the distance of the columns of U (d, r) from the nearest orthonormal ones by the distance of U'U from I.
 
-    A product of matrices errs by d eps times the product of their Frobenius norms, which is sqrt(r) for a basis.
+    A product of matrices errs by d eps times the product of their Frobenius norms, sqrt(r) for a basis.
     """
     d, r = basis.shape
     return float(np.linalg.norm(basis.T @ basis - np.eye(r))) + 2 * d * r * EPS

@@ -6,8 +6,8 @@ it is not, the Chebyshev polynomial of degree k shows lambda, for any scale s < 
 
     ||T_k(A / s) b|| >= |<v, b>| T_k(|lambda| / s) >= delta cosh(k arccosh(|lambda| / s)).
 
-It takes k products and three vectors. All s prove something; the best is |lambda| itself, which Lanczos estimates. Two
-starts fail together with a probability of at most 2 delta^2 / pi, so that delta may be large beside rounding errors.
+It takes k products and three vectors. Any s proves a bound; the best is |lambda| itself, which Lanczos estimates. Two
+starts fail together with a probability of at most 2 delta^2 / pi, so that delta is large compared with rounding errors.
 The probability is over the starts alone, unknown to whoever chose A: see :mod:`mopn.solvers.failure_budget`.
 
 For p = inf the matrices are the Gamma_c, for p = 1 all signed sums, for p = 2 combinations on cones of directions
@@ -16,7 +16,6 @@ For p = inf the matrices are the Gamma_c, for p = 1 all signed sums, for p = 2 c
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -26,39 +25,37 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
-from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones
-from mopn.solvers.sphere.eigenvectors import lanczos
+from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones, half_of_signs
+from mopn.solvers.sphere.eigenvectors import MEMORY, lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 
 __all__ = ["chebyshev_bound", "expected_products", "least_component", "probable_bound", "steps_for"]
 
-# Starts for each matrix. Steps of Lanczos that estimate its norm: so many, or more, a fraction of those of the bound.
-# What norms may exceed their estimates by, as a fraction of the tolerance.
+# Starts for each matrix; steps of Lanczos that estimate its norm, and at least this fraction of the bound's steps; and
+# the fraction of the tolerance by which norms may exceed their estimates.
 _STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2
-# The least scale, relative to the largest value found: what is smaller is nothing beside it.
+# The least scale, relative to the largest value found.
 _NOTHING = 1e-10
-# So many numbers may the Krylov spaces of several matrices take.
-_MEMORY = 1 << 25
-# The largest number of matrices that are bounded for p = 2, and how many at a time.
+# The largest number of matrices that are bounded for p = 2, and at a time.
 _MOST_RUNS, _AT_A_TIME = 512, 16
-# The fraction of the tolerance that the errors of runs may take where cones are split.
+# The fraction of the tolerance for the errors of runs if cones are split.
 _TOL_OF_RUNS = 0.5
 
 
 def least_component(failure: float) -> float:
-    """Return delta: all starts have a smaller component along a given unit vector so seldom, at most."""
+    """Return delta: all starts have a smaller component along a given unit vector with this probability, at most."""
     return math.sqrt(0.5 * math.pi) * failure ** (1.0 / _STARTS)
 
 
 def steps_for(d: int, tol: float, failure: float) -> int:
-    """Return the steps after which the norm of a matrix of order d is bounded to ``tol``, from a scale that is it."""
+    """Return the steps that bound the norm of a matrix of order d to ``tol``, with the norm as the scale."""
     return max(2, math.ceil(math.acosh(max(math.sqrt(d) / least_component(failure), 1.0)) / math.acosh(1.0 + tol)))
 
 
 def chebyshev_bound(
     products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray, steps: int, least: float
 ) -> np.ndarray:
-    """Bound the norms of k symmetric matrices A_r, where the starts are not nearly orthogonal to eigenvectors."""
+    """Bound the norms of k symmetric matrices A_r, for starts that are not nearly orthogonal to eigenvectors."""
     before, y = start, products(start) / scale[:, None]
     lengths = [_lengths(start), _lengths(y)]
     for _ in range(steps - 1):
@@ -75,7 +72,7 @@ def chebyshev_bound(
 
 
 def _angle(grown: np.ndarray, steps: int) -> np.ndarray:
-    """Return arccosh(x) for the x >= 1 where the polynomial has these values."""
+    """Return arccosh(x) for the x >= 1 at which the polynomial has these values."""
     return np.arccosh(np.maximum(grown, 1.0)) / steps
 
 
@@ -84,7 +81,7 @@ def _lengths(A: np.ndarray) -> np.ndarray:
 
 
 def expected_products(stack: Stack, p: float, tol: float, failure: float) -> float:
-    """Estimate the number of products with a vector of :func:`probable_bound`, before cones are split."""
+    """Estimate the products with a vector of :func:`probable_bound`, before cones are split."""
     m, d = stack.shape
     runs = 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m
     steps = steps_for(d, (1.0 - _BEYOND) * tol, failure / _runs(m, p))
@@ -103,13 +100,12 @@ def probable_bound(
     """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability."""
     budget = budget or Budget()
     m, _ = stack.shape
-    # Most of the tolerance is for the cones, where it is expensive.
     fraction = _TOL_OF_RUNS if p == 2 and 1 < m <= MAX_SPLIT else 1.0
-    norm = _Norm(stack, fraction * tol, failure / _runs(m, p), rng, budget, best)
+    norm = _ProbableNorm(stack, fraction * tol, failure / _runs(m, p), rng, budget, best)
     if p == math.inf:
         bound = float(norm(np.eye(m)).max())
     elif p == 1 and m <= MAX_SIGNED:
-        bound = float(norm(np.array([(1.0, *s) for s in itertools.product((1.0, -1.0), repeat=m - 1)])).max())
+        bound = float(norm(half_of_signs(m)).max())
     else:
         bound = bound_by_cones(norm, np.linalg.eigh(stack.gram())[1].T, tol, _MOST_RUNS)
         bound *= math.sqrt(m) if p == 1 else 1.0
@@ -125,8 +121,8 @@ def _runs(m: int, p: float) -> int:
     return m if p == math.inf else 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m + _MOST_RUNS + _AT_A_TIME
 
 
-class _Norm:
-    """g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h|, from above, for several w at a time."""
+class _ProbableNorm:
+    """Upper bounds of g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h|, with a probability."""
 
     def __init__(
         self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, budget: Budget, best: float
@@ -135,16 +131,15 @@ class _Norm:
         m, d = stack.shape
         self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
         self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
-        self.at_a_time = max(1, min(_AT_A_TIME, _MEMORY // (self.look * d)))
+        self.at_a_time = max(1, min(_AT_A_TIME, MEMORY // (self.look * d)))
         self.found, self.forms, self.runs = [np.zeros((0, d))], np.zeros((0, m)), 0
 
     @property
     def exhausted(self) -> bool:
-        """Whether the time is over, or so many matrices were bounded as the probability is shared by."""
+        """Whether the time is over, or all matrices that share the probability were bounded."""
         return self.budget.out_of_time or self.runs >= self.stack.shape[0] + _MOST_RUNS
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
-        """Return the bounds (k,) for the rows of W (k, m); infinite for those that the time does not suffice for."""
         bounds = np.full(len(W), math.inf)
         for first in range(0, len(W), self.at_a_time):
             if self.budget.out_of_time:

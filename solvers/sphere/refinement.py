@@ -21,8 +21,8 @@ def refine(
     """Improve unit vectors by block ascent on max over h and ||w||_p* <= 1 of sum_c w_c h' Gamma_c h.
 
     For fixed h the best w is the dual vector of q(h); for fixed w the best h is a dominant eigenvector of
-    sum_c w_c Gamma_c. Neither step decreases ||q(h)||_p, and neither needs a step size or a smoothed modulus. The
-    paper's gradient step with eta = 1 may decrease it for indefinite Gamma_c, hence the paper's Armijo rule.
+    sum_c w_c Gamma_c. Neither step decreases ||q(h)||_p, unlike the paper's gradient step with eta = 1 for indefinite
+    Gamma_c, which needs an Armijo rule.
     """
     began = time.perf_counter()
     H, forms = H.copy(), stack.forms(H)

@@ -1,4 +1,4 @@
-"""The search of an oracle on one stack: starts, refinement, proof; one subclass for each kind of stack."""
+"""The search of an oracle on a stack: starts, refinement, proof."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mopn.solvers.sphere.plan import Plan
 
 __all__ = ["Proven", "SearchResult", "SphereSearch"]
 
-# Relaxations converge slowly near their limit; calls without a precision ask for no more than this.
+# The precision for p = 2 of calls without one, as relaxations converge slowly near their limit.
 _DEFAULT_FOR_TWO = 1e-4
 
 
@@ -40,7 +40,7 @@ class Proven(NamedTuple):
 
 
 class SphereSearch(ABC):
-    """Maximises ``||q(h)||_p`` over unit h, by one method."""
+    """Maximises ``||q(h)||_p`` over unit h, with a subclass for each kind of stack."""
 
     def __init__(self, stack: Any, p: float, plan: Plan, limits: Effort, effort: Effort) -> None:
         self.stack, self.p, self.plan, self.limits, self.effort = stack, p, plan, limits, effort
@@ -48,21 +48,21 @@ class SphereSearch(ABC):
         self.tol = limits.precision or 0.0
         self.precision = max(self.tol, default if effort.precision is None else min(effort.precision, 1.0))
         self._began = time.perf_counter()
-        # Bound of the error in ``||q(h)||_p`` that was made in forming the stack; no proof gets below it.
+        # Bound of the error in ``||q(h)||_p`` from forming the stack.
         self.rounding = 0.0
 
     @property
     def left(self) -> float:
-        """Seconds that are left to the call."""
+        """Seconds left to the call."""
         return self.effort.seconds - (time.perf_counter() - self._began)
 
     def budget(self, most: float = math.inf) -> Budget:
-        """Return what a proof may cost from now on, at most so many operations."""
+        """Return the budget of a proof from now on, of at most so many operations."""
         work = min(self.limits.work, self.effort.work, most)
         return Budget(work, min(self.limits.seconds, self.left))
 
     def maximise(self) -> SearchResult:
-        """Return unit vectors, their values and a proven bound; out of time, those of the starts."""
+        """Return unit vectors, their values and a proven bound; out of time, the starts."""
         bound = self.cheap_bound()
         H = self.starts()
         values = self.values(H)
@@ -73,27 +73,25 @@ class SphereSearch(ABC):
         if self.plan.is_cheap or self.left <= 0 or tight:
             return SearchResult(H, values, bound)
         proof = self.prove(H, values)
-        H = np.vstack([H, proof.H])
-        return SearchResult(
-            H, self.values(H), min(bound, proof.bound), proof.work, proof.parts if proof.bound <= bound else None
-        )
+        H, parts = np.vstack([H, proof.H]), proof.parts if proof.bound <= bound else None
+        return SearchResult(H, self.values(H), min(bound, proof.bound), proof.work, parts)
 
     def values(self, H: np.ndarray) -> np.ndarray:
-        """Return ``||q(h_r)||_p`` for the rows of H, of the negative values alone if the plan is one-sided."""
+        """Return ``||q(h_r)||_p`` for the rows of H, one-sided of negative values alone."""
         forms = self.stack.forms(H)
         return np.linalg.norm(np.minimum(forms, 0.0) if self.plan.one_sided else forms, self.p, axis=1)
 
     @abstractmethod
     def bound(self) -> float:
-        """Return only the bound of ``maximise``; units are selected only if the proof starts from them."""
+        """Return only the bound of ``maximise``, with a search only if the proof starts from units."""
 
     @abstractmethod
     def cheap_bound(self) -> float:
-        """Return the bound of the cheap methods."""
+        """Return the least of the bounds that take milliseconds."""
 
     @abstractmethod
     def starts(self) -> np.ndarray:
-        """Return start vectors (k, d): dominant eigenvectors of the Gamma_c, and more if they are to be refined."""
+        """Return start vectors (k, d): dominant eigenvectors of the Gamma_c, and more for refinement."""
 
     @abstractmethod
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

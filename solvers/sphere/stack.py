@@ -16,7 +16,7 @@ class Stack(Protocol):
     """The methods of a stack of symmetric matrices Gamma (m, d, d) that the maximisers use."""
 
     shape: tuple[int, int]
-    # Of the random vectors that searches start from.
+    # For the random starts of searches.
     seed: int
 
     def forms(self, H: np.ndarray) -> np.ndarray:
@@ -29,17 +29,17 @@ class Stack(Protocol):
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; an estimate if the stack is matrix-free."""
 
     def scaled(self) -> tuple[Stack, float]:
-        """Return the stack divided by a power of two, exactly, and that power; squares neither under- nor overflow."""
+        """Return the stack divided by a power of two, and the power; squares neither under- nor overflow."""
 
 
 class MatrixFreeStack(Stack, Protocol):
-    """A stack that stores no matrices; it forms one combination of them at a time."""
+    """A stack that forms one combination of its matrices at a time."""
 
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit vectors h, rounding errors included."""
 
     def rounding(self, p: float) -> float:
-        """Bound the change in max ||q(h)||_p over unit h by rounding errors in products."""
+        """Bound the change in max ||q(h)||_p over unit h by rounding errors."""
 
     @property
     def work(self) -> tuple[float, float]:
@@ -50,7 +50,7 @@ class MatrixFreeStack(Stack, Protocol):
 
 
 class DenseStack:
-    """Dense stack."""
+    """A stack of stored matrices (m, d, d), with bounds (m,) of their errors."""
 
     def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None, seed: int = 0) -> None:
         self.matrices = 0.5 * matrices + 0.5 * matrices.transpose(0, 2, 1)
@@ -75,32 +75,24 @@ class DenseStack:
         return (W @ self.matrices.reshape(m, d * d)).reshape(len(W), d, d)
 
     def forms(self, H: np.ndarray) -> np.ndarray:
-        """Return q (k, m), the values h_r' Gamma_c h_r for the rows of H (k, d)."""
         return np.einsum("cdk,kd->kc", self.matrices @ H.T, H)
 
     def products(self, W: np.ndarray, H: np.ndarray) -> np.ndarray:
-        """Return (k, d), whose row r is (sum_c W_rc Gamma_c) h_r."""
         return np.einsum("kc,cdk->kd", W, self.matrices @ H.T)
 
     def rounding(self, p: float) -> float:
-        """Bound the change in max ||q(h)||_p over unit h by the errors made in forming the matrices."""
         return float(np.linalg.norm(self.error, p))
 
     def gram(self) -> np.ndarray:
-        """Return M (m, m), M_ce = <Gamma_c, Gamma_e>."""
         flat = self.matrices.reshape(len(self.matrices), -1)
         return flat @ flat.T
 
     def scaled(self) -> tuple[DenseStack, float]:
-        """Return the stack divided by a power of two, and that power; squares neither under- nor overflow."""
         return self._scaled
 
     @cached_property
     def _scaled(self) -> tuple[DenseStack, float]:
-        """The scaled stack, with its decompositions once they are computed, and the power.
-
-        The division is exact unless the errors exceed the matrices by far, and then rounds what is nothing beside them.
-        """
+        # Cached with its decompositions. The division is exact unless the errors exceed the matrices by far.
         scale = power_of_two(max(float(np.abs(self.matrices).max()), float(self.error.max(initial=0.0))))
         return DenseStack(self.matrices / scale, self.error / scale, self.seed), scale
 

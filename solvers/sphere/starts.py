@@ -1,10 +1,10 @@
 """Start vectors for refinement: many at once, spread over the sphere.
 
 The dominant eigenvector of a single Gamma_c (the l1 start of Blondel et al., NIPS 2017) maximises one output; further
-ones are units that its minimum has, too, so that fits with few outputs need not add one unit a round. The Gram
-starts consider all outputs: their weights w make ||sum_c w_c Gamma_c||_F large, hence also the spectral norm, which is
-at least 1 / sqrt(d) times the Frobenius norm. Random starts find maxima that both miss late in a fit. For matrix-free
-stacks several eigenvectors of each combination replace random starts: they take no more products than one eigenvector.
+eigenvectors are units of its minimum, too, so that fits with few outputs need not add one unit a round. The weights w
+of Gram starts make ||sum_c w_c Gamma_c||_F large, hence also the spectral norm, at least 1 / sqrt(d) times as large.
+Random starts find maxima that both miss late in a fit. For matrix-free stacks several eigenvectors of each combination
+replace them: they take no more products than one eigenvector.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ _RANDOM_WORK, _RANDOM_STARTS, _FINEST = 1.5e6, 500, 8.0
 
 
 def dominant_starts(stack: DenseStack, *, one_sided: bool = False) -> np.ndarray:
-    """Return dominant eigenvectors of every Gamma_c (k, d), the first of each first: all are units for a round.
-
-    If ``one_sided``, those of the least eigenvalues.
-    """
+    """Return dominant eigenvectors (k, d) of every Gamma_c, or ``one_sided`` the least, the first of each first."""
     values, vectors = stack.eigen
     order = np.argsort(values if one_sided else -np.abs(values), axis=1, kind="stable")[:, :_EIGENVECTORS]
     return np.concatenate(np.take_along_axis(vectors, order[:, None], axis=2).transpose(2, 0, 1))
@@ -62,9 +59,8 @@ def gram_starts(stack: DenseStack, p: float) -> np.ndarray:
 def _gram_weights(stack: Stack, p: float) -> np.ndarray:
     """Return weights w (k, m) of combinations with large w'Mw, M_ce = <Gamma_c, Gamma_e>.
 
-    For p = 2 the w are the top eigenvectors of M. For p = 1 they are sign vectors: the signs of those eigenvectors,
-    improved by single flips while w'Mw grows. Null vectors of M are left out, as their combinations are rounding
-    errors; (1, ..., 1) is one for multi-class losses, whose gradients add up to 0 over the classes.
+    For p = 2 the w are the top eigenvectors of M, for p = 1 their signs, improved by single flips. Combinations by null
+    vectors of M are rounding errors, such as by (1, ..., 1) for multi-class losses.
     """
     M = stack.gram()
     values, vectors = np.linalg.eigh(M)
@@ -75,10 +71,9 @@ def _gram_weights(stack: Stack, p: float) -> np.ndarray:
 
 
 def random_starts(stack: DenseStack, precision: float = 1.0) -> np.ndarray:
-    """Return random unit vectors (k, d), the same for every stack of a seed: the fewer, the larger d.
+    """Return random unit vectors (k, d), the same for every stack of a seed: fewer for large d.
 
-    Where a fit is near its end, many sharp maxima exceed the others by little: the more starts, the finer ``precision``
-    (relative to the values).
+    Near the end of a fit there are many sharp maxima of nearly equal values: a finer relative precision has more.
     """
     _, d = stack.shape
     rough = min(int(_RANDOM_WORK / d**3), _RANDOM_STARTS)
@@ -87,7 +82,7 @@ def random_starts(stack: DenseStack, precision: float = 1.0) -> np.ndarray:
 
 
 def _flipped(M: np.ndarray, S: np.ndarray) -> np.ndarray:
-    """Flip the best sign of every row of S (k, m) in turn while s'Ms grows; return the distinct rows up to sign."""
+    """Flip the best sign of every row of S (k, m) while s'Ms grows; return the distinct rows up to sign."""
     for _ in range(4 * len(M)):
         # Flipping s_c changes s'Ms by 4 (M_cc - s_c (M s)_c).
         gains = np.diag(M) - S * (S @ M)

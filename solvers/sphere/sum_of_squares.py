@@ -10,28 +10,25 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
 from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
+from mopn.solvers.sphere.boundary_point import Multipliers, RelaxationBound, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.directions import distinct
+from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Quartic", "SquaresBound", "bound_by_squares"]
+__all__ = ["Quartic", "bound_by_squares"]
 
-# The largest k, and the largest order of M beyond k = 2: steps on larger ones take a second and more. Fewer steps than
-# these prove little.
+# The largest k; the largest order of M beyond k = 2, as steps take a second; and the least steps that prove something.
 _LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20
-# Units whose values are at least this, relative to the best one, are those that a bound meets; those whose |cosine| is
-# as large count as one; what is added to their Gram matrix.
-_ACTIVE, _SAME_DIRECTION, _RIDGE = 0.95, 0.999, 1e-10
+# Units of at least this fraction of the best value are active, and the ridge of their Gram matrix.
+_ACTIVE, _RIDGE = 0.95, 1e-10
 
 
 class Quartic:
@@ -55,83 +52,57 @@ class Quartic:
         above.rounding = self.rounding + (above.lift.degree + 6) * EPS * self._size
         return above
 
-    @property
-    def dimension(self) -> int:
-        """D, the order of M."""
-        return self.lift.dimension
-
-    @property
-    def step_work(self) -> float:
-        """Operations of a step of the boundary point method."""
-        return step_work(self.dimension)
-
     def project(self, V: np.ndarray) -> np.ndarray:
-        """Return the nearest multiplier, a form that vanishes at every z; it is symmetric to the last bit."""
         return self.lift.project(0.5 * (V + V.T))
 
     def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
-        """Return the proven bound by M + N, rounding errors of M and N included.
-
-        Those made in forming the matrices of the stack are not.
-        """
-        # Rounding makes the symmetrisation of N nonzero; its norm is added to the bound.
+        """Return the proven bound by M + N for the stack's matrices, as if these were exact."""
+        # Rounding makes the symmetrisation of N nonzero.
         terms = math.comb(2 * self.lift.degree, self.lift.degree)
         error = float(np.linalg.norm(self.lift.symmetrised(N))) + (terms + 8) * EPS * float(np.linalg.norm(N))
         return max(top, 0.0) * (1 + 8 * EPS) + self.rounding + error + eigen_error(form)
 
     def starts(self, X: np.ndarray) -> np.ndarray:
-        """Return the vectors (3, d) that are nearest to h, if the three top eigenvectors of X are the z of units h."""
+        """Return vectors (3, d), nearest to units h if the three top eigenvectors of X are their z."""
         return np.linalg.svd(self.lift.unfolded(np.linalg.eigh(X)[1][:, -3:].T), full_matrices=False)[0][:, :, 0]
 
 
-class SquaresBound(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, and the multipliers of degree 4 for the next proof."""
-
-    H: np.ndarray
-    bound: float
-    last: Multipliers
-
-
 def bound_by_squares(
-    stack: DenseStack,
-    H: np.ndarray,
-    tol: float = 1e-4,
-    budget: Budget | None = None,
-    last: Multipliers | None = None,
-) -> SquaresBound:
-    """Maximise sqrt(sum_c (h' Gamma_c h)^2) over unit h: by forms of degree 4, 6 and so on until the bound is tight."""
+    stack: DenseStack, H: np.ndarray, tol: float = 1e-4, budget: Budget | None = None, last: Multipliers | None = None
+) -> RelaxationBound:
+    """Bound sqrt(sum_c (h' Gamma_c h)^2) over unit h by forms of degree 4, 6 and so on until the bound is tight."""
     budget, error = budget or Budget(), float(np.linalg.norm(stack.error))
     H, values = refine(stack, H, 2)
     quartic, bound = Quartic(stack), math.inf
-    start = first = last if last and len(last.N) == quartic.dimension else Multipliers.none(quartic.dimension)
+    order = len(quartic.matrix)
+    start = first = last if last and len(last.N) == order else Multipliers.none(order)
     while True:
         proof = tighten(quartic, start, _target(values, tol, error), budget)
         first, bound = proof if bound == math.inf else first, min(bound, proof.bound)
         new, new_values = refine(stack, quartic.starts(proof.X), 2)
         H, values = np.vstack([H, new]), np.concatenate([values, new_values])
         if bound <= _target(values, tol, error) or not _has_next(quartic, budget):
-            return SquaresBound(H, math.sqrt(bound) + error, first)
+            return RelaxationBound(H, math.sqrt(bound) + error, first)
         above = quartic.raised()
         start = _raised(proof, quartic, above, H[values >= _ACTIVE * values.max()])
         quartic = above
 
 
 def _target(values: np.ndarray, tol: float, error: float) -> float:
-    """Return the bound of the quartic that is tight enough: within tol, or within the error of the matrices."""
+    """Return a tight bound of the quartic: within tol, or within the error of the matrices."""
     best = float(values.max())
     return max(best * (1.0 + tol) - error, best + error) ** 2
 
 
 def _has_next(quartic: Quartic, budget: Budget) -> bool:
-    """Return whether the form of the next degree is small enough for a few steps."""
     k, d = quartic.lift.degree + 1, quartic.lift.d
     order = math.comb(d + k - 1, k)
     return k <= _LARGEST_DEGREE and order <= _LARGEST_ORDER and budget.affords(_LEAST_STEPS * step_work(order))
 
 
 def _raised(proof: Multipliers, below: Quartic, above: Quartic, H: np.ndarray) -> Multipliers:
-    """Return the start of the next degree: the same proof, and the moments of those units H that fit X best."""
-    H, _ = distinct(H, np.ones(len(H)), _SAME_DIRECTION)
+    """Return the start of the next degree: the same proof, and moments of units H, fitted to X."""
+    H, _ = distinct(H, np.ones(len(H)), SAME_MAXIMUM)
     Z = below.lift.powers(H)
     # Least squares ||sum_r w_r z_r z_r' - X|| over w >= 0, by its normal equations.
     factor = np.linalg.cholesky((Z @ Z.T) ** 2 + _RIDGE * np.eye(len(Z)))

@@ -1,10 +1,9 @@
 """How a call shares its threads: among blocks of rows, and with linear algebra only for large single products.
 
-OpenBLAS and MKL start all cores for any but the smallest products, and their threads wait for each other actively. On
-a machine with something else to do, or with virtual cores, a fit of many small products then takes ten times as long as
-with one thread, or a hundred. So linear algebra has one thread in a call, and the threads of the call share the blocks
-of rows. A product of matrices has all of them where it is so large that they pay and no blocks share them.
-Decompositions never have, as their threads wait for each other thousands of times.
+OpenBLAS and MKL start all cores for any but the smallest products, and their threads wait for each other actively: on
+a busy machine, or with virtual cores, a fit of many small products then takes ten or a hundred times as long. So linear
+algebra has one thread in a call, and the threads of the call share the blocks of rows. Only a large product of matrices
+has all of them, where no blocks share them; decompositions would wait thousands of times.
 """
 
 from __future__ import annotations
@@ -40,9 +39,8 @@ check_threads = count(1).or_none()
 class _Blas:
     """The BLAS libraries of this process, whose numbers of threads all its Python threads share.
 
-    The first of the Python threads that call at the same time sets them, and restores them at the end of its call. The
-    others take what they find; threadpoolctl has the same rule. The last one cannot restore them instead: OpenBLAS
-    0.3.31 ignores what another thread sets after the main one.
+    The first of the Python threads that call at the same time sets and restores them; the others take what they find.
+    The last one cannot restore them: OpenBLAS 0.3.31 ignores what another thread sets after the main one.
     """
 
     def __init__(self) -> None:

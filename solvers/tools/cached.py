@@ -11,11 +11,9 @@ _Value = TypeVar("_Value")
 
 
 class cached_property(Generic[_Value]):
-    """An attribute that a method computes at first use.
+    """An attribute that a method computes at first use, without a lock: of several threads the first sets it.
 
-    No lock is held meanwhile. That of ``functools.cached_property``, up to Python 3.11, is one for all objects of a
-    class: a process forked while another thread computes would wait for it forever. Threads that meet at the first use
-    compute the value each, and all take that of the first to finish.
+    With that of ``functools.cached_property``, up to Python 3.11, a process forked meanwhile would wait forever.
     """
 
     def __init__(self, method: Callable[[Any], _Value]) -> None:

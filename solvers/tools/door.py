@@ -1,9 +1,8 @@
 """Public functions as doors: inside, floating-point errors are mopn's own affair; wrong calls are named as written.
 
-Infinite and NaN values are looked for where they may come up, and small numbers may underflow. So NumPy neither warns
-nor raises within a call, whatever the caller set by ``np.errstate`` or ``np.seterr``; that is as before afterwards.
-Callbacks and scores of the user see the caller's setting. Losses, norms and oracles of the user are part of a
-computation of mopn, and see mopn's.
+Within a call NumPy neither warns nor raises, whatever the caller set by ``np.errstate`` or ``np.seterr``: mopn looks
+for infinite and NaN values itself. Callbacks and scores of the user see the caller's setting; losses, norms and oracles
+of the user see mopn's.
 """
 
 from __future__ import annotations

@@ -143,17 +143,6 @@ def test_a_dummy_feature_makes_the_homogeneous_kernel_polynomial():
     gamma = np.linspace(-1, 1, len(P))
     features = HomogeneousFactors(3).features(make_design(X, 1), np.hstack([gamma[:, None], P]))
     np.testing.assert_allclose(features, (gamma + X @ P.T) ** 3, rtol=1e-12, atol=1e-12)
-    theta = np.array([0.7, 3.0])
-    out = np.zeros((len(X), 2, WIDTH))
-    compiled.set_features(compiled.POLYNOMIAL, theta, make_design(X).row_lines, compiled.pack(P), out)
-    np.testing.assert_allclose(out.reshape(len(X), -1)[:, : len(P)], (0.7 + X @ P.T) ** 3, rtol=1e-12, atol=1e-12)
-    gradient = np.zeros_like(compiled.pack(P))
-    weights = compiled.pack(np.ones((len(P), 1)))[:, 0]
-    rows = make_design(X).row_lines
-    compiled.add_gradient(compiled.POLYNOMIAL, theta, rows, compiled.pack(P), weights, np.ones(len(X)), gradient)
-    np.testing.assert_allclose(
-        compiled.unpack(gradient, len(P)), 3 * ((0.7 + X @ P.T) ** 2).T @ X, rtol=1e-11, atol=1e-12
-    )
 
 
 def test_the_closed_forms_of_degree_two_and_three():

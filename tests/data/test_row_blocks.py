@@ -12,7 +12,7 @@ from networks import data, every_kernel, every_norm, random_network
 from scipy import sparse
 
 import mopn
-from mopn.data.row_arrays import RowArray
+from mopn.data.rows import RowArray
 from mopn.estimators import (
     FactorizationMachineClassifier,
     MultiOutputFMClassifier,

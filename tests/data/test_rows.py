@@ -77,7 +77,7 @@ def test_threads_change_no_bit(monkeypatch, threads):
 
 def test_passes_are_counted_with_those_of_views():
     of_blocks = rows(5)
-    for view in (of_blocks, of_blocks.single(), of_blocks.sample(0.5, 0), of_blocks.beside(np.zeros((N, M)))):
+    for view in (of_blocks, of_blocks.single(), of_blocks.sample(0.5, 0), of_blocks.plus(np.zeros((N, M)))):
         view.sum(squares, 1.0, along=(A[: view.shape[0]],))
     assert of_blocks.passes == 3, "a sample counts its own"
 

@@ -339,3 +339,43 @@ def test_a_warm_start_names_the_parameter_that_is_no_number():
 def test_fitted_lambdas_of_several_degrees_are_refused(lower):
     with pytest.raises(ValueError, match=f"init_lambdas='fit' needs a single degree: .* not '{lower}'"):
         FactorizationMachineRegressor(degree=3, fit_lower=lower, init_lambdas="fit").fit(np.eye(4), np.arange(4.0))
+
+
+def ratings(n=600):
+    """Ids of 30 users and 20 items, and ratings of main effects, one interaction and noise."""
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(30, size=n), rng.integers(20, size=n)
+    effects = rng.standard_normal(30)[users] + rng.standard_normal(20)[items]
+    X = sparse.csr_array(np.hstack([np.eye(30)[users], np.eye(20)[items]]))
+    return X, 3.0 + effects + (-1.0) ** (users + items) + rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_default_strengths_beat_fixed_ones_on_ids(cls):
+    X, y = ratings()
+    fixed = {name: 1.0 for name in ("alpha", "beta") if name in cls().get_params()}
+    default, ones = (cls(random_state=0, **options).fit(X[:400], y[:400]) for options in ({}, fixed))
+    assert default.score(X[400:], y[400:]) > ones.score(X[400:], y[400:]) + 0.05
+    assert ones.beta_ == 1.0
+
+
+def test_default_strengths_have_the_units_of_x_and_y():
+    X, y = ratings(200)
+    machine, other = (FactorizationMachineRegressor(random_state=0).fit(a * X, b * y) for a, b in ((1, 1), (4.0, 8.0)))
+    assert np.isclose(machine.alpha_, 2.0)
+    assert np.isclose(other.alpha_, 16.0 * machine.alpha_)
+    # The fits are the same but for their starts, so their strengths are near each other.
+    assert 1.0 / 4.0 <= other.beta_ / (16.0 * 8.0 * machine.beta_) <= 4.0
+
+
+def test_given_strengths_stay_as_they_are_and_passes_choose_none():
+    X, y = ratings(100)
+    machine = FactorizationMachineRegressor(alpha=3.0, beta=2.0, random_state=0).fit(X, y)
+    assert (machine.alpha_, machine.beta_) == (3.0, 2.0)
+    partial = FactorizationMachineRegressor(solver="adagrad", random_state=0).partial_fit(X, y)
+    assert (partial.alpha_, partial.beta_) == (1.0, 1.0)
+    warm = FactorizationMachineRegressor(warm_start=True, random_state=0).fit(X, y)
+    before = warm.beta_
+    assert warm.fit(X, 10.0 * y).beta_ == before
+    with pytest.raises(ValueError, match="beta must be a finite number >= 0 or 'auto'"):
+        FactorizationMachineRegressor(beta="best").fit(X, y)

@@ -326,6 +326,18 @@ def test_fields_are_found():
     np.testing.assert_array_equal(disjoint_groups(make_design(np.ones((3, 2))).column_lines), [0, 1, 2])
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("options", [{}, {"degree": 3, "fit_lower": "explicit"}, {"degree": 3, "fit_lower": "augment"}])
+def test_kept_kernels_change_no_iterate_beyond_rounding(options, storage, monkeypatch):
+    X, y, _, _ = data()
+    problem = FactorizationProblem(storage(X), y, n_components=9, beta=0.01, fit_linear=True, **options)
+    kept = mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=25)
+    monkeypatch.setattr("mopn.factorization.terms.factors._RENEWAL", 1)
+    renewed = mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=25)
+    assert np.isclose(kept.fun, renewed.fun, rtol=1e-10)
+    np.testing.assert_allclose(kept.x, renewed.x, rtol=1e-6, atol=1e-7)
+
+
 def test_shuffled_blocks_reach_the_same_objective():
     X, y, _, _ = data()
     problem = make("second", X, y)

@@ -13,7 +13,6 @@ KINDS = {
     "third and second": {"degree": 3, "fit_lower": "explicit"},
     "augmented": {"degree": 3, "fit_lower": "augment"},
     "all subsets": {"kernel": "all-subsets"},
-    "homogeneous": {"degree": 2, "kernel": "homogeneous"},
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from properties import generators, tried
 from scipy.special import xlogy
 
-from mopn.losses.links import LINKS, check_link
+from mopn.losses.loss import LINKS, check_link
 from mopn.losses.losses import LOSSES, get_loss
 
 NAMES = sorted(LOSSES)

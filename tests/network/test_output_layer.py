@@ -12,6 +12,13 @@ from mopn.core.norms import NORMS
 from mopn.solvers import FISTA, LBFGS, InteriorPoint
 
 
+@pytest.mark.parametrize(("k", "expected"), [(40, InteriorPoint), (80, FISTA)])
+def test_the_default_solver_is_that_of_refits(k, expected):
+    features = np.random.default_rng(0).uniform(0, 1, (60, k))
+    problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
+    assert isinstance(problem.default_solver(), expected)
+
+
 @every_form
 @every_norm
 @pytest.mark.parametrize("loss", LOSSES)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from copy import copy
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,16 +15,19 @@ from mopn.compiled.lasso import minimize_l1
 from mopn.compiled.losses import SQUARED
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
+from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.designs import Design, ridge_scales
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import as_numbers
-from mopn.factorization.sweep_state import SweepState
+from mopn.factorization.sweep_state import Sweeper, SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvature
 
 __all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
 
 # Largest number of rounds of the inner problems in lambda and theta, and the relative change at which they stop.
 _INNER_ROUNDS, _INNER_TOL = 200, 1e-6
+# Epochs after which kept kernels are computed again, from the rows, so that rounding errors do not add up.
+_RENEWAL = 10
 
 
 class KernelTerm(Term):
@@ -31,6 +36,9 @@ class KernelTerm(Term):
     ``lams`` and ``ridge`` are (k,), ``scale`` is the standard deviation of the random start. The parameter P (k, d)
     is called ``name``.
     """
+
+    # Whether nothing but its sweeps changes P.
+    is_swept_alone = True
 
     def __init__(
         self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
@@ -70,26 +78,28 @@ class KernelTerm(Term):
         return term
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield the updates of P, eight units at a time."""
+        """Yield the updates of P, eight units at a time; each keeps the kernels of lower degrees if they are few."""
         (design,) = self.designs
         sweep = state.sweeper(design)
         anova = isinstance(self.kernel, AnovaFactors)
         P, columns = at[self.name], len(self.kernel.theta) if anova else 2
-        values = state.workspace((WIDTH, columns - 1, self.design.shape[0]))
+        shape = WIDTH, columns - 1, self.design.shape[0]
+        keeps = self.is_swept_alone and isinstance(sweep, Sweeper) and len(P) * math.prod(shape[1:]) <= IN_MEMORY
 
-        def update(first: int) -> float:
+        def update(first: int, epochs: Iterator[int]) -> float:
             some = slice(first, first + WIDTH)
+            values = state.workspace(shape, first if keeps else 0)
             lams, ridge = self.weights(at)
             kernel = self.kernel_at(at)
             theta = kernel.coefficients if isinstance(kernel, AnovaFactors) else None
             if theta is None:
                 sweep.features(self.kernel.features(self.design, P[some]), values)
-            else:
+            elif not keeps or next(epochs) % _RENEWAL == 0:
                 sweep.degrees(theta, P[some], values)
             return sweep(theta, None, values, P[some], lams[some], ridge[some])
 
         for first in range(0, len(P), WIDTH):
-            yield partial(update, first)
+            yield partial(update, first, count())
 
 
 class FittedKernelTerm(KernelTerm):
@@ -100,7 +110,7 @@ class FittedKernelTerm(KernelTerm):
 
     def __init__(self, design: Design, kernel: FactorKernel, k: int, beta: float, scale: float) -> None:
         super().__init__(design, kernel, np.ones(k), np.full(k, 2.0 * beta), scale)
-        self.beta = beta
+        self.beta, self.is_swept_alone = beta, False
         self.shapes |= {"lams_plus": (k,), "lams_minus": (k,)}
         self.lower = {"lams_plus": 0.0, "lams_minus": 0.0}
 
@@ -132,7 +142,7 @@ class FittedKernelTerm(KernelTerm):
         # A quadratic upper bound of the losses; for the squared loss it is exact, so that one round is enough.
         K = state.smoothness * (weighted.T @ weighted)
         slopes = features.T @ state.slopes
-        largest = _largest_decrease(_violations(slopes, lams, thresholds), np.diagonal(K))
+        largest = _largest_decrease(slopes, lams, thresholds, np.diagonal(K))
         for _ in range(1 if state.losses.loss.code == SQUARED else _INNER_ROUNDS):
             old = lams.copy()
             minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
@@ -144,10 +154,7 @@ class FittedKernelTerm(KernelTerm):
         return largest
 
     def _rotate(self, P: np.ndarray, idle: np.ndarray, state: SweepState) -> None:
-        """Rotate the units whose lambda is 0 by a step of the power method, so that they can decrease the losses.
-
-        The objective does not depend on these units.
-        """
+        """Rotate the units whose lambda is 0 by a step of the power method; the objective does not depend on them."""
         if idle.any():
             gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), state.slopes)
             lengths = np.sqrt(_squared_norms(gradient))
@@ -189,11 +196,8 @@ class SharedKernelTerm(KernelTerm):
 
     def _fit_theta(self, at: Parameters, state: SweepState) -> float:
         """Minimise over theta by projected gradients; return the curvature times the largest first change squared."""
-        degree = len(at["theta"])
-        degrees = [
-            AnovaFactors(np.eye(degree)[t]).outputs(self.design, at[self.name], self.lams) for t in range(degree)
-        ]
-        features = np.array(degrees).T
+        degrees = map(AnovaFactors, np.eye(len(at["theta"])))
+        features = np.array([kernel.outputs(self.design, at[self.name], self.lams) for kernel in degrees]).T
         curvature = state.smoothness * float(np.linalg.norm(state.weighted(features), 2)) ** 2
         theta, largest = at["theta"], None
         for _ in range(_INNER_ROUNDS if curvature > 0 else 0):
@@ -211,14 +215,10 @@ def _squared_norms(P: np.ndarray) -> np.ndarray:
     return np.einsum("sj,sj->s", P, P)
 
 
-def _violations(slopes: np.ndarray, lams: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return how far each lambda is from the optimality of its l1 problem."""
+def _largest_decrease(slopes: np.ndarray, lams: np.ndarray, thresholds: np.ndarray, curvatures: np.ndarray) -> float:
+    """Return the largest product of a violation of optimality and its step; units of zero curvature stay."""
     idle = np.maximum(np.abs(slopes) - thresholds, 0.0)
-    return np.where(lams == 0.0, idle, np.abs(slopes + np.sign(lams) * thresholds))
-
-
-def _largest_decrease(violations: np.ndarray, curvatures: np.ndarray) -> float:
-    """Return the largest product of a violation and its step; units that are zero in all samples stay."""
+    violations = np.where(lams == 0.0, idle, np.abs(slopes + np.sign(lams) * thresholds))
     steps = np.divide(violations, curvatures, out=np.zeros_like(violations), where=curvatures > 0.0)
     return float((violations * steps).max())
 

@@ -52,8 +52,8 @@ class Intercept(Term):
 class Linear(Term):
     """<w, x> with the penalty ``alpha / 2 * ||w||^2``; dummies of the design have no coefficients.
 
-    <w, x> is also A^{1..m}(w, x; theta) for theta = (1, 0, ..., 0). As such a kernel, of a ``degree`` that the problem
-    has anyway, it has the same sweeps, and needs no compiled functions of its own.
+    As A^{1..m}(w, x; theta) for theta = (1, 0, ..., 0), of a ``degree`` m that the problem has anyway, it needs no
+    compiled functions of its own.
     """
 
     def __init__(self, design: Design, alpha: float, degree: int = 1) -> None:

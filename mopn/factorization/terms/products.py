@@ -24,10 +24,9 @@ _LINEAR = (0.0, 1.0)
 class ProductTerm(Term):
     """sum_s prod_t <u_s^t, z^t> with the penalty ``beta / 2 * sum_t ||U^t||^2``.
 
-    With z^t = x for all t it is the symmetrised tensor's homogeneous polynomial of degree m (equation 10 of the paper);
-    with z^1 = a and z^2 = b, low-rank bilinear regression. With ``distinct``, products of a feature with itself are
-    excluded: 1/2 (<u, x> <v, x> - <u * x, v * x>) for m = 2 (appendix D.3). ``scale`` is the standard deviation of the
-    random start.
+    With z^t = x for all t it is a homogeneous polynomial of degree m (equation 10 of the paper), else low-rank bilinear
+    regression. With ``distinct``, m = 2, it is 1/2 (<u, x> <v, x> - <u * x, v * x>) (appendix D.3). ``scale`` is the
+    standard deviation of the random start.
     """
 
     def __init__(self, designs: Sequence[Design], rank: int, beta: float, distinct: bool, scale: float) -> None:

@@ -66,10 +66,10 @@ def test_it_ends_where_the_target_is_out_of_reach():
 @every_kind
 def test_a_limit_leaves_a_proof(kind):
     quartic = Quartic(DenseStack(draw_small(kind, np.random.default_rng(3))).scaled()[0])
-    start = Multipliers.none(quartic.dimension)
+    start = Multipliers.none(len(quartic.matrix))
     bounds = []
     for steps in (0, 30, 300):
-        budget = Budget(steps * step_work(quartic.dimension))
+        budget = Budget(steps * step_work(len(quartic.matrix)))
         found = tighten(quartic, start, 0.0, budget)
         assert budget.spent <= budget.work
         form = quartic.matrix + found.N

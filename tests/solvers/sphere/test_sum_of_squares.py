@@ -7,7 +7,7 @@ import pytest
 from stacks import STACKS, best_of_many, draw_small, every_kind, unit_vectors
 
 from mopn.solvers.sphere import DenseStack
-from mopn.solvers.sphere.boundary_point import Multipliers, tighten
+from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.sum_of_squares import Quartic, bound_by_squares
 
@@ -21,7 +21,9 @@ def quartics(A, degree):
 
 
 def tightened(quartic, target, steps=3000):
-    return tighten(quartic, Multipliers.none(quartic.dimension), target, Budget(steps * quartic.step_work))
+    return tighten(
+        quartic, Multipliers.none(len(quartic.matrix)), target, Budget(steps * step_work(len(quartic.matrix)))
+    )
 
 
 def choi_lam_stack():
@@ -80,7 +82,7 @@ def test_what_rounding_leaves_of_a_multiplier_is_in_the_bound(degree):
     """Huge multipliers have a value of their own at powers, in extended precision: the bound has more than that."""
     rng = np.random.default_rng(7)
     quartic = quartics(draw_small("gaussian", rng), degree)
-    D, left = quartic.dimension, 0.0
+    D, left = len(quartic.matrix), 0.0
     for _ in range(20):
         N = quartic.project(1e12 * rng.standard_normal((D, D)))
         Z = quartic.lift.powers(unit_vectors(rng, 200, quartic.lift.d)).astype(np.longdouble)
@@ -119,7 +121,7 @@ def test_a_limit_leaves_a_proof(steps):
     for kind in STACKS:
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
         start = np.eye(stack.shape[1])
-        budget = Budget(steps * Quartic(stack).step_work)
+        budget = Budget(steps * step_work(len(Quartic(stack).matrix)))
         found = bound_by_squares(stack, start, tol=1e-6, budget=budget)
         assert found.bound >= best_of_many(stack.matrices, 2, rng)
         assert budget.spent <= budget.work
