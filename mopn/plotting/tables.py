@@ -47,8 +47,7 @@ def plot_model(model: Fitted, X: Any = None, top: int = 9, *, outputs: Sequence[
     ----------
     model : TableModel or fitted estimator of tables
     X : DataFrame, array-like of shape (n, c), or dict, optional
-        The background, such as the training data; by default the distributions in the encoding. See
-        :func:`mopn.explain.effects`.
+        The background, by default the distributions in the encoding; see :func:`mopn.explain.effects`.
     top : int, default 9
         Number of effects that are drawn; the bars show up to twice as many sizes.
     outputs : sequence of labels, optional
@@ -117,8 +116,7 @@ def plot_effect(
     column : str or int
         Its name or index.
     X : DataFrame, array-like of shape (n, c), or dict, optional
-        The background, such as the training data; by default the distributions in the encoding. See
-        :func:`mopn.explain.effects`.
+        The background, by default the distributions in the encoding; see :func:`mopn.explain.effects`.
     scale : {"output", "probability"}, default "output"
         What the column adds to the outputs; or the probabilities of classes, if all other effects are 0, of two classes
         that of the second.
@@ -184,8 +182,7 @@ def plot_pair(
     a, b : str or int
         Names or indices of two columns.
     X : DataFrame, array-like of shape (n, c), or dict, optional
-        The background, such as the training data; by default the distributions in the encoding. See
-        :func:`mopn.explain.effects`.
+        The background, by default the distributions in the encoding; see :func:`mopn.explain.effects`.
     output : label of a class, or int, optional
         The class, or the number of the output; default that in which the effect varies most over X.
     categories : int, default 8
@@ -256,7 +253,7 @@ class _Drawing:
         length = f": {np.linalg.norm(np.atleast_1d(size.deviation)[self.chosen]):.3g}"
         if others:
             c, name = self.output(None, i, others[0])
-            ax.set_title(f"{self.pair(ax, i, others[0], c)}\n{name}{length}".replace("\n:", ":"), fontsize="medium")
+            ax.set_title(self.pair(ax, i, others[0], c) + f"\n{name}" * bool(name) + length, fontsize="medium")
             return
         self.effect(ax, i)
         ax.set_title(plain(size.columns[0]) + length, fontsize="medium")
