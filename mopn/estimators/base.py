@@ -158,10 +158,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _set(self, arguments: dict[str, Any]) -> None:
-        """Set the parameters, given the local variables of ``__init__``."""
-        self.__dict__.update({name: arguments[name] for name in self._get_param_names()})
-
     def _check_parameters(self) -> None:
         """Validate the parameters that problem and solver do not validate, or know by other names."""
         for name, value in self.get_params(deep=False).items():

@@ -199,7 +199,23 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         verbose : int, default 0
             Print every ``verbose``-th round as a row of a table; 0 prints nothing.
         """
-        self._set(locals())
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.max_units = max_units
+        self.refit = refit
+        self.oracle = oracle
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.alpha = alpha
+        self.interactions = interactions
+        self.tol = tol
+        self.max_time = max_time
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
@@ -335,4 +351,22 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         max_units : int or None, default 50
             Largest number of units.
         """
-        self._set(locals())
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            max_units=max_units,
+            refit=refit,
+            oracle=oracle,
+            fit_intercept=fit_intercept,
+            scale=scale,
+            alpha=alpha,
+            interactions=interactions,
+            tol=tol,
+            max_time=max_time,
+            validation_fraction=validation_fraction,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )

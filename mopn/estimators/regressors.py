@@ -126,4 +126,21 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
         max_units : int or None, default 50
             Largest number of units.
         """
-        self._set(locals())
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            max_units=max_units,
+            refit=refit,
+            oracle=oracle,
+            fit_intercept=fit_intercept,
+            scale=scale,
+            alpha=alpha,
+            interactions=interactions,
+            tol=tol,
+            max_time=max_time,
+            validation_fraction=validation_fraction,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
