@@ -358,7 +358,7 @@ class NetworkEstimator(NetworkAttributes):
         "fit_intercept": check_flag,
         "validation_fraction": UNIT_INTERVAL,
     }
-    _policy: ClassVar[FitPolicy]
+    _policy: FitPolicy
 
     @door
     def __init__(
@@ -374,6 +374,7 @@ class NetworkEstimator(NetworkAttributes):
         scale: ScaleName | None = "features",
         alpha: float | None = None,
         interactions: Any = None,
+        ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -402,6 +403,7 @@ class NetworkEstimator(NetworkAttributes):
         self.scale = scale
         self.alpha = alpha
         self.interactions = interactions
+        self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
         self.validation_fraction = validation_fraction
@@ -556,7 +558,7 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=self.tol,
+                tol=self._policy.gap_tol(self.tol),
                 max_iter=self._policy.max_rounds,
                 max_time=max_time,
                 callback=callback,
@@ -649,6 +651,7 @@ class NetworkEstimator(NetworkAttributes):
             scale=self.scale,
             target_weight=targets.target_weight,
             interactions=self._by_index(),
+            ridge=self.ridge,
         )
 
     def _by_index(self) -> Any:
