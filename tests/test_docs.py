@@ -159,7 +159,6 @@ def test_a_certificate_is_proven_again_without_mopn(tmp_path, monkeypatch, capsy
 
 @pytest.mark.slow
 def test_the_page_on_torch(tmp_path, monkeypatch, capsys):
-    """Its scripts go on from each other."""
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     names = run_in_turn(TORCH, "torch", capsys)
@@ -263,9 +262,10 @@ def test_the_problems_of_ones_own_agree(away, monkeypatch):
 SLOW = ("mopn.dask", "mopn.data.row_blocks")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(SLOW)) for name in MODULES]
-)
+EXAMPLES = [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(SLOW)) for name in MODULES]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_docstring_examples(name):
     if name.startswith("mopn.dask"):
         pytest.importorskip("distributed")
@@ -303,9 +303,7 @@ def test_recommendations(tmp_path, capsys):
     rated = {f"Film {f}" for u, f in pairs if u == 1}
     assert "Film 12" in recommended
     assert not rated & set(recommended)
-    assert re.search(
-        r"^  [+-][0-9.]+  (user|film|age|occupation|genre)( x (film|age|occupation|genre))?$", out, re.MULTILINE
-    )
+    assert re.search(r"^  [+-][0-9.]+  (user|film|age|occupation|genre)( x (film|age|genre))?$", out, re.MULTILINE)
     assert re.search(r"^  [+-][0-9.]+  (doctor|artist|Comedy|Drama|user|Film).* x ", out, re.MULTILINE)
     assert "cosine of their interactions with users" in out
     example["main"](["--data", str(tmp_path), "--user", "99", "--ratings", "1=5", "7=1", "--units", "4"])
@@ -386,13 +384,8 @@ for name in estimators.__all__:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-REFERENCE = (
-    "mopn",
-    *(
-        f"mopn.{name}"
-        for name in ("dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers")
-    ),
-)
+PACKAGES = "dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers"
+REFERENCE = ("mopn", *(f"mopn.{name}" for name in PACKAGES))
 GALLERY = sorted((ROOT / "examples/gallery").glob("*/plot_*.py"))
 
 

@@ -330,7 +330,7 @@ class NetworkEstimator(NetworkAttributes):
         "fit_intercept": check_flag,
         "validation_fraction": UNIT_INTERVAL,
     }
-    _policy: ClassVar[FitPolicy]
+    _policy: FitPolicy
 
     @door
     def __init__(
@@ -346,6 +346,7 @@ class NetworkEstimator(NetworkAttributes):
         scale: ScaleName | None = "features",
         alpha: float | None = None,
         interactions: Any = None,
+        ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -374,6 +375,7 @@ class NetworkEstimator(NetworkAttributes):
         self.scale = scale
         self.alpha = alpha
         self.interactions = interactions
+        self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
         self.validation_fraction = validation_fraction
@@ -528,7 +530,7 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=self.tol,
+                tol=self._policy.gap_tol(self.tol),
                 max_iter=self._policy.max_rounds,
                 max_time=max_time,
                 callback=callback,
@@ -621,6 +623,7 @@ class NetworkEstimator(NetworkAttributes):
             scale=self.scale,
             target_weight=targets.target_weight,
             interactions=self._by_index(),
+            ridge=self.ridge,
         )
 
     def _by_index(self) -> Any:
