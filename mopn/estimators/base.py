@@ -52,7 +52,7 @@ from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.caller import warn_caller
-from mopn.solvers.tools.checks import Rule, count
+from mopn.solvers.tools.checks import Rule, check_nonnegative, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door, doors
 
@@ -354,6 +354,7 @@ class NetworkEstimator(NetworkAttributes):
     """The score of predictions, as ``score`` computes it."""
     _rules = COMMON | {
         "strength": STRENGTH,
+        "ridge": check_nonnegative,
         "max_units": count().or_none(),
         "fit_intercept": check_flag,
         "validation_fraction": UNIT_INTERVAL,
@@ -636,7 +637,7 @@ class NetworkEstimator(NetworkAttributes):
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
         X, y, weights = self._data(X, targets)
-        return NetworkProblem(
+        problem = NetworkProblem(
             X,
             y,
             loss=targets.loss,
@@ -651,8 +652,15 @@ class NetworkEstimator(NetworkAttributes):
             scale=self.scale,
             target_weight=targets.target_weight,
             interactions=self._by_index(),
-            ridge=self.ridge,
         )
+        return problem.with_ridge(self._ridge_of(problem)) if self.ridge else problem
+
+    def _ridge_of(self, problem: NetworkProblem) -> float:
+        """Return the ridge for the lengths of the rows of a problem, which are about 2 for most scales."""
+        if self.scale in ("features", "data"):
+            return self.ridge
+        squares = problem.rows.squares[-problem.rows.n_features :]
+        return self.ridge * (float(squares.sum()) / problem.losses.total_weight / 4.0) ** 2
 
     def _by_index(self) -> Any:
         """Return the interactions by index, if the names of the columns are known."""
