@@ -19,7 +19,21 @@ def derivatives(function, x, h=1e-3):
     return np.reshape(found, (*x.shape, *np.shape(function(x))))
 
 
-# -- losses and norms --------------------------------------------------------------------------------------------------
+def on_grid(a):
+    """Round to a grid whose sums and differences are exact."""
+    return np.round(1024 * a) / 1024
+
+
+def targets_of(loss, rng, n, m):
+    """Draw targets that a built-in loss takes, for n samples of m outputs."""
+    if loss.targets == "labels":
+        return rng.integers(m, size=n)
+    if loss.targets == "counts":
+        return rng.integers(5, size=(n, m)).astype(float)
+    if loss.targets == "signs":
+        return rng.choice([-1.0, 1.0], size=(n, m))
+    numbers = rng.standard_normal((n, m))
+    return on_grid(numbers) if loss.name == "squared" else np.round(2.0 * numbers)
 
 
 def loss_of_sample(name: str, y, o: np.ndarray) -> float:
@@ -47,9 +61,6 @@ def _clipped(r: float, width: float, slope: float) -> float:
 def norm_of_rows(V: np.ndarray, name: str) -> float:
     sizes = {"l1": np.abs(V), "l1/l2": np.linalg.norm(V, axis=1), "l1/linf": np.abs(V).max(axis=1, initial=0.0)}
     return 0.5 * float(np.sum(V * V)) if name == "squared-l2" else float(sizes[name.removeprefix("nonnegative-")].sum())
-
-
-# -- convex problems ---------------------------------------------------------------------------------------------------
 
 
 def between(groups: np.ndarray) -> np.ndarray:

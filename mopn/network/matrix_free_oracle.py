@@ -53,8 +53,8 @@ class MatrixFreeSearch(SphereSearch):
         return cheap if self.plan.is_cheap else min(cheap, self._proof().bound)
 
     def cheap_bound(self) -> float:
-        """Return the bound of the stack, by products with the data."""
-        return self.stack.bound(self.p)
+        """Return the bound of the stack, by products with the data; without work to spend, the first one alone."""
+        return self.stack.bound(self.p) if self.effort.work else self.stack.collatz_bound(self.p)
 
     def starts(self) -> np.ndarray:
         """Return start vectors (k, d)."""

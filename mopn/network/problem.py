@@ -521,14 +521,17 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         if self.ridge:
             errors += self._ridge.slope_errors(network.basis, network.weights)
         return (
-            self.norm.dual(self._slopes(network, at, network.basis, network.features))
+            self.norm.dual(self._own_slopes(network, at))
             + float(np.linalg.norm(errors, self.norm.exponent))
             + self.dual_rounding(at)
         )
 
-    def _slopes(self, network: Network, at: OutputGradient, units: np.ndarray, features: Any) -> np.ndarray:
-        """Return the derivatives (q, m) of losses and ridge along units (q, d) of given features (n, q)."""
-        slopes = self.rows.crossed(features, at.G)
+    def _own_slopes(self, network: Network, at: OutputGradient) -> np.ndarray:
+        """Return the derivatives (k, m) of losses and ridge along the units of the network."""
+        return self._with_ridge(network.forms(at.G), network, network.basis)
+
+    def _with_ridge(self, slopes: np.ndarray, network: Network, units: np.ndarray) -> np.ndarray:
+        """Add the derivatives (q, m) of the ridge along units (q, d)."""
         return slopes + self._ridge.slopes(network.basis, network.weights, units) if self.ridge else slopes
 
     def measure(
@@ -565,7 +568,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         towards = left = None
         if units is not None:
             features = self.maps.features(units)
-            q = self._slopes(network, at, units, features)
+            q = self._with_ridge(self.rows.crossed(features, at.G), network, units)
             towards = best_vertex(units, features, q, self.regularizer, least)
         if away is not None:
             left = active_vertex(network, self.maps.features, self.regularizer, away, least)
@@ -577,8 +580,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         The vertices are those of ``segment`` with the same ``least``, one for every unit; the last one is 0 if the
         network has a share of it.
         """
-        crossed = self._slopes(network, at, network.basis, network.features)
-        return active_units(network, crossed, self.regularizer, min(least, at.value))
+        slopes = self._own_slopes(network, at)
+        return active_units(network, slopes, self.regularizer, min(least, at.value))
 
     # -- the oracle "corrective" ------------------------------------------------------------------------------------
 
