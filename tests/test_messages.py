@@ -72,10 +72,7 @@ CALLS = {
     "fit takes X_val": (lambda c, r: c.fit(X, LABELS, eval_set=(X, LABELS)), "TableClassifier.fit.*eval_set.*X_val="),
     "importances": (lambda c, r: mopn.explain.feature_importances(c), r"call it as feature_importances\(model, X, "),
     "to_c": (lambda c, r: mopn.export.to_c(c), r"to_c\(\) missing .* 'path'; call it as to_c\(model, path"),
-    "plot_effect": (
-        lambda c, r: mopn.plotting.plot_effect(c, "x0"),
-        r"'column'; call it as plot_effect\(model, X",
-    ),
+    "plot_effect": (lambda c, r: mopn.plotting.plot_effect(c, "x0"), r"'column'; call it as plot_effect\(model, X"),
     "probability": (
         lambda c, r: mopn.plotting.plot_effect(r, X, 0, scale="probability"),
         "scale='probability': a model of numbers predicts no probabilities; take scale='output'",

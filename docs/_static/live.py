@@ -1,4 +1,4 @@
-"""What the page "Draw a digit" computes in a browser, by mopn, NumPy and SciPy; all files lie beside this one."""
+"""What the page "Draw a digit" computes in a browser, by mopn, NumPy and SciPy; all files are in its folder."""
 
 import json
 

@@ -346,6 +346,7 @@ class NetworkEstimator(NetworkAttributes):
         scale: ScaleName | None = "features",
         alpha: float | None = None,
         interactions: Any = None,
+        ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -374,6 +375,7 @@ class NetworkEstimator(NetworkAttributes):
         self.scale = scale
         self.alpha = alpha
         self.interactions = interactions
+        self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
         self.validation_fraction = validation_fraction
@@ -621,6 +623,7 @@ class NetworkEstimator(NetworkAttributes):
             scale=self.scale,
             target_weight=targets.target_weight,
             interactions=self._by_index(),
+            ridge=self.ridge,
         )
 
     def _by_index(self) -> Any:

@@ -63,6 +63,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         scale: ScaleName | None = "large",
         alpha: float | None = 0.7,
         interactions: Any = None,
+        ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -104,6 +105,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         self.scale = scale
         self.alpha = alpha
         self.interactions = interactions
+        self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
         self.validation_fraction = validation_fraction

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -144,21 +145,8 @@ def test_paths_end_where_the_loss_rises(monkeypatch):
     assert len(computed) == 3 * 4
 
 
-def test_models_answer_by_column():
-    table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    values = mopn.explain.shap_values(table, FRAME[:5], FRAME)
-    assert values.shape == (5, 4, 3)
-    total = values.sum(axis=1) + mopn.explain.base_values(table, FRAME)
-    assert np.allclose(total, table.model_.outputs(FRAME[:5]), atol=1e-12)
-    pairs = mopn.explain.shap_interaction_values(table, FRAME[:5], FRAME)
-    assert np.allclose(pairs.sum(axis=2), values, atol=1e-12)
-    assert mopn.explain.feature_importances(table, FRAME).sum(axis=1).argsort().tolist()[2:] == [1, 0]
-
-
 def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
     """The definition: columns that are out of the coalition are those of a background row, all features of them."""
-    from itertools import permutations
-
     columns, row, background = ["size", "color", "known"], FRAME.iloc[[1]], FRAME.iloc[2:7]
     model = TableClassifier(**FIXED).fit(FRAME[columns], LABELS).model_
     expected, orders = np.zeros((3, 3)), list(permutations(range(3)))
@@ -191,14 +179,6 @@ def test_files_hold_no_names_twice_and_functions_in_single_precision(tmp_path):
     names = [f"feature {j}" for j in range(model.encoding.n_features)]
     replace(model, model=replace(model.model, feature_names=names)).save(tmp_path / "named.npz")
     assert mopn.load(tmp_path / "named.npz").model.feature_names.tolist() == names
-
-
-def test_frames_are_checked_as_scikit_learn_does():
-    table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    with pytest.raises(ValueError, match="should match those that were passed during fit"):
-        table.predict(FRAME[["color", "size", "day"]])
-    with pytest.raises(TypeError, match="X is in blocks of rows, which fit takes; call this with each"):
-        table.predict(mopn.RowBlocks([FRAME]))
 
 
 LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
@@ -279,6 +259,8 @@ def test_smoothness_of_any_size(smoothness):
 @pytest.mark.parametrize(
     ("X", "kind", "message"),
     [
+        (FRAME[["color", "size", "day"]], ValueError, "should match those that were passed during fit"),
+        (mopn.RowBlocks([FRAME]), TypeError, "X is in blocks of rows, which fit takes; call this with each"),
         (FRAME.rename(columns={"size": "length"}), ValueError, "unseen at fit time:\n- length"),
         (FRAME.assign(other=1), ValueError, "unseen at fit time:\n- other"),
         ({"size": 1.0, "color": "red", "day": None}, ValueError, r"X lacks the columns \['known'\]"),

@@ -167,3 +167,6 @@ def test_explanations_of_tables_are_by_column():
     for item in found:
         np.testing.assert_allclose(item.value, expected[item.fields], rtol=0, atol=1e-10)
     np.testing.assert_allclose(found.base, model.outputs(X).mean(axis=0))
+    np.testing.assert_allclose(mopn.explain.base_values(model, X), found.base)
+    sizes = np.abs(mopn.explain.shap_values(model, X)).mean(axis=0)
+    np.testing.assert_allclose(mopn.explain.feature_importances(model, X), sizes)

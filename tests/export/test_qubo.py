@@ -113,12 +113,7 @@ def check_minimum(model, groups):
 def test_the_bound_of_the_default_penalty_is_attained():
     """Of -x_0 - x_1 breaking the constraint gains 1, so a penalty of 1 would leave a tie."""
     model = from_parts(np.zeros((0, 2)), [], [0.0, -1.0, -1.0])
-    assert values(to_qubo(model, one_hot=[(0, 1)], penalty=1.0), rows(2)).tolist() == [
-        1.0,
-        -1.0,
-        -1.0,
-        -1.0,
-    ]
+    assert values(to_qubo(model, one_hot=[(0, 1)], penalty=1.0), rows(2)).tolist() == [1.0, -1.0, -1.0, -1.0]
     check_minimum(model, [(0, 1)])
     free = from_parts(np.zeros((0, 2)), [], np.zeros(3))  # nothing to gain, but a tie
     check_minimum(free, [(0, 1)])
