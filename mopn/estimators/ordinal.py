@@ -131,7 +131,8 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         ndarray of shape (n, n_levels)
             Rows add up to 1.
         """
-        return self.model_.predict_proba(self._checked(X))
+        X = self._checked(X)  # raises an error before the first fit
+        return self.model_.predict_proba(X)
 
     def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
         """Return levels as numbers, ordered categories as their positions in the order of the fit."""

@@ -303,7 +303,8 @@ class BinaryClassifier(Scored, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        return self.model_.outputs(self._checked(X))[:, 0]
+        X = self._checked(X)  # raises an error before the first fit
+        return self.model_.outputs(X)[:, 0]
 
     @available_if(_is_logistic)
     @door
@@ -314,7 +315,8 @@ class BinaryClassifier(Scored, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        return self.model_.predict_proba(self._checked(X))
+        X = self._checked(X)  # raises an error before the first fit
+        return self.model_.predict_proba(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

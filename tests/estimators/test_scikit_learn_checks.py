@@ -48,9 +48,7 @@ many_levels = pytest.mark.filterwarnings("ignore:y has .* levels")
         estimators.PolynomialNetworkClassifier(**TINY_SINGLE),
         estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.5),
         estimators.TableEncoder(curves=1),
-        estimators.PathCV(
-            estimators.MultiOutputPNClassifier(tol=0.5, refit="none"), max_units=4, strengths=(Ratio(0.1),), cv=2
-        ),
+        estimators.PathCV(estimators.MultiOutputPNClassifier(**TINY), max_units=3, strengths=(Ratio(0.1),), cv=2),
     ],
     expected_failed_checks=expected_failed,
 )
