@@ -133,7 +133,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         scale: ScaleName | None = "features",
         alpha: float | None = None,
         interactions: Any = None,
-        ridge: float = 0.0,
+        ridge: float = 0.1,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -182,10 +182,10 @@ class Classifier(ClassifierMethods, NetworkEstimator):
             Of factorization machines: groups of columns, by index or name; only products of columns of different groups
             are in the model, such as users times items. A column of no group interacts with all others. None for all
             pairs.
-        ridge : float, default 0
-            Strength of the ridge on the outputs as functions, for the scaled X; see :class:`mopn.NetworkProblem`.
-            Larger means smoother outputs of more units, and proofs that cost less. It is a sum like the losses, so that
-            the same number serves any number of rows.
+        ridge : float, default 0.1
+            Strength of the ridge on the outputs as functions, for rows of a mean squared length of 4; see
+            :class:`mopn.NetworkProblem`. Larger means smoother outputs of more units, and proofs that cost less. It
+            does not depend on the units of X. The losses are added up, so that it weighs less the more rows there are.
         tol : float, default 0.005
             Relative tolerance of the objective: a fit stops at a relative gap of ``tol`` or, with ``max_units``, when
             ten iterations of the last refit together decrease it by less. With 0 only the limits stop a fit.

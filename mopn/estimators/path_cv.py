@@ -28,8 +28,7 @@ from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
 from mopn.estimators.targets import Targets, merge_equal_samples
-from mopn.models.base import Predictor
-from mopn.models.fitted import Fitted
+from mopn.models.base import Fitted, Predictor
 from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status, minimize
 from mopn.solvers.tools.checks import Rule, count, shown

@@ -68,6 +68,7 @@ class SingleOutputEstimator(ModelEstimator):
     _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag, "beta": STRENGTH}
     alpha: float | Literal["auto"] = 0.0
     beta: float | Literal["auto"]
+    alpha_: float
     loss: SingleLossName | Loss | None
     # The loss with its parameters; passes over parts of the samples keep that of the first part.
     loss_: Loss

@@ -195,6 +195,7 @@ class TableEstimator(TableReader, NetworkAttributes):
     def _of_table(self, fitted: dict[str, Any]) -> dict[str, Any]:
         """Return the fitted attributes of the network with the model of the table."""
         model = replace(fitted["model_"], feature_names=self.encoding_.feature_names)
+        model = replace(model, output_names=self._names_of_outputs(model))
         return fitted | {"model_": TableModel(model, self.encoding_)}
 
     def _samples(

@@ -24,7 +24,7 @@ from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import check_flag, check_input, check_nonnegative
+from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.dual import Dual, make_dual
 from mopn.network.gradient_forms import GradientForms
@@ -261,7 +261,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     def _check_ridge(self, ridge: Any) -> float:
         ridge = check_nonnegative(ridge, "ridge")
-        check_input(ridge, "ridge")
+        check_input(ridge, "ridge", LARGEST**2)
         if ridge > 0 and self._regularizer.constrained:
             raise ValueError(f"ridge={ridge:g} needs a penalty: give strength, which may be 0, in place of radius")
         return ridge
@@ -362,6 +362,12 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         number = self._strength(strength) if isinstance(strength, Ratio) else strength
         other._regularizer = self._regularizer.with_strength(number)
         check_regularizer(other._regularizer, self._scales)
+        return other
+
+    def with_ridge(self, ridge: float) -> NetworkProblem:
+        """Return the same problem with another ridge; the data are shared."""
+        other = copy(self)
+        other.ridge = self._check_ridge(ridge)
         return other
 
     def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:

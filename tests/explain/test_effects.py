@@ -67,11 +67,11 @@ def test_effects_are_means_over_all_combinations(model):
         np.testing.assert_allclose(pair, shaped(expected.reshape(len(rows), -1), model), **close)
     deviations = {(COLUMNS[j],): mains[j].std(axis=0) for j in range(4)}
     deviations |= {(COLUMNS[i], COLUMNS[j]): pair.std(axis=(0, 1)) for (i, j), pair in pairs.items()}
-    strengths = found.strengths()
-    lengths = [np.linalg.norm(item.deviation) for item in strengths]
+    sizes = found.sizes()
+    lengths = [np.linalg.norm(item.deviation) for item in sizes]
     assert lengths == sorted(lengths, reverse=True)
-    assert {item.columns for item in strengths} == {c for c in deviations if "flat" not in c}
-    for item in strengths:
+    assert {item.columns for item in sizes} == {c for c in deviations if "flat" not in c}
+    for item in sizes:
         np.testing.assert_allclose(item.deviation, shaped(deviations[item.columns], model), **close)
 
 
@@ -107,7 +107,7 @@ def test_a_model_without_units_has_no_effects():
     model = network(TRAINING, linear=False)
     empty = replace(model, model=replace(model.model, basis=model.model.basis[:0], weights=model.model.weights[:0]))
     found = mopn.explain.effects(empty, TRAINING)
-    assert found.strengths() == []
+    assert found.sizes() == []
     assert not found.main("size").any()
     np.testing.assert_array_equal(found.constant, [0.3] * 3)
 
@@ -167,6 +167,3 @@ def test_explanations_of_tables_are_by_column():
     for item in found:
         np.testing.assert_allclose(item.value, expected[item.fields], rtol=0, atol=1e-10)
     np.testing.assert_allclose(found.base, model.outputs(X).mean(axis=0))
-    np.testing.assert_allclose(mopn.explain.base_values(model, X), found.base)
-    sizes = np.abs(mopn.explain.shap_values(model, X)).mean(axis=0)
-    np.testing.assert_allclose(mopn.explain.feature_importances(model, X), sizes)

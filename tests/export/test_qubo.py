@@ -140,8 +140,9 @@ def test_errors():
     model, table = ALONE["several"], fitted_models.TABLES["levels"]
     with pytest.raises(ValueError, match="output must be an integer from 0 to 1, got None"):
         to_qubo(model)
-    with pytest.raises(ValueError, match="output must be an integer from 0 to 1, got 2"):
-        to_qubo(model, output=2)
+    for output in (-1, 2, True, 1.0, "a"):
+        with pytest.raises(ValueError, match=f"output must be an integer from 0 to 1, got {output!r}"):
+            to_qubo(model, output=output)
     with pytest.raises(ValueError, match="the outputs of a softmax have no meaning alone"):
         to_qubo(QUADRATIC["labels"], output=0)
     with pytest.raises(TypeError, match="the features of a table's columns are curves and centered indicators"):

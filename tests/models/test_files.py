@@ -13,7 +13,7 @@ import pytest
 from fitted_models import KINDS, MODELS, TABLES, network, same
 
 import mopn
-from mopn.models.replacement import replacement
+from mopn.models.files import replacement
 
 X = np.random.default_rng(0).uniform(-1, 1, (23, 4))
 MODELS = MODELS | {f"table of {kind}": model for kind, model in TABLES.items()}
@@ -91,7 +91,7 @@ def test_a_save_that_fails_leaves_the_file_that_was_there(tmp_path, monkeypatch,
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"mopn.models.{'files' if moment == 'np.savez' else 'replacement'}.{moment}", fail)
+        patch.setattr(f"mopn.models.files.{moment}", fail)
         for name in ("model.npz", "another.npz"):
             with pytest.raises(error if isinstance(error, type) else OSError):
                 new.save(tmp_path / name)

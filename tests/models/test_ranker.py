@@ -11,7 +11,7 @@ from properties import examples
 from scipy import sparse
 
 import mopn
-from mopn.ranking import Ranker, rank
+from mopn.ranking import Ranker
 
 USERS, D = 4, 9  # the first features are those of users and contexts
 
@@ -64,7 +64,7 @@ def test_scores_are_predictions_of_the_joined_rows(kind, form, seed, n):
     user = np.append(rng.standard_normal(USERS) * rng.integers(0, 2, USERS), np.zeros(D - USERS))[None]
     items = np.column_stack([np.zeros((20, USERS)), rng.standard_normal((20, D - USERS))])
     expected = scores_of_rows(model, user + items)
-    found = rank(model, form(user), form(items), n)
+    found = Ranker(model, form(items)).rank(form(user), n)
     np.testing.assert_allclose(Ranker(model, items).scores(form(user)), expected, rtol=1e-11, atol=1e-11)
     order = np.argsort(-expected, kind="stable")[:n]
     np.testing.assert_array_equal(found.items, order)

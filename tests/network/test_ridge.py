@@ -359,7 +359,7 @@ def test_a_ridge_needs_a_penalty():
     with pytest.raises(ValueError, match="ridge must be"):
         mopn.NetworkProblem(X, y, strength=1.0, ridge=-1.0)
     with pytest.raises(ValueError, match="ridge is too small"):
-        mopn.NetworkProblem(X, y, strength=1.0, ridge=1e-90)
+        mopn.NetworkProblem(X, y, strength=1.0, ridge=1e-150)
     assert "ridge=0.5" in repr(mopn.NetworkProblem(X, y, strength=1.0, ridge=0.5))
 
 

@@ -9,7 +9,7 @@ from fitted_models import factors
 
 import mopn
 from mopn.estimators import MultiOutputFMClassifier
-from mopn.plotting import plot_contributions, plot_convergence, plot_interactions, plot_unit
+from mopn.plotting import plot_convergence, plot_interactions, plot_unit
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -95,9 +95,9 @@ def test_missing_matplotlib_is_named(monkeypatch, results):
         plot_convergence(results)
 
 
-def network(classes=None):
+def network(**fields):
     """Three features, two units, two outputs: +2 x_0 x_2 in the first, and x_1 x_2 in the second."""
-    return mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), np.eye(2), kernel="anova", classes=classes)
+    return mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), np.eye(2), kernel="anova", **fields)
 
 
 def labels(ticks):
@@ -105,7 +105,7 @@ def labels(ticks):
 
 
 def test_interactions_of_all_outputs_are_a_heat_map():
-    found = mopn.explain.strongest_interactions(network(), names=["a", "b", "c"])
+    found = mopn.explain.strongest_interactions(network(feature_names=["a", "b", "c"]))
     ax = plot_interactions(found, outputs=["x", "y"])
     (image,) = ax.get_images()
     np.testing.assert_array_equal(image.get_array(), [[2.0, 0.0], [0.0, -1.0]])
@@ -116,7 +116,8 @@ def test_interactions_of_all_outputs_are_a_heat_map():
 
 def test_interactions_of_an_output_are_bars():
     ax = plt.figure().add_subplot()
-    assert plot_interactions(mopn.explain.strongest_interactions(network(), output=1), ax=ax) is ax
+    second = mopn.FactorizationModel.from_outputs(network(), [0.0, 1.0])
+    assert plot_interactions(mopn.explain.strongest_interactions(second), ax=ax) is ax
     assert [bar.get_width() for bar in ax.patches] == [-1.0]
     assert labels(ax.get_yticklabels()) == ["1 × 2"]
 
@@ -127,15 +128,15 @@ def test_contributions_are_drawn_in_their_order(output):
     if output is not None:
         model = mopn.FactorizationModel.from_outputs(model, np.eye(2)[output])
     found = mopn.explain.contributions(model, [[1.0, 2.0, 3.0]], np.zeros((1, 3)), {"user": [0, 1], "item": [2]})
-    ax = plot_contributions(found)
+    ax = plot_interactions(found)
     assert labels(ax.get_yticklabels()) == [" × ".join(item.fields) for item in found]
     drawn = ax.get_images()[0].get_array() if output is None else [bar.get_width() for bar in ax.patches]
     np.testing.assert_allclose(drawn, [item.value for item in found])
 
 
 def test_a_unit_is_its_largest_coefficients_or_an_image():
-    model = network(classes=np.array(["x", "y"]))
-    left, right = plot_unit(model, 0, names=["a", "b", "c"], top=2)
+    model = network(classes=np.array(["x", "y"]), feature_names=["a", "b", "c"])
+    left, right = plot_unit(model, 0, top=2)
     assert labels(left.get_yticklabels()) == ["c", "a"]
     assert [bar.get_width() for bar in left.patches] == [2.0, 1.0]
     assert labels(right.get_yticklabels()) == ["x", "y"]
@@ -151,7 +152,6 @@ def test_a_unit_is_its_largest_coefficients_or_an_image():
         ({"unit": 2}, ValueError, "unit must be the number of one of 2 units"),
         ({"unit": 0.0}, ValueError, "unit must be the number"),
         ({"shape": (2, 2)}, ValueError, "shape must be .* of 3 pixels"),
-        ({"names": ["a"]}, ValueError, "names must hold 3 labels"),
         ({"outputs": ["a"]}, ValueError, "outputs must hold 2 labels"),
         ({"scale": [1.0]}, ValueError, "scale must hold one number per feature, 3"),
         ({"model": 3}, TypeError, "model must be a Model, a FactorizationModel or a fitted estimator, got int"),

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mopn
 from mopn.estimators import OrdinalFMRegressor
-from mopn.plotting import plot_contributions
+from mopn.plotting import plot_interactions
 from mopn.ranking import grouped_ndcg
 
 
@@ -94,7 +94,7 @@ fields = {"user": range(n_users), "film": range(n_users, rows.shape[1])}
 found = mopn.explain.contributions(
     machine, rows[best[0]], encoder.transform(train), fields
 )
-ax = plot_contributions(
+ax = plot_interactions(
     found, outputs=[f"<= {level:g}" for level in machine.levels_[:-1]]
 )
 ax.set_title(f"user {user}, film {films[best[0]]}", fontsize=10)

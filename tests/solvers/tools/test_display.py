@@ -60,7 +60,7 @@ def test_the_estimated_gap_is_that_of_the_best_point():
 
 
 def test_the_package_has_public_names_only():
-    packages = {"estimators", "explain", "export", "plotting", "ranking", "testing"}
+    packages = {"estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers", "testing"}
     assert {*mopn.__all__, *packages, "__version__"} == set(dir(mopn))
     assert all(getattr(mopn, name) is not None for name in dir(mopn))
 
