@@ -29,10 +29,10 @@ def call(function, x, shape, dtype):
 
 
 def c_rows(model, columns, real):
-    """Rows as a program of C has them: NAN for gaps, and the index of a level's text among those of the header."""
+    """Rows as a program of C has them: NAN where they are missing, and the index of a category's text in the header."""
     rows = np.array([[0.0 if isinstance(v, str) else v for v in values] for values in columns.values()], real).T.copy()
-    for j, level in zip(model.encoding.level_columns, model.encoding.levels, strict=True):
-        texts = [*level.levels, *level.rare]
+    for j, column in zip(model.encoding.category_columns, model.encoding.categories, strict=True):
+        texts = [*column.categories, *column.rare]
         numbers = {text: i for i, text in enumerate(texts)} | {None: len(texts)}
         rows[:, j] = [numbers.get(text, len(texts) + 1) for text in columns[model.encoding.columns[j]]]
     return rows

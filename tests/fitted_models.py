@@ -86,16 +86,16 @@ NUMBERS = {
     "one": [3] * N,
     "zeros": [0, 0, -1, 0, 2.5, 0, 0, 2.5] * (N // 8),
 }
-LEVELS = {
+CATEGORIES = {
     "day": np.datetime64("2020-01-01") + RNG.integers(0, 900, N),
     "city": ["Bern", "são paulo", "São Paulo", None, 'a "*/" ??/'] * (N // 5 - 1)
     + ["rare", "東京", "Bern", "北京", "rarer"],
     "yes or no": RNG.random(N) < 0.5,
     "prediction": ["on", "off"] * (N // 2),
-    "one level": ["x"] * N,
+    "one category": ["x"] * N,
     "code": [3, 4, 5, 6] * (N // 4),
 }
-# Rows inside, below and above the knots, at one of them, with gaps; texts that are frequent, rare, unknown, missing.
+# Rows inside, below and above the knots, at one of them, missing; texts that are frequent, rare, unknown, missing.
 NUMBER_ROWS = {
     "real": [0.1, -99.0, 99.0, NUMBERS["real"][1], None, 0.2],
     "whole": [2.0, -1.0, 9.0, 1.5, None, 3.0],
@@ -108,25 +108,27 @@ TABLE_ROWS = NUMBER_ROWS | {
     "city": ["Bern", "rare", "Atlantis", 'a "*/" ??/', None, "北京"],
     "yes or no": ["True", "False", "perhaps", "True", None, "False"],
     "prediction": ["on", "off", "", "on", None, "off"],
-    "one level": ["x", "x", "y", "x", None, "x"],
+    "one category": ["x", "x", "y", "x", None, "x"],
     "code": ["3", "4", "7", "5", None, "6"],
 }
 
 
 def table(columns, **options):
-    """Return a model of a table with random units; levels of the last rows are rare if they occur only there."""
+    """Return a model of a table with random units; categories of the last rows are rare if they occur only there."""
     weights = np.append(np.ones(N - 5), np.full(5, 1e-4))
-    levels = [c for c in ["code"] if c in columns]
-    encoding = learn_encoding(read_table(pd.DataFrame(columns)), weights, curves=3, smoothness=1.0, levels=levels)
+    codes = [c for c in ["code"] if c in columns]
+    encoding = learn_encoding(
+        read_table(pd.DataFrame(columns)), weights, curves=3, smoothness=1.0, categorical_features=codes
+    )
     return TableModel(network(d=encoding.n_features, augment=True, **options), encoding)
 
 
 LINKED = {"link": "softmax", "classes": np.array(["a", "b", "c"])}
-TABLES = {"numbers": table(NUMBERS, **LINKED), "levels": table(NUMBERS | LEVELS, **LINKED)}
+TABLES = {"numbers": table(NUMBERS, **LINKED), "categories": table(NUMBERS | CATEGORIES, **LINKED)}
 
 
 def quietly(method, X):
-    """Return what a method says of a table with unknown levels, whose days are dates to Python."""
+    """Return what a method says of a table with unknown categories, whose days are dates to Python."""
     if isinstance(X, dict) and "day" in X:
         X = X | {"day": as_given(np.array(X["day"], float), DATES)}
     with warnings.catch_warnings():

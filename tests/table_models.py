@@ -9,7 +9,7 @@ from mopn.tables.reading import read_table
 
 
 def table(n, seed):
-    """Numbers, levels, a column without features, and numbers with gaps; columns depend on each other."""
+    """Numbers, categories, a column without features, and numbers with missing values; columns depend on each other."""
     rng = np.random.default_rng(seed)
     size = rng.standard_normal(n)
     color = np.where(size > 0.5, "red", rng.choice(["red", "green", "blue"], n))

@@ -65,12 +65,12 @@ def _program(args: argparse.Namespace) -> None:
 
 
 def row() -> dict[str, float]:
-    """Return the microseconds of the predictions of a row, by models of 8 columns of numbers and 2 of levels."""
+    """Return the microseconds of the predictions of a row, by models of 8 columns of numbers and 2 of categories."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 8))
-    levels = {"city": rng.choice(list("abcd"), 1000), "sex": rng.choice(["f", "m"], 1000)}
-    table: dict[str, Any] = {f"x{j}": x for j, x in enumerate(X.T)} | levels
-    y = np.where(X[:, 0] * X[:, 1] + (levels["city"] == "a") > 0.3, "yes", "no")
+    categories = {"city": rng.choice(list("abcd"), 1000), "sex": rng.choice(["f", "m"], 1000)}
+    table: dict[str, Any] = {f"x{j}": x for j, x in enumerate(X.T)} | categories
+    y = np.where(X[:, 0] * X[:, 1] + (categories["city"] == "a") > 0.3, "yes", "no")
     first = {name: column[0].item() for name, column in table.items()}
     rows: dict[str, tuple[Any, Any]] = {
         "a dict of numbers and texts": (table, first),

@@ -153,7 +153,7 @@ def onnx_outputs(model: Any, X: Any, dtype: str) -> np.ndarray:
     session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
     inputs, columns = session.get_inputs(), model.encoding.arranged(X).columns
-    if not model.encoding.levels:
+    if not model.encoding.categories:
         given = {"X": np.column_stack(columns).astype(kinds[inputs[0].type])}
     else:
         texts = [np.where(np.equal(c, None), "", c) if c.dtype == object else c for c in columns]
@@ -167,8 +167,8 @@ def c_outputs(model: Any, X: Any, dtype: str, folder: Path) -> np.ndarray:
     """Return the outputs (n, m) of the header of a model of tables, after its self-test."""
     encoding = model.encoding
     columns = list(encoding.arranged(X).columns)
-    for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
-        texts = [*level.levels, *level.rare]
+    for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
+        texts = [*column.categories, *column.rare]
         numbers: dict[str | None, int] = {text: i for i, text in enumerate(texts)} | {None: len(texts)}
         columns[j] = np.array([numbers.get(text, len(texts) + 1) for text in columns[j]], float)
     rows = np.ascontiguousarray(np.column_stack(columns), np.float64)

@@ -26,14 +26,14 @@ from mopn.tables.summaries import TableSummary, summarise
 __all__ = ["TableEncoder", "TableReader", "features_of", "is_named"]
 
 
-def _names(levels: Any) -> list[Any]:
-    names = [levels] if isinstance(levels, str | Integral) else list(levels)
+def _names(columns: Any) -> list[Any]:
+    names = [columns] if isinstance(columns, str | Integral) else list(columns)
     if not all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names):
         raise TypeError
     return names
 
 
-_LEVELS = Rule("a collection of names and indices of columns", _names)
+_CATEGORICAL = Rule("a collection of names and indices of columns", _names)
 
 
 class TableReader(BaseEstimator):
@@ -48,7 +48,7 @@ class TableReader(BaseEstimator):
 
     curves: int | None
     smoothness: float
-    levels: Collection[str | int]
+    categorical_features: Collection[str | int]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -86,8 +86,13 @@ class TableReader(BaseEstimator):
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
         """Learn the encoding from a table."""
-        levels = self._checked_levels()
-        self.encoding_ = learn_encoding(table, weights, curves=self.curves, smoothness=self.smoothness, levels=levels)
+        self.encoding_ = learn_encoding(
+            table,
+            weights,
+            curves=self.curves,
+            smoothness=self.smoothness,
+            categorical_features=self._checked_categories(),
+        )
 
     def _learn_of_row_blocks(self, X: RowBlocks) -> None:
         """Learn the encoding, and the names of the columns, from blocks whose X are tables."""
@@ -99,21 +104,21 @@ class TableReader(BaseEstimator):
 
     def _learn_in_blocks(self, tables: Chunks) -> TableSummary:
         """Learn the encoding in one pass over tables, and return what was found."""
-        task = partial(named, function=partial(_summary, levels=self._checked_levels()))
+        task = partial(named, function=partial(_summary, categorical_features=self._checked_categories()))
         summary: TableSummary = tables.reduce(task, operator.add)
         if not summary.n:
             raise ValueError("sample_weight is zero for all samples; at least one must be positive")
         self.encoding_ = encoding_of(summary, curves=self.curves, smoothness=self.smoothness)
         return summary
 
-    def _checked_levels(self) -> list[str | int]:
-        """Check the parameters, and return the columns of numbers that are levels."""
+    def _checked_categories(self) -> list[str | int]:
+        """Check the parameters, and return the columns of numbers that are categories."""
         check_options(self, curves=count(0).or_none(), smoothness=check_nonnegative)
-        return _LEVELS(self.levels, "levels")
+        return _CATEGORICAL(self.categorical_features, "categorical_features")
 
 
-def _summary(block: RawBlock, levels: Collection[str | int]) -> TableSummary:
-    return summarise(block.X, check_weights(block.sample_weight, block.X.n), levels).sampled()
+def _summary(block: RawBlock, categorical_features: Collection[str | int]) -> TableSummary:
+    return summarise(block.X, check_weights(block.sample_weight, block.X.n), categorical_features).sampled()
 
 
 def features_of(block: RawBlock, encoding: TableEncoding) -> RawBlock:
@@ -130,14 +135,14 @@ def is_named(X: Any) -> bool:
 
 @doors
 class TableEncoder(TransformerMixin, TableReader):
-    """The features of a table: smooth functions of numbers, indicators of levels and of missing values.
+    """The features of a table: smooth functions of numbers, indicators of categories and of missing values.
 
     A column of numbers becomes its standardised self and ``sqrt(2) cos(pi k u) / k^smoothness`` for k = 1, 2, ..., of
     its rank u in [0, 1], interpolated between knots and constant beyond the outer ones; where a number is
     missing these are 0, and an indicator is 1. Two values become one feature, and a constant none. A column of texts,
-    booleans or categories becomes an indicator of each level, rare ones together; a level that is unknown has their
-    means. Dates are numbers, days since 1970, and so are texts if all are plain numbers or signs of missing ones, such
-    as "?" and "".
+    booleans or categories becomes an indicator of each category, rare ones together; a category that is unknown has
+    their means. Dates are numbers, days since 1970, and so are texts if all are plain numbers or signs of missing ones,
+    such as "?" and "".
 
     Parameters
     ----------
@@ -146,8 +151,8 @@ class TableEncoder(TransformerMixin, TableReader):
         up to ten columns.
     smoothness : float, default 1.0
         How fast these get small.
-    levels : collection of str or int, default ()
-        Names or indices of columns of numbers, or texts of numbers, that are levels, such as codes of categories.
+    categorical_features : collection of str or int, default ()
+        Names or indices of columns whose numbers, or texts of numbers, are codes of categories.
 
     See Also
     --------
@@ -170,14 +175,14 @@ class TableEncoder(TransformerMixin, TableReader):
     """
 
     def __init__(
-        self, *, curves: int | None = None, smoothness: float = 1.0, levels: Collection[str | int] = ()
+        self, *, curves: int | None = None, smoothness: float = 1.0, categorical_features: Collection[str | int] = ()
     ) -> None:
         self.curves = curves
         self.smoothness = smoothness
-        self.levels = levels
+        self.categorical_features = categorical_features
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn knots, levels and which columns have missing values.
+        """Learn knots, categories and which columns have missing values.
 
         Parameters
         ----------
@@ -194,7 +199,7 @@ class TableEncoder(TransformerMixin, TableReader):
         Raises
         ------
         ValueError, TypeError
-            If X is sparse or no table, a column has too many levels, or no column varies.
+            If X is sparse or no table, a column has too many categories, or no column varies.
 
         Warns
         -----
@@ -220,12 +225,12 @@ class TableEncoder(TransformerMixin, TableReader):
         Returns
         -------
         ndarray or CSR matrix of shape (n, d)
-            Sparse if there are many levels.
+            Sparse if there are many categories.
 
         Warns
         -----
         UserWarning
-            For levels that the training data did not have.
+            For categories that the training data did not have.
         """
         check_is_fitted(self)
         return self.encoding_.encode(self._read(self._row(X, self.encoding_), reset=False))

@@ -253,9 +253,9 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     r"""Classifier of tables: numbers, categories, dates and missing values, as they are.
 
     The outputs are sums of squares of additive models: a weight of each class times :math:`(g_1(x_1) + \dots +
-    g_c(x_c))^2`, where :math:`g_j` is a smooth function of the column j, or a number for each of its levels. So a model
-    has a smooth effect of every column and of every pair of columns, of low rank. They minimise a convex problem, and
-    the distance to its minimum is bounded (``gap_``).
+    g_c(x_c))^2`, where :math:`g_j` is a smooth function of the column j, or a number for each of its categories. So a
+    model has a smooth effect of every column and of every pair of columns, of low rank. They minimise a convex problem,
+    and the distance to its minimum is bounded (``gap_``).
 
     See Also
     --------
@@ -280,7 +280,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         strength: float | Ratio | Literal["auto"] = "auto",
         curves: int | None = None,
         smoothness: float = 1.0,
-        levels: Collection[str | int] = (),
+        categorical_features: Collection[str | int] = (),
         max_units: int | None = 200,
         class_weight: Any = None,
         tol: float = 1e-2,
@@ -309,8 +309,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             rows on in up to ten columns.
         smoothness : float, default 1.0
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
-        levels : collection of str or int, default ()
-            Names or indices of columns of numbers, or texts of numbers, that are levels, such as codes. Other texts,
+        categorical_features : collection of str or int, default ()
+            Names or indices of columns whose numbers, or texts of numbers, are codes of categories. Other texts,
             booleans and categories always are.
         max_units : int or None, default 200
             Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
@@ -334,7 +334,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         self.strength = strength
         self.curves = curves
         self.smoothness = smoothness
-        self.levels = levels
+        self.categorical_features = categorical_features
         self.max_units = max_units
         self.class_weight = class_weight
         self.tol = tol
@@ -384,7 +384,7 @@ class TableRegressor(RegressorMethods, TableEstimator):
         strength: float | Ratio | Literal["auto"] = "auto",
         curves: int | None = None,
         smoothness: float = 1.0,
-        levels: Collection[str | int] = (),
+        categorical_features: Collection[str | int] = (),
         max_units: int | None = 200,
         tol: float = 1e-2,
         prove: bool | Literal["auto"] = "auto",
@@ -403,7 +403,7 @@ class TableRegressor(RegressorMethods, TableEstimator):
         self.strength = strength
         self.curves = curves
         self.smoothness = smoothness
-        self.levels = levels
+        self.categorical_features = categorical_features
         self.max_units = max_units
         self.tol = tol
         self.prove = prove

@@ -21,7 +21,7 @@ from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import door, doors
-from mopn.tables.columns import LevelColumn
+from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table, read_table
 
@@ -211,8 +211,8 @@ def _typical_values(encoding: TableEncoding) -> Table:
     parts = zip(encoding.number_columns, encoding.number_kinds, encoding.numbers.parts, strict=True)
     for j, kind, (knots, functions) in parts:
         columns[j], kinds[j] = _quantiles(u, knots, functions), kind
-    for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
-        columns[j] = _frequent_levels(u, level)
+    for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
+        columns[j] = _frequent_categories(u, column)
     return Table(encoding.columns, tuple(columns), tuple(kinds), len(u), named=True)
 
 
@@ -233,10 +233,10 @@ def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> np.nd
     return knots[np.searchsorted(parts_below[1:-1], u)]
 
 
-def _frequent_levels(u: np.ndarray, level: LevelColumn) -> np.ndarray:
-    """Return as many of each level as its share in the training data."""
-    texts = np.array([*level.levels, *level.rare[:1], *[None] * level.gaps], object)
-    shares = np.append(1.0 - level.means.sum(), level.means)[-level.count :]
+def _frequent_categories(u: np.ndarray, column: CategoryColumn) -> np.ndarray:
+    """Return as many of each category as its share in the training data."""
+    texts = np.array([*column.categories, *column.rare[:1], *[None] * column.missing], object)
+    shares = np.append(1.0 - column.means.sum(), column.means)[-column.count :]
     return texts[np.searchsorted(np.cumsum(shares), u).clip(max=len(texts) - 1)]
 
 

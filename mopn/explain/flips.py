@@ -25,7 +25,7 @@ from mopn.models.formula import dense_rows
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown
 from mopn.solvers.tools.door import door
-from mopn.tables.columns import LevelColumn
+from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table
 
@@ -53,9 +53,10 @@ class Flips(NamedTuple):
 def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = (), return_attack: bool = False) -> Flips:
     """Return how many categories, or features of 0 and 1, may change while the predicted class provably stays.
 
-    Of a model of tables, columns of levels change, each to any level of the training data, or to missing if it had
-    missing values; columns of numbers stay. Of a model of features, each is 0 or 1 and may flip, and of a group of
-    one-hot features another one becomes the 1. A change of a column, or group, counts as one, whatever it becomes.
+    Of a model of tables, columns of categories change, each to any category of the training data, or to missing if
+    values were missing there; columns of numbers stay. Of a model of features, each is 0 or 1 and may flip, and of a
+    group of one-hot features another one becomes the 1. A change of a column, or group, counts as one, whatever it
+    becomes.
 
     Parameters
     ----------
@@ -184,42 +185,42 @@ class TableOptions(Options):
     encoding: TableEncoding
     table: Table
     columns: Sequence[int]
-    levels: Sequence[LevelColumn]
+    categories: Sequence[CategoryColumn]
 
     @classmethod
     def of(cls, model: Any, X: Any, one_hot: Any, fixed: Any) -> Options:
-        """Return the options of all columns of levels but the fixed ones; numbers stay."""
+        """Return the options of all columns of categories but the fixed ones; numbers stay."""
         encoding = model.encoding
         if not np.iterable(one_hot) or list(one_hot):
-            raise ValueError("one_hot is for models of features: a table's columns of levels can change as they are")
+            raise ValueError("one_hot is for models of features: all categories of a table can change as they are")
         still = _fixed(fixed, encoding.columns, len(encoding.columns))
-        of = dict(zip(encoding.level_columns, encoding.levels, strict=True))
-        of = {j: level for j, level in of.items() if j not in still and len(level.means)}
+        of = dict(zip(encoding.category_columns, encoding.categories, strict=True))
+        of = {j: column for j, column in of.items() if j not in still and len(column.means)}
         if not of:
-            raise ValueError("the table has no column of several levels that is not in fixed, so that none can change")
+            raise ValueError("no column of several categories can change: the table has none outside fixed")
         Z = encoding.encode(X)
         model.model.outputs(Z)  # refuses rows whose outputs overflow
-        table, levels = encoding.arranged(X), list(of.values())
-        starts = np.cumsum([0, *(len(level.table) for level in levels)])
+        table, categories = encoding.arranged(X), list(of.values())
+        starts = np.cumsum([0, *(len(column.table) for column in categories)])
         features = sparse.lil_array((starts[-1], encoding.n_features))
-        for (j, level), first in zip(of.items(), starts, strict=False):
-            features[first : first + len(level.table), np.flatnonzero(encoding.owners == j)] = level.table
-        # The last option is a level that is unknown.
+        for (j, column), first in zip(of.items(), starts, strict=False):
+            features[first : first + len(column.table), np.flatnonzero(encoding.owners == j)] = column.table
+        # The last option is a category that is unknown.
         codes = [
-            np.where(c < 0, level.count, c) for level, c in ((x, x.codes(table.columns[j])) for j, x in of.items())
+            np.where(c < 0, column.count, c) for column, c in ((x, x.codes(table.columns[j])) for j, x in of.items())
         ]
         allowed = np.ones(starts[-1], bool)
         allowed[starts[1:] - 1] = False
         current = starts[:-1] + np.column_stack(codes)
         return cls(
-            model.model._design(Z), features.tocsr(), starts, allowed, current, encoding, table, list(of), levels
+            model.model._design(Z), features.tocsr(), starts, allowed, current, encoding, table, list(of), categories
         )
 
     def changed(self, picks: np.ndarray) -> dict[str, np.ndarray]:
         """Return the columns of a table."""
         columns = [column.copy() for column in self.table.columns]
-        for j, level, first, options in zip(self.columns, self.levels, self.starts, picks.T, strict=False):
-            texts = np.array([*level.levels, *level.rare[:1], *[None] * level.gaps], object)
+        for j, column, first, options in zip(self.columns, self.categories, self.starts, picks.T, strict=False):
+            texts = np.array([*column.categories, *column.rare[:1], *[None] * column.missing], object)
             columns[j][options >= 0] = texts[options[options >= 0] - first]
         return self.encoding.as_given(replace(self.table, columns=tuple(columns)))
 

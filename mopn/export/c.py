@@ -77,7 +77,7 @@ def to_c(
 
     For a model of a table x holds its columns, ``model_columns``: numbers, ``NAN`` where they are missing, dates as
     days since 1970, and categories as constants such as ``MODEL_CITY_ROME``, ``MODEL_CITY_MISSING`` or
-    ``MODEL_CITY_UNKNOWN``, indices of texts in ``model_levels_j`` for column j. ``model_encode(x, z)`` computes the
+    ``MODEL_CITY_UNKNOWN``, indices of texts in ``model_categories_j`` for column j. ``model_encode(x, z)`` computes the
     features, and the other functions call it.
 
     In integers x is of the type ``model_input``. Features of whole numbers stay; any other feature j is the nearest

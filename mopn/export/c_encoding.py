@@ -36,8 +36,8 @@ def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
     header.strings("columns", columns)
     header.enum([identifiers.take(column) for column in columns])
     lines = _number_lines(header, encoding)
-    lines += [f"*z++ = x[{j}] != x[{j}] ? 1 : 0;" for j in np.array(encoding.number_columns)[encoding.numbers.gaps]]
-    lines += _level_lines(header, encoding, identifiers)
+    lines += [f"*z++ = x[{j}] != x[{j}] ? 1 : 0;" for j in np.array(encoding.number_columns)[encoding.numbers.missing]]
+    lines += _category_lines(header, encoding, identifiers)
     header.parts.append(f"/* Sets z[{encoding.n_features}] to the features of x[{len(columns)}]. */")
     body = "".join(f"    {line}\n" for line in lines)
     header.function("void", "encode", f"const {header.real} *x, {header.real} *z", body)
@@ -47,16 +47,16 @@ def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
 def test_rows(encoding: TableEncoding, dtype: type) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (4, c) as C reads them, and their features (4, d).
 
-    Numbers are between the knots, below, above and missing; levels the first, the last, unknown and missing.
+    Numbers are between the knots, below, above and missing; categories the first, the last, unknown and missing.
     """
     rows, codes = np.empty((4, len(encoding.columns))), []
     for j, (knots, _) in zip(encoding.number_columns, encoding.numbers.parts, strict=True):
         between = np.interp(0.6 * (len(knots) - 1), np.arange(len(knots)), knots)
         rows[:, j] = np.array([between, knots[0] - 1.0, knots[-1] + 1.0, np.nan], dtype)
-    for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
-        texts = [*level.levels, *level.rare]
+    for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
+        texts = [*column.categories, *column.rare]
         rows[:, j] = [0, len(texts) - 1, len(texts) + 1, len(texts)]
-        codes.append(np.array([*level.codes([texts[0], texts[-1]]), -1, *level.codes([None])]))
+        codes.append(np.array([*column.codes([texts[0], texts[-1]]), -1, *column.codes([None])]))
     features = encoding.features(rows[:, list(encoding.number_columns)], codes)
     return rows, features.toarray() if sparse.issparse(features) else features
 
@@ -96,7 +96,7 @@ def _define_number(header: CWriter) -> None:
     )
 
 
-# -- levels ------------------------------------------------------------------------------------------------------------
+# -- categories --------------------------------------------------------------------------------------------------------
 
 
 class _Identifiers:
@@ -118,37 +118,37 @@ class _Identifiers:
         return name
 
 
-def _level_lines(header: CWriter, encoding: TableEncoding, identifiers: _Identifiers) -> list[str]:
-    """Define the numbers and the texts of levels, and return the lines that compute their features."""
+def _category_lines(header: CWriter, encoding: TableEncoding, identifiers: _Identifiers) -> list[str]:
+    """Define the numbers and the texts of categories, and return the lines that compute their features."""
     lines = []
-    for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
-        texts = [*level.levels, *level.rare]
+    for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
+        texts = [*column.categories, *column.rare]
         others = [identifiers.take(encoding.columns[j], other) for other in ("missing", "unknown")]
         names = [identifiers.take(encoding.columns[j], text) for text in texts]
         header.parts.append(
-            f"/* What x[{j}] may be: the index of its text in {header.name}_levels_{j}, or one of the last two. */"
+            f"/* What x[{j}] may be: the index of its text in {header.name}_categories_{j}, or one of the last two. */"
         )
         header.enum([*names, *others])
-        header.strings(f"levels_{j}", texts)
-        if w := len(level.means):
-            means, gap = header.constant(f"means_{j}", level.means), int(level.codes([None])[0])
-            counts = f"{len(level.levels)}, {len(texts)}, {gap}, {level.count - w}, {w}"
-            lines.append(f"z = {header.name}_level(x[{j}], {counts}, {means}, z);")
+        header.strings(f"categories_{j}", texts)
+        if w := len(column.means):
+            means, missing = header.constant(f"means_{j}", column.means), int(column.codes([None])[0])
+            counts = f"{len(column.categories)}, {len(texts)}, {missing}, {column.count - w}, {w}"
+            lines.append(f"z = {header.name}_category(x[{j}], {counts}, {means}, z);")
     if lines:
-        _define_level(header)
+        _define_category(header)
     return lines
 
 
-def _define_level(header: CWriter) -> None:
+def _define_category(header: CWriter) -> None:
     real = header.real
-    header.parts.append("/* Sets z[w] to the features of a level, the means if it is unknown, and returns z + w. */")
+    header.parts.append("/* Sets z[w] to the features of a category, the means if it is unknown, and returns z + w. */")
     header.function(
         f"{real} *",
-        "level",
-        f"{real} x, int frequent, int missing, int gap, int first, int w, const {real} *means, {real} *z",
+        "category",
+        f"{real} x, int frequent, int missing, int of_missing, int first, int w, const {real} *means, {real} *z",
         f"    const {real} end = ({real})missing;\n"
         "    int feature = -1;\n"
-        "    if (x != x || (x >= end && x <= end)) feature = gap;\n"
+        "    if (x != x || (x >= end && x <= end)) feature = of_missing;\n"
         "    else if (x >= 0 && x < end) feature = (int)x < frequent ? (int)x : frequent;\n"
         f"    for (int k = 0; k < w; k++) z[k] = feature < 0 ? means[k] : ({real})(k == feature - first);\n"
         "    return z + w;\n",

@@ -66,8 +66,8 @@ def _rows_of_table(encoding: TableEncoding, n: int, dtype: type, rng: np.random.
     numbers = np.empty((n, len(encoding.number_columns)))
     for j, (knots, _) in enumerate(encoding.numbers.parts):
         numbers[:, j] = np.interp(rng.uniform(0, len(knots) - 1, n), np.arange(len(knots)), knots)
-    numbers[(rng.uniform(size=numbers.shape) < 1 / 8) & encoding.numbers.gaps] = np.nan
-    codes = [rng.integers(-1, level.count, n) for level in encoding.levels]
+    numbers[(rng.uniform(size=numbers.shape) < 1 / 8) & encoding.numbers.missing] = np.nan
+    codes = [rng.integers(-1, column.count, n) for column in encoding.categories]
     read = encoding.input_type(dtype)
     rounded = encoding.rounded(read)
     return encoding.features(numbers, codes), rounded.features(_held(numbers, read), codes)

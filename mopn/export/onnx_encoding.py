@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.export.onnx_nodes import Graph
 from mopn.solvers.tools.caller import warn_caller
-from mopn.tables.columns import LevelColumn, NumberColumns
+from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 
 __all__ = ["ML", "encode_columns"]
@@ -29,19 +29,19 @@ def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
     """
     read = encoding.input_type(graph.dtype)
     encoding = encoding.rounded(read)
-    if not encoding.levels:
+    if not encoding.categories:
         X = graph.input("X", read, len(encoding.columns))
         return graph("Concat", *_of_numbers(graph, X, encoding.numbers, read), axis=1)
-    kinds = [object if j in encoding.level_columns else read for j in range(len(encoding.columns))]
+    kinds = [object if j in encoding.category_columns else read for j in range(len(encoding.columns))]
     inputs = [graph.input(name, kind, 1) for name, kind in zip(encoding.columns, kinds, strict=True)]
     parts = []
     if encoding.number_columns:
         numbers = graph("Concat", *(inputs[j] for j in encoding.number_columns), axis=1)
         parts += _of_numbers(graph, numbers, encoding.numbers, read)
-    for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
-        if len(level.means):
-            parts.append(_of_levels(graph, inputs[j], level))
-        if level.gaps and "" in level.known:
+    for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
+        if len(column.means):
+            parts.append(_of_categories(graph, inputs[j], column))
+        if column.missing and "" in column.known:
             warn_caller(
                 f"column {encoding.columns[j]!r} has the text '' and missing values, and ONNX one text for both: a "
                 "missing value counts as ''"
@@ -50,14 +50,14 @@ def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
 
 
 def _of_numbers(graph: Graph, X: str, numbers: NumberColumns, read: type) -> list[str]:
-    """Add the functions of numbers, and the indicators of gaps."""
+    """Add the functions of numbers, and the indicators of missing ones."""
     missing = graph("IsNaN", X)
     parts = []
     if numbers.widths.any():
         parts.append(_functions(graph, X, missing, numbers, read))
-    if numbers.gaps.any():
-        gaps = graph("Gather", missing, np.flatnonzero(numbers.gaps), axis=1)
-        parts.append(graph.cast(gaps))
+    if numbers.missing.any():
+        indicators = graph("Gather", missing, np.flatnonzero(numbers.missing), axis=1)
+        parts.append(graph.cast(indicators))
     return parts
 
 
@@ -81,11 +81,11 @@ def _by_columns(graph: Graph, X: str) -> str:
     return graph("Unsqueeze", graph("Transpose", X, perm=[1, 0]), _LAST)
 
 
-def _of_levels(graph: Graph, texts: str, level: LevelColumn) -> str:
-    """Add the indicators of levels, or their means where a text is unknown."""
-    known = [text for text in level.known if text is not None]
+def _of_categories(graph: Graph, texts: str, column: CategoryColumn) -> str:
+    """Add the indicators of categories, or their means where a text is unknown."""
+    known = [text for text in column.known if text is not None]
     keys = known if "" in known else [*known, ""]
-    numbers = level.codes([*known, None])[: len(keys)].tolist()
+    numbers = column.codes([*known, None])[: len(keys)].tolist()
     codes = graph("LabelEncoder", texts, keys_strings=keys, values_int64s=numbers, default_int64=-1, domain=ML)
-    indicators = graph.cast(graph("Equal", codes, np.arange(level.count - len(level.means), level.count)))
-    return graph("Where", graph("Less", codes, np.array([0])), level.means, indicators)
+    indicators = graph.cast(graph("Equal", codes, np.arange(column.count - len(column.means), column.count)))
+    return graph("Where", graph("Less", codes, np.array([0])), column.means, indicators)

@@ -80,7 +80,7 @@ class TableModel(Predictor):
 
     def _cells(self, X: Any) -> np.ndarray:
         columns = self.encoding.arranged(X).columns
-        return np.column_stack(columns if self.encoding.level_columns == () else [c.astype(object) for c in columns])
+        return np.column_stack(columns if self.encoding.category_columns == () else [c.astype(object) for c in columns])
 
     def _outputs(self, design: Design) -> np.ndarray:
         return self.model._outputs(design)
@@ -89,7 +89,7 @@ class TableModel(Predictor):
         return self.model._formula()
 
     def _entries(self) -> dict[str, str]:
-        counts = f"{len(self.encoding.number_columns)} of numbers, {len(self.encoding.level_columns)} of levels"
+        counts = f"{len(self.encoding.number_columns)} of numbers, {len(self.encoding.category_columns)} of categories"
         return {"columns": counts} | self.model._entries()
 
     def _fields(self) -> dict[str, Any]:

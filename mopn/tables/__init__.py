@@ -1,1 +1,1 @@
-"""Tables: columns of numbers, categories and dates, with gaps, become the features of a network, and are named."""
+"""Tables: columns of numbers, categories and dates, with missing values, become the features of a network."""

@@ -1,4 +1,4 @@
-"""Columns as features: functions of numbers on a few knots, an indicator of gaps, an indicator of each level.
+"""Columns as features: functions of numbers on a few knots, and indicators of categories and of missing values.
 
 A number x gives its standardised self and sqrt(2) cos(pi k u) / k^s for k = 1, ..., K, where u is its rank in [0, 1]
 among the training data: the eigenfunctions of smoothing on [0, 1] with their decay, so that a penalty on weights asks
@@ -18,12 +18,12 @@ from mopn.data.cache import rows_at_once
 from mopn.data.values import TRUTHS
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["LevelColumn", "NumberColumns"]
+__all__ = ["CategoryColumn", "NumberColumns"]
 
 
 @dataclass(frozen=True, eq=False)
 class NumberColumns:
-    """The features of c columns of numbers: functions by their values at knots, then indicators of gaps.
+    """The features of c columns of numbers: functions by their values at knots, then indicators of missing ones.
 
     Attributes
     ----------
@@ -33,18 +33,18 @@ class NumberColumns:
         Values at the knots.
     widths : ndarray of shape (c,)
         The number of functions of each column, at most w.
-    gaps : ndarray of bool, shape (c,)
+    missing : ndarray of bool, shape (c,)
         Whether numbers were missing in the training data.
     """
 
     knots: np.ndarray
     functions: np.ndarray
     widths: np.ndarray
-    gaps: np.ndarray
+    missing: np.ndarray
 
     @classmethod
     def of(
-        cls, knots: Sequence[np.ndarray], functions: Sequence[np.ndarray], gaps: Sequence[bool] | np.ndarray
+        cls, knots: Sequence[np.ndarray], functions: Sequence[np.ndarray], missing: Sequence[bool] | np.ndarray
     ) -> NumberColumns:
         """Return the columns of some knots (q_j,), each at least one, and values (q_j, w_j) of functions at them."""
         shape = len(knots), max(map(len, knots), default=0), max((f.shape[1] for f in functions), default=0)
@@ -52,7 +52,7 @@ class NumberColumns:
         for j, (t, f) in enumerate(zip(knots, functions, strict=True)):
             padded[j, : len(t)], values[j, : len(t), : f.shape[1]] = t, f
         widths = np.array([f.shape[1] for f in functions], np.intp)
-        return cls(padded, values, widths, np.array(gaps, bool))
+        return cls(padded, values, widths, np.array(missing, bool))
 
     @property
     def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -88,8 +88,8 @@ class NumberColumns:
 
     @cached_property
     def _features(self) -> tuple[np.ndarray, np.ndarray]:
-        """The indices of the functions among all (c w), and the columns with an indicator of gaps."""
-        return np.flatnonzero(self.used), np.flatnonzero(self.gaps)
+        """The indices of the functions among all (c w), and the columns with an indicator of missing numbers."""
+        return np.flatnonzero(self.used), np.flatnonzero(self.missing)
 
     @property
     def owners(self) -> np.ndarray:
@@ -101,11 +101,11 @@ class NumberColumns:
         (used, with_gaps), missing = self._features, np.isnan(X)
         out = np.empty((len(X), len(used) + len(with_gaps)))
         out[:, len(used) :] = missing[:, with_gaps]
-        step, gaps = rows_at_once(1 + self.knots.size), missing.any()
+        step, any_missing = rows_at_once(1 + self.knots.size), missing.any()
         for first in range(0, len(X), step):
             rows = slice(first, first + step)
             values = self._values(X[rows])
-            if gaps:
+            if any_missing:
                 values[missing[rows]] = 0.0
             values.reshape(len(values), -1).take(used, axis=1, out=out[rows, : len(used)], mode="clip")
         return out
@@ -124,52 +124,52 @@ class NumberColumns:
 
 
 @dataclass(frozen=True, eq=False)
-class LevelColumn:
-    """The features of a column of levels: indicators of the levels, of the rare ones together, and of gaps.
+class CategoryColumn:
+    """The features of a column of categories: indicators of each, of the rare ones together, and of missing ones.
 
-    Of two features only the last is kept. A level that is unknown has the means of the training data.
+    Of two features only the last is kept. A category that is unknown has the means of the training data.
 
     Attributes
     ----------
-    levels : tuple of str
+    categories : tuple of str
     rare : tuple of str
-        Levels that have one feature together.
+        Categories that have one feature together.
     means : ndarray of shape (w,)
         Of the features in the training data.
-    gaps : bool
-        Whether levels were missing in the training data.
+    missing : bool
+        Whether categories were missing in the training data.
     """
 
-    levels: tuple[str, ...]
+    categories: tuple[str, ...]
     rare: tuple[str, ...]
     means: np.ndarray
-    gaps: bool
+    missing: bool
 
     @cached_property
     def known(self) -> dict[str | None, int]:
-        """The index of the feature of every level, and of equal booleans: frequent ones, rare ones together, gaps."""
-        count = len(self.levels)
-        codes: dict[str | None, int] = {level: i for i, level in enumerate(self.levels)}
+        """The index of the feature of every category and of equal booleans; None is a missing one."""
+        count = len(self.categories)
+        codes: dict[str | None, int] = {category: i for i, category in enumerate(self.categories)}
         codes |= dict.fromkeys(self.rare, count)
-        of_truths = {TRUTHS[level]: code for level, code in codes.items() if level in TRUTHS}
+        of_truths = {TRUTHS[category]: code for category, code in codes.items() if category in TRUTHS}
         if len(of_truths) == len(codes):  # booleans, which other programs write in other words
             codes |= {text: of_truths[truth] for text, truth in TRUTHS.items() if truth in of_truths}
-        return codes | {None: count + bool(self.rare) if self.gaps else -1}
+        return codes | {None: count + bool(self.rare) if self.missing else -1}
 
     def codes(self, values: Sequence[str | None] | np.ndarray) -> np.ndarray:
-        """Return the index (n,) of the feature that is 1 for each level, -1 where the level is unknown."""
+        """Return the index (n,) of the feature that is 1 for each category, -1 for unknown ones."""
         find = self.known.get
         return np.array([find(value, -1) for value in values], np.intp)
 
     @property
     def count(self) -> int:
         """Number of codes; the first ones have no feature if there are fewer features."""
-        return len(self.levels) + bool(self.rare) + self.gaps
+        return len(self.categories) + bool(self.rare) + self.missing
 
     def names(self, column: str) -> list[str]:
         """Return what the features of a column of a name are."""
-        names = [f"{column} = {level}" for level in self.levels]
-        names += [f"{column} is a rare level"] * bool(self.rare) + [f"{column} is missing"] * self.gaps
+        names = [f"{column} = {category}" for category in self.categories]
+        names += [f"{column} is a rare category"] * bool(self.rare) + [f"{column} is missing"] * self.missing
         return names[len(names) - len(self.means) :]
 
     @cached_property

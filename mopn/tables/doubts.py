@@ -8,14 +8,14 @@ import numpy as np
 
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
-from mopn.tables.summaries import LevelSummary, NumberSummary, TableSummary
+from mopn.tables.summaries import CategorySummary, NumberSummary, TableSummary
 from mopn.tables.texts import are_dates, are_written_numbers, numbers_of
 
 __all__ = ["warn_of_doubts"]
 
-# Two levels are one feature whatever they are.
+# Two categories are one feature whatever they are.
 _FEW = 2
-# So many levels, of more than half of the rows, are names or sentences. Small tables have such columns by chance.
+# So many categories, of more than half of the rows, are names or sentences. Small tables have such columns by chance.
 _MANY = 20
 # Names of columns that count or identify rows.
 _ROW_NAMES = re.compile(
@@ -35,7 +35,7 @@ def warn_of_doubts(summary: TableSummary) -> None:
         elif isinstance(column, NumberSummary):
             doubt = _of_numbers(column, name, summary)
         else:
-            doubt = _of_levels(column, summary.n)
+            doubt = _of_categories(column, summary.n)
         if doubt is not None:
             what, example, advice = doubt
             found.setdefault((what, advice), []).append((name, example))
@@ -56,7 +56,11 @@ def _of_numbers(column: NumberSummary, name: str, summary: TableSummary) -> tupl
     if column.text is not None or column.signs:
         examples = [] if column.text is None else [f"such as {shown(column.text)}"]
         examples += [f"{' and '.join(map(repr, sorted(column.signs)))} as missing"] if column.signs else []
-        return "texts that are numbers", ", ".join(examples), "they are read as numbers, unless levels names the column"
+        return (
+            "texts that are numbers",
+            ", ".join(examples),
+            "they are read as numbers, unless categorical_features names it",
+        )
     values, exact = column.quantiles.values, not column.quantiles.error
     if not (summary.named and _ROW_NAMES.fullmatch(name.strip()) and summary.n > _MANY and not column.missing):
         return None
@@ -65,18 +69,18 @@ def _of_numbers(column: NumberSummary, name: str, summary: TableSummary) -> tupl
     return "what looks like row numbers", f"{values[0]:.0f} to {values[-1]:.0f}, all different", "drop it"
 
 
-def _of_levels(column: LevelSummary, n: int) -> tuple[str, str, str] | None:
-    """Return what a column of levels has, an example and what to do; declared levels are meant."""
-    levels = column.levels.tolist()
-    if column.declared or len(levels) <= _FEW:
+def _of_categories(column: CategorySummary, n: int) -> tuple[str, str, str] | None:
+    """Return what a column of categories has, an example and what to do; declared categories are meant."""
+    categories = column.categories.tolist()
+    if column.declared or len(categories) <= _FEW:
         return None
-    if are_dates(levels):
-        return "texts that are dates", f"such as {shown(levels[-1])}", "pandas.to_datetime makes them numbers"
-    if are_written_numbers(levels):
-        odd = next(text for text in levels if numbers_of([text]) is None)
+    if are_dates(categories):
+        return "texts that are dates", f"such as {shown(categories[-1])}", "pandas.to_datetime makes them numbers"
+    if are_written_numbers(categories):
+        odd = next(text for text in categories if numbers_of([text]) is None)
         return "texts that are mostly numbers", f"but {shown(odd)}", "remove other signs and take pandas.to_numeric"
     rows = n * float(column.weights.sum() / (column.weights.sum() + column.missing))
-    if len(levels) > max(_MANY, 0.5 * rows):
-        counts = f"{len(levels):,} levels in {round(rows):,} rows, such as {shown(levels[-1])}"
-        return "a level of its own for most rows", counts, "drop it, or encode its words"
+    if len(categories) > max(_MANY, 0.5 * rows):
+        counts = f"{len(categories):,} categories in {round(rows):,} rows, such as {shown(categories[-1])}"
+        return "a category of its own for most rows", counts, "drop it, or encode its words"
     return None

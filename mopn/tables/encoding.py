@@ -13,14 +13,14 @@ from mopn.data.values import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_g
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
-from mopn.tables.columns import LevelColumn, NumberColumns
+from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.texts import numbers_of
 
 __all__ = ["TableEncoding"]
 
-# Indicators of more levels are sparse.
-_DENSE_LEVELS = 256
+# Indicators of more categories are sparse.
+_DENSE_CATEGORIES = 256
 # Rows that are encoded at once: what a table becomes is much larger than the rest.
 _ROWS = 4096
 # The most that a feature, of size 1, may change where its number is rounded; two days in a row change it by 1e-3.
@@ -29,7 +29,7 @@ _MOST_LOST = 2e-3
 
 @dataclass(frozen=True, eq=False)
 class TableEncoding:
-    """What a table of c columns becomes: the features of its numbers first, then those of its levels.
+    """What a table of c columns becomes: the features of its numbers first, then those of its categories.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class TableEncoding:
         What each of them held in training, as ``Table.kinds``.
     numbers : NumberColumns
         Their features.
-    level_columns : tuple of int
-    levels : tuple of LevelColumn
+    category_columns : tuple of int
+    categories : tuple of CategoryColumn
     """
 
     columns: tuple[str, ...]
@@ -52,14 +52,18 @@ class TableEncoding:
     number_columns: tuple[int, ...]
     number_kinds: tuple[str, ...]
     numbers: NumberColumns
-    level_columns: tuple[int, ...]
-    levels: tuple[LevelColumn, ...]
+    category_columns: tuple[int, ...]
+    categories: tuple[CategoryColumn, ...]
 
     @cached_property
     def owners(self) -> np.ndarray:
         """The column of every feature, (d,)."""
-        of_levels = [np.full(len(level.means), j) for j, level in zip(self.level_columns, self.levels, strict=True)]
-        return np.concatenate([np.array(self.number_columns, np.intp)[self.numbers.owners], *of_levels]).astype(np.intp)
+        of_categories = [
+            np.full(len(column.means), j) for j, column in zip(self.category_columns, self.categories, strict=True)
+        ]
+        return np.concatenate([np.array(self.number_columns, np.intp)[self.numbers.owners], *of_categories]).astype(
+            np.intp
+        )
 
     @property
     def n_features(self) -> int:
@@ -68,8 +72,8 @@ class TableEncoding:
 
     @cached_property
     def _is_sparse(self) -> bool:
-        """Whether features are sparse, as indicators of many levels are."""
-        return sum(len(level.means) for level in self.levels) > _DENSE_LEVELS
+        """Whether features are sparse, as indicators of many categories are."""
+        return sum(len(column.means) for column in self.categories) > _DENSE_CATEGORIES
 
     @cached_property
     def feature_names(self) -> np.ndarray:
@@ -78,10 +82,10 @@ class TableEncoding:
         for j, width in zip(self.number_columns, self.numbers.widths, strict=True):
             name = self.columns[j]
             names += [name if k == 0 else f"{name}, curve {k}" for k in range(width)]
-        gaps = np.array(self.number_columns, np.intp)[self.numbers.gaps]
-        names += [f"{self.columns[j]} is missing" for j in gaps]
-        for j, level in zip(self.level_columns, self.levels, strict=True):
-            names += level.names(self.columns[j])
+        with_missing = np.array(self.number_columns, np.intp)[self.numbers.missing]
+        names += [f"{self.columns[j]} is missing" for j in with_missing]
+        for j, column in zip(self.category_columns, self.categories, strict=True):
+            names += column.names(self.columns[j])
         return np.array(names, np.str_)
 
     def of_column(self, j: int) -> TableEncoding:
@@ -92,13 +96,15 @@ class TableEncoding:
             named=True,
             number_columns=(0,) * len(i),
             number_kinds=tuple(self.number_kinds[to] for to in i),
-            numbers=NumberColumns(numbers.knots[i], numbers.functions[i], numbers.widths[i], numbers.gaps[i]),
-            level_columns=(0,) * (1 - len(i)),
-            levels=tuple(level for to, level in zip(self.level_columns, self.levels, strict=True) if to == j),
+            numbers=NumberColumns(numbers.knots[i], numbers.functions[i], numbers.widths[i], numbers.missing[i]),
+            category_columns=(0,) * (1 - len(i)),
+            categories=tuple(
+                column for to, column in zip(self.category_columns, self.categories, strict=True) if to == j
+            ),
         )
 
     def arranged(self, X: Any, name: str = "X", *, training: bool = False) -> Table:
-        """Return a table with the columns of the training data, as numbers and as levels; see :meth:`encode`."""
+        """Return a table with the columns of the training data, as numbers and as categories; see :meth:`encode`."""
         table = read_table(row_of(X, self.columns, named=self.named), name)
         if not (table.n or training):
             raise ValueError(f"Found array with 0 sample(s): {name} has no rows; give at least one")
@@ -108,9 +114,9 @@ class TableEncoding:
             of = f"column {self.columns[j]!r} of {name}"
             columns[j] = _as_in_training(columns[j], kinds[j], kind, of, training=training)
             kinds[j] = kind
-        for j in self.level_columns:
-            if columns[j].dtype.kind == "f":  # numbers were levels: a declared column of codes, or nothing but gaps
-                columns[j], kinds[j] = level_texts(columns[j]), CATEGORIES
+        for j in self.category_columns:
+            if columns[j].dtype.kind == "f":  # a declared column of codes, or all values are missing
+                columns[j], kinds[j] = category_texts(columns[j]), CATEGORIES
         return Table(self.columns, tuple(columns), tuple(kinds), table.n, named=True)
 
     def as_given(self, table: Table) -> dict[str, np.ndarray]:
@@ -119,13 +125,13 @@ class TableEncoding:
         return dict(zip(table.names, (as_given(x, kind) for x, kind in columns), strict=True))
 
     def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
-        """Return the features (n, d) of a table, as an array, or a CSR matrix if there are many levels.
+        """Return the features (n, d) of a table, as an array, or a CSR matrix if there are many categories.
 
         A list or a Series is one row. Columns of a frame or a dictionary are taken by name, if the training data had
-        names. A block of the training data (``training``) may have no rows, and in rows of weight 0 unknown levels, and
-        words among numbers, which count as missing. Warns of levels that the training data did not have; their features
-        are the means. Raises ``ValueError`` if columns are missing or unknown, or hold levels in place of numbers,
-        numbers in place of dates, or dates with a time zone in place of those without one; or without a row.
+        names. A block of the training data (``training``) may have no rows, and in rows of weight 0 unknown categories,
+        and words among numbers, which count as missing. Warns of categories that the training data did not have; their
+        features are the means. Raises ``ValueError`` if columns are missing or unknown, or hold categories in place of
+        numbers, numbers in place of dates, or dates with a time zone in place of those without one; or without a row.
         """
         if not sparse.issparse(X):
             X = row_of(X, self.columns, named=self.named)
@@ -133,11 +139,13 @@ class TableEncoding:
             if plain is not None:
                 return self.features(*plain)
         table = self.arranged(X, name, training=training)
-        levels = [level.codes(table.columns[j]) for j, level in zip(self.level_columns, self.levels, strict=True)]
+        categories = [
+            column.codes(table.columns[j]) for j, column in zip(self.category_columns, self.categories, strict=True)
+        ]
         if not training:
-            self._warn_of_unknown(table, levels, name)
+            self._warn_of_unknown(table, categories, name)
         blocks = [slice(first, first + _ROWS) for first in range(0, max(table.n, 1), _ROWS)]
-        parts = (self.features(self._numbers_of(table, rows), [codes[rows] for codes in levels]) for rows in blocks)
+        parts = (self.features(self._numbers_of(table, rows), [codes[rows] for codes in categories]) for rows in blocks)
         if self._is_sparse:
             return sparse.vstack(list(parts), "csr")
         out = np.empty((table.n, self.n_features))
@@ -146,14 +154,16 @@ class TableEncoding:
         return out
 
     def features(self, numbers: np.ndarray, codes: Sequence[np.ndarray]) -> Any:
-        """Return the features of numbers (n, columns of numbers), and of codes (n,) of each column of levels."""
+        """Return the features of numbers (n, columns of numbers), and of codes (n,) of each column of categories."""
         features = self.numbers.encode(numbers)
-        if not self.levels:
+        if not self.categories:
             return features
         if not self._is_sparse:
-            indicators = [level.table.take(c, axis=0, mode="wrap") for level, c in zip(self.levels, codes, strict=True)]
+            indicators = [
+                column.table.take(c, axis=0, mode="wrap") for column, c in zip(self.categories, codes, strict=True)
+            ]
             return np.concatenate([features, *indicators], axis=1)
-        stored = [level.sparse_table[c] for level, c in zip(self.levels, codes, strict=True)]
+        stored = [column.sparse_table[c] for column, c in zip(self.categories, codes, strict=True)]
         return sparse.hstack([sparse.csr_matrix(features), *stored], "csr")
 
     def _plain_row(self, X: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]] | None:
@@ -162,7 +172,10 @@ class TableEncoding:
             return None
         try:
             numbers = [X[self.columns[j]] for j in self.number_columns]
-            codes = [level.known[X[self.columns[j]]] for j, level in zip(self.level_columns, self.levels, strict=True)]
+            codes = [
+                column.known[X[self.columns[j]]]
+                for j, column in zip(self.category_columns, self.categories, strict=True)
+            ]
             if not all(x is None or isinstance(x, float) or type(x) is int for x in numbers):
                 return None
             row = np.array([numbers], np.float64)
@@ -172,7 +185,7 @@ class TableEncoding:
 
     def _plain_array(self, X: Any) -> tuple[np.ndarray, list[np.ndarray]] | None:
         """Return an array of numbers, if all columns are numbers; None for anything else."""
-        if self.levels or not self._has_plain_numbers or type(X) is not np.ndarray or not len(X):
+        if self.categories or not self._has_plain_numbers or type(X) is not np.ndarray or not len(X):
             return None
         if X.dtype.kind not in "fiu" or X.shape[1:] != (len(self.columns),) or np.isinf(X).any():
             return None
@@ -207,10 +220,10 @@ class TableEncoding:
             raise ValueError(f"{name}{lacks}{' and' * bool(missing and unknown)}{has}")
         return [at[column] for column in self.columns]
 
-    def _warn_of_unknown(self, table: Table, levels: Sequence[np.ndarray], name: str) -> None:
-        """Warn of levels without a feature, but not of missing values."""
+    def _warn_of_unknown(self, table: Table, categories: Sequence[np.ndarray], name: str) -> None:
+        """Warn of categories without a feature, but not of missing values."""
         found = []
-        for j, codes in zip(self.level_columns, levels, strict=True):
+        for j, codes in zip(self.category_columns, categories, strict=True):
             unknown = [value for value in table.columns[j][codes < 0] if value is not None]
             if unknown:
                 found.append(
@@ -218,7 +231,7 @@ class TableEncoding:
                     f"training data did not have, such as {shown(unknown[0])}"
                 )
         if found:
-            warn_caller(f"{'; '.join(found)}; they count as the mean of the known levels")
+            warn_caller(f"{'; '.join(found)}; they count as the mean of the known categories")
 
     def input_type(self, dtype: type) -> type:
         """Return the dtype in which numbers must be read for features of a dtype."""
@@ -253,7 +266,7 @@ class TableEncoding:
             held, first = np.unique(rounded, return_index=True)
             knots.append(held.astype(np.float64))
             functions.append(f[first])
-        return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.gaps))
+        return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.missing))
 
 
 def _as_in_training(values: np.ndarray, found: str, kind: str, of: str, *, training: bool) -> np.ndarray:
@@ -282,7 +295,7 @@ def _first(values: np.ndarray, kind: str) -> Any:
     return value if kind == NUMBERS else str(value)
 
 
-def level_texts(values: np.ndarray) -> np.ndarray:
-    """Return numbers as levels."""
+def category_texts(values: np.ndarray) -> np.ndarray:
+    """Return numbers as categories."""
     cells = (None if x != x else str(int(x)) if x == int(x) else str(x) for x in values.tolist())
     return np.array(list(cells), object)

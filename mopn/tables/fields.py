@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.data.validation import finite_numbers
 from mopn.data.values import NUMBER_KINDS
-from mopn.tables.columns import LevelColumn, NumberColumns
+from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 
 __all__ = ["FIELDS", "from_fields", "to_fields"]
@@ -24,21 +24,21 @@ FIELDS = {
     "knot_counts": ("iu", 1),
     "functions": ("f", 2),
     "function_counts": ("iu", 1),
-    "number_gaps": ("b", 1),
-    "level_columns": ("iu", 1),
-    "levels": ("U", 1),
-    "level_counts": ("iu", 1),
-    "rare_levels": ("U", 1),
+    "number_missing": ("b", 1),
+    "category_columns": ("iu", 1),
+    "categories": ("U", 1),
+    "category_counts": ("iu", 1),
+    "rare_categories": ("U", 1),
     "rare_counts": ("iu", 1),
-    "level_means": ("f", 1),
+    "category_means": ("f", 1),
     "mean_counts": ("iu", 1),
-    "level_gaps": ("b", 1),
+    "category_missing": ("b", 1),
 }
 
 
 def to_fields(encoding: TableEncoding) -> dict[str, Any]:
     """Return the arrays of an encoding; those of columns are joined, and their lengths stored."""
-    numbers, levels = encoding.numbers, encoding.levels
+    numbers, categories = encoding.numbers, encoding.categories
     finite = np.isfinite(numbers.knots)
     return {
         "columns": np.array(encoding.columns, np.str_),
@@ -49,15 +49,15 @@ def to_fields(encoding: TableEncoding) -> dict[str, Any]:
         "knot_counts": finite.sum(axis=1),
         "functions": _narrowed(numbers.functions[finite]),
         "function_counts": numbers.widths,
-        "number_gaps": numbers.gaps,
-        "level_columns": np.array(encoding.level_columns, np.intp),
-        "levels": np.array([text for level in levels for text in level.levels], np.str_),
-        "level_counts": np.array([len(level.levels) for level in levels], np.intp),
-        "rare_levels": np.array([text for level in levels for text in level.rare], np.str_),
-        "rare_counts": np.array([len(level.rare) for level in levels], np.intp),
-        "level_means": np.concatenate([np.zeros(0), *(level.means for level in levels)]),
-        "mean_counts": np.array([len(level.means) for level in levels], np.intp),
-        "level_gaps": np.array([level.gaps for level in levels], bool),
+        "number_missing": numbers.missing,
+        "category_columns": np.array(encoding.category_columns, np.intp),
+        "categories": np.array([text for column in categories for text in column.categories], np.str_),
+        "category_counts": np.array([len(column.categories) for column in categories], np.intp),
+        "rare_categories": np.array([text for column in categories for text in column.rare], np.str_),
+        "rare_counts": np.array([len(column.rare) for column in categories], np.intp),
+        "category_means": np.concatenate([np.zeros(0), *(column.means for column in categories)]),
+        "mean_counts": np.array([len(column.means) for column in categories], np.intp),
+        "category_missing": np.array([column.missing for column in categories], bool),
     }
 
 
@@ -74,17 +74,17 @@ def from_fields(values: Mapping[str, Any]) -> TableEncoding:
         array = np.asarray(values.get(name))
         if array.dtype.kind not in kinds or array.ndim != axes:
             raise ValueError(f"{name} must have {axes} axes, and a dtype of the kinds {kinds!r}; got {array!r}")
-    columns, numbers, levels = (values[name].tolist() for name in ("columns", "number_columns", "level_columns"))
-    if sorted(numbers + levels) != list(range(len(set(columns)))) or len(set(columns)) < len(columns):
-        raise ValueError("the columns of numbers and of levels are not all columns, each once")
+    columns, numbers, categories = (values[name].tolist() for name in ("columns", "number_columns", "category_columns"))
+    if sorted(numbers + categories) != list(range(len(set(columns)))) or len(set(columns)) < len(columns):
+        raise ValueError("the columns of numbers and of categories are not all columns, each once")
     return TableEncoding(
         columns=tuple(columns),
         named=values["columns_named"],
         number_columns=tuple(numbers),
         number_kinds=_kinds(values["number_kinds"].tolist(), len(numbers)),
         numbers=_numbers(values, len(numbers)),
-        level_columns=tuple(levels),
-        levels=_levels(values, len(levels)),
+        category_columns=tuple(categories),
+        categories=_categories(values, len(categories)),
     )
 
 
@@ -96,26 +96,30 @@ def _kinds(kinds: list[str], count: int) -> tuple[str, ...]:
 
 def _numbers(values: Mapping[str, Any], count: int) -> NumberColumns:
     knots, functions = (_parts(values, name, "knot_counts", count) for name in ("knots", "functions"))
-    widths, gaps = values["function_counts"], values["number_gaps"]
-    if not len(widths) == len(gaps) == count or np.any((widths < 0) | (widths > values["functions"].shape[1])):
-        raise ValueError(f"function_counts and number_gaps do not fit {count} columns of numbers")
+    widths, missing = values["function_counts"], values["number_missing"]
+    if not len(widths) == len(missing) == count or np.any((widths < 0) | (widths > values["functions"].shape[1])):
+        raise ValueError(f"function_counts and number_missing do not fit {count} columns of numbers")
     for t, width in zip(knots, widths, strict=True):
         if not len(t) or (width and len(t) == 1) or np.any(np.diff(t) <= 0.0):
             raise ValueError(f"knots of a column must be ascending numbers, got {t} for {width} functions")
-    return NumberColumns.of(knots, [f[:, :w] for f, w in zip(functions, widths, strict=True)], gaps)
+    return NumberColumns.of(knots, [f[:, :w] for f, w in zip(functions, widths, strict=True)], missing)
 
 
-def _levels(values: Mapping[str, Any], count: int) -> tuple[LevelColumn, ...]:
-    pairs = [("levels", "level_counts"), ("rare_levels", "rare_counts"), ("level_means", "mean_counts")]
+def _categories(values: Mapping[str, Any], count: int) -> tuple[CategoryColumn, ...]:
+    pairs = [("categories", "category_counts"), ("rare_categories", "rare_counts"), ("category_means", "mean_counts")]
     parts = [_parts(values, *pair, count) for pair in pairs]
     columns = [
-        LevelColumn(tuple(levels.tolist()), tuple(rare.tolist()), means, gap)
-        for levels, rare, means, gap in zip(*parts, values["level_gaps"].tolist(), strict=True)
+        CategoryColumn(tuple(categories.tolist()), tuple(rare.tolist()), means, missing)
+        for categories, rare, means, missing in zip(*parts, values["category_missing"].tolist(), strict=True)
     ]
-    for level in columns:
-        texts = [*level.levels, *level.rare]
-        if not texts or len(set(texts)) < len(texts) or len(level.means) != {1: 0, 2: 1}.get(level.count, level.count):
-            raise ValueError(f"levels of a column must be distinct, with a mean for each feature; got {level}")
+    for column in columns:
+        texts = [*column.categories, *column.rare]
+        if (
+            not texts
+            or len(set(texts)) < len(texts)
+            or len(column.means) != {1: 0, 2: 1}.get(column.count, column.count)
+        ):
+            raise ValueError(f"categories of a column must be distinct, with a mean for each feature; got {column}")
     return tuple(columns)
 
 

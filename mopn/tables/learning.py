@@ -1,4 +1,4 @@
-"""An encoding learned from a table: knots and functions of numbers, frequent and rare levels, gaps."""
+"""An encoding learned from a table: knots and functions of numbers, frequent and rare categories, missing values."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from mopn.data.values import NOTHING, NUMBERS, TEXTS
-from mopn.tables.columns import LevelColumn, NumberColumns
+from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.doubts import warn_of_doubts
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
-from mopn.tables.summaries import NOT_HASHED, Column, LevelSummary, TableSummary, summarise
+from mopn.tables.summaries import NOT_HASHED, CategorySummary, Column, TableSummary, summarise
 
 __all__ = ["MANY_CURVES", "encoding_of", "learn_encoding"]
 
@@ -26,10 +26,10 @@ _KNOTS, _KNOTS_A_CURVE = 33, 4
 _FAR, _FAR_OF_MANY, _ROWS_OF_FAR = 3.0, 2.0, 2000
 # Columns have fewer functions where they are many, so that the features are not more than these.
 _MOST_FEATURES = 256
-# Levels of a smaller part of the rows have one feature together, and so do levels of fewer rows.
+# Categories of a smaller part of the rows have one feature together, and so do categories of fewer rows.
 _RARE, _RARE_ROWS = 5e-4, 2
-# More levels that are frequent have no features.
-_MOST_LEVELS = 1000
+# More categories that are frequent have no features.
+_MOST_CATEGORIES = 1000
 
 
 def learn_encoding(
@@ -38,10 +38,10 @@ def learn_encoding(
     *,
     curves: int | None,
     smoothness: float,
-    levels: Collection[str | int] = (),
+    categorical_features: Collection[str | int] = (),
 ) -> TableEncoding:
     """Return the encoding of a table; see :func:`encoding_of` and :func:`~mopn.tables.summaries.summarise`."""
-    return encoding_of(summarise(table, weights, levels), curves=curves, smoothness=smoothness)
+    return encoding_of(summarise(table, weights, categorical_features), curves=curves, smoothness=smoothness)
 
 
 def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float) -> TableEncoding:
@@ -49,7 +49,7 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
 
     Columns of numbers have at most ``curves`` functions beside themselves, of the size 1 / k^smoothness; None for as
     many as the rows carry. Warns once of all columns that are probably not meant as they came. Raises ``ValueError``
-    for columns of too many levels, and where none varies.
+    for columns of too many categories, and where none varies.
     """
     summary = _read(summary)
     warn_of_doubts(summary)
@@ -58,8 +58,8 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
     if curves is None:
         curves = MANY_CURVES if summary.n >= _MANY_ROWS and few else _FEW_CURVES
     curves = min(curves, max(_MOST_FEATURES // max(len(of), 1) - 1, 0))
-    levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary) and not column.is_empty}
-    numbers = {j: column for j, column in of.items() if j not in levels}
+    categories = {j: column for j, column in of.items() if isinstance(column, CategorySummary) and not column.is_empty}
+    numbers = {j: column for j, column in of.items() if j not in categories}
     far = _FAR if few or summary.n < _ROWS_OF_FAR else _FAR_OF_MANY
     parts = [_functions(column, curves, smoothness, far) for column in numbers.values()]
     encoding = TableEncoding(
@@ -72,13 +72,13 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
             [f for _, f in parts],
             [c.missing > 0.0 and not c.is_empty for c in numbers.values()],
         ),
-        tuple(levels),
-        tuple(_levels(column, summary.n, summary.names[j]) for j, column in levels.items()),
+        tuple(categories),
+        tuple(_categories(column, summary.n, summary.names[j]) for j, column in categories.items()),
     )
     if not encoding.n_features:
         raise ValueError(
             f"0 feature(s) (shape=({summary.n}, {len(of)})) while a minimum of 1 is required: with "
-            f"n_samples = {summary.n}, no column of X varies, apart from levels that occur once"
+            f"n_samples = {summary.n}, no column of X varies, apart from categories that occur once"
         )
     return encoding
 
@@ -87,7 +87,7 @@ def _read(summary: TableSummary) -> TableSummary:
     """Return the summary with numbers for texts that are all numbers, or signs of missing ones among them."""
     columns, kinds = list(summary.columns), list(summary.kinds)
     for j, column in enumerate(summary.columns):
-        numbers = column.as_numbers() if isinstance(column, LevelSummary) else column
+        numbers = column.as_numbers() if isinstance(column, CategorySummary) else column
         if numbers is not None and not numbers.is_empty:
             columns[j], kinds[j] = numbers, NUMBERS if kinds[j] == TEXTS else kinds[j]
     return replace(summary, columns=tuple(columns), kinds=tuple(kinds))
@@ -95,7 +95,7 @@ def _read(summary: TableSummary) -> TableSummary:
 
 def _functions(column: Column, curves: int, smoothness: float, far: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
-    if isinstance(column, LevelSummary) or column.is_empty:
+    if isinstance(column, CategorySummary) or column.is_empty:
         return np.zeros(1), np.zeros((1, 0))
     quantiles = column.quantiles.rounded()
     values, ranks = quantiles.values, quantiles.mid_ranks
@@ -123,20 +123,22 @@ def _centered(quantiles: Quantiles, values: np.ndarray) -> tuple[np.ndarray, flo
     return np.ldexp(values, -exponent) - mean, float(np.sqrt(squares / total))
 
 
-def _levels(column: LevelSummary, n: int, name: str) -> LevelColumn:
+def _categories(column: CategorySummary, n: int, name: str) -> CategoryColumn:
     total = column.weights.sum() + column.missing
-    shares, gap = column.weights / total, column.missing / total
+    shares = column.weights / total
     # Weights that are below 1 on average count as parts of the rows, and others as repetitions.
     least = _RARE_ROWS * min(1.0, total / n) * (1.0 - 1e-9)
-    frequent, gaps = (shares >= _RARE) & (column.weights >= least), column.missing > 0.0
-    if frequent.sum() > _MOST_LEVELS:
+    frequent, missing = (shares >= _RARE) & (column.weights >= least), column.missing > 0.0
+    if frequent.sum() > _MOST_CATEGORIES:
         raise ValueError(
-            f"column {name!r} of X has {len(shares)} levels, {frequent.sum()} of them frequent; at most {_MOST_LEVELS} "
-            f"have features. {NOT_HASHED}"
+            f"column {name!r} of X has {len(shares)} categories, {frequent.sum()} of them frequent; at most "
+            f"{_MOST_CATEGORIES} have features. {NOT_HASHED}"
         )
-    means = np.array([*shares[frequent], *[shares[~frequent].sum()] * (not frequent.all()), *[gap] * gaps])
+    means = np.array(
+        [*shares[frequent], *[shares[~frequent].sum()] * (not frequent.all()), *[column.missing / total] * missing]
+    )
     # A single feature would be constant, and the first of two is one minus the other.
     means = means[{1: 1, 2: 1}.get(len(means), 0) :]
-    return LevelColumn(
-        tuple(column.levels[frequent].tolist()), tuple(column.levels[~frequent].tolist()), means, bool(gaps)
+    return CategoryColumn(
+        tuple(column.categories[frequent].tolist()), tuple(column.categories[~frequent].tolist()), means, bool(missing)
     )

@@ -1,7 +1,7 @@
-"""Tables of every kind as columns of numbers and of levels: frames, arrays, records, dictionaries, single rows.
+"""Tables of every kind as columns of numbers and of categories: frames, arrays, records, dictionaries, single rows.
 
-A number that is missing becomes NaN, a level that is missing None; levels are texts (:mod:`mopn.data.values`). Frames
-are read by narwhals, which knows those of pandas, polars and Arrow; arrays and dictionaries need NumPy alone.
+A number that is missing becomes NaN, a category that is missing None; categories are texts (:mod:`mopn.data.values`).
+Frames are read by narwhals, which knows those of pandas, polars and Arrow; arrays and dictionaries need NumPy alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Table:
     names : tuple of str
         Those of a frame or a dictionary; of an array "x0", "x1", ....
     columns : tuple of ndarray of shape (n,)
-        Numbers, float64 with NaN where they are missing; or levels, texts with None where they are missing.
+        Numbers, float64 with NaN where they are missing; or categories, texts with None where they are missing.
     kinds : tuple of str
         What each column holds: one of the words of :mod:`mopn.data.values`, such as "dates without a time zone".
     n : int

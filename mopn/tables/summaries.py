@@ -1,4 +1,4 @@
-"""What is known of a table before it is encoded: quantiles, means, levels and gaps of columns, which blocks add up."""
+"""Summaries of columns, which blocks add up: quantiles and means, or categories, and missing values."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from mopn.data.values import CATEGORIES, NOTHING, NUMBERS, TEXTS, truths
 from mopn.solvers.tools.checks import shown
-from mopn.tables.encoding import level_texts
+from mopn.tables.encoding import category_texts
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.texts import numbers_of
 
-__all__ = ["NOT_HASHED", "LevelSummary", "NumberSummary", "TableSummary", "summarise"]
+__all__ = ["NOT_HASHED", "CategorySummary", "NumberSummary", "TableSummary", "summarise"]
 
 # Whole numbers from here on may be equal in floating point.
 _INEXACT = 2.0**53
-# More levels, rare ones included, are names of rows rather than categories.
-_MOST_LEVELS = 50_000
+# More categories, rare ones included, are names of rows rather than categories.
+_MOST_CATEGORIES = 50_000
 NOT_HASHED = (
-    "Levels are not hashed: drop the column, merge levels, or give indicators of them as a sparse matrix to "
+    "Categories are not hashed: drop the column, merge categories, or give indicators of them as a sparse matrix to "
     "MultiOutputFMClassifier or MultiOutputFMRegressor"
 )
 
@@ -53,36 +53,36 @@ class NumberSummary:
 
 
 @dataclass(frozen=True)
-class LevelSummary:
-    """A column of levels: these, sorted, their weights, the weight of the rows without one, and whether declared."""
+class CategorySummary:
+    """A column of categories: these, sorted, their weights, that of rows without one, and whether declared."""
 
-    levels: np.ndarray
+    categories: np.ndarray
     weights: np.ndarray
     missing: float
     declared: bool
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row has a level."""
-        return not len(self.levels)
+        """Whether no row has a category."""
+        return not len(self.categories)
 
-    def __add__(self, other: LevelSummary) -> LevelSummary:
-        levels, group = np.unique(np.append(self.levels, other.levels), return_inverse=True)
-        weights = np.bincount(group, np.append(self.weights, other.weights), len(levels))
-        return LevelSummary(levels, weights, self.missing + other.missing, self.declared or other.declared)
+    def __add__(self, other: CategorySummary) -> CategorySummary:
+        categories, group = np.unique(np.append(self.categories, other.categories), return_inverse=True)
+        weights = np.bincount(group, np.append(self.weights, other.weights), len(categories))
+        return CategorySummary(categories, weights, self.missing + other.missing, self.declared or other.declared)
 
     def as_numbers(self) -> NumberSummary | None:
-        """Return the numbers whose texts the levels are; None if one is no number, or they are declared as levels."""
-        numbers = None if self.declared or self.is_empty else numbers_of(self.levels.tolist())
+        """Return the numbers whose texts the categories are; None if one is no number, or they are declared."""
+        numbers = None if self.declared or self.is_empty else numbers_of(self.categories.tolist())
         if numbers is None:
             return None
         found, missing = _numbers(numbers, self.weights), np.isnan(numbers)
-        text = None if missing.all() else str(self.levels[~missing][0])
-        signs = frozenset(self.levels[missing].tolist())
+        text = None if missing.all() else str(self.categories[~missing][0])
+        signs = frozenset(self.categories[missing].tolist())
         return replace(found, missing=found.missing + self.missing, text=text, signs=signs)
 
 
-Column = NumberSummary | LevelSummary
+Column = NumberSummary | CategorySummary
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class TableSummary:
         Whether the names are the caller's; blocks with names are then merged by name.
     n : int
         Number of rows of positive weight.
-    columns : tuple of NumberSummary or LevelSummary
+    columns : tuple of NumberSummary or CategorySummary
     kinds : tuple of str
         As of a ``Table``.
     """
@@ -113,7 +113,7 @@ class TableSummary:
         Raises
         ------
         ValueError
-            If they have other columns, or one has numbers here and levels there, or too many levels.
+            If they have other columns, or one has numbers here and categories there, or too many categories.
         """
         order = self._order(other)
         both = zip(self.names, self.columns, (other.columns[j] for j in order), strict=True)
@@ -139,13 +139,13 @@ class TableSummary:
         return list(range(len(self.names)))
 
 
-def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str | int]) -> TableSummary:
+def summarise(table: Table, weights: np.ndarray | None, categorical_features: Collection[str | int]) -> TableSummary:
     """Return the summary of a table; a weight of 2 equals a repeated row, and one of 0 a missing one.
 
-    Columns that ``levels`` names or counts are levels, whether they hold numbers or texts. Raises ``ValueError`` for
-    unknown names there, and for columns of too many levels.
+    Columns in ``categorical_features`` are categories, whether they hold numbers or texts. Raises ``ValueError`` for
+    unknown names there, and for columns of too many categories.
     """
-    declared = _indices(table, levels)
+    declared = _indices(table, categorical_features)
     if weights is None:
         weights = np.ones(table.n)
     elif not weights.all():
@@ -156,7 +156,9 @@ def summarise(table: Table, weights: np.ndarray | None, levels: Collection[str |
         if values.dtype.kind == "f" and j not in declared:
             columns.append(_numbers(values, weights))
         else:
-            columns.append(_levels(_texts(values, name), weights, name, j in declared or table.kinds[j] == CATEGORIES))
+            columns.append(
+                _categories(_texts(values, name), weights, name, j in declared or table.kinds[j] == CATEGORIES)
+            )
     return TableSummary(table.names, table.named, table.n, tuple(columns), table.kinds)
 
 
@@ -165,19 +167,21 @@ def _texts(values: np.ndarray, name: str) -> np.ndarray:
         return values
     if (np.abs(values) >= _INEXACT).any():
         raise ValueError(
-            f"column {name!r} of X has codes of levels from 2**53 on, which numbers do not tell apart; make texts of "
-            "them"
+            f"column {name!r} of X has codes of categories from 2**53 on, which numbers do not tell apart; make texts "
+            "of them"
         )
-    return level_texts(values)
+    return category_texts(values)
 
 
-def _indices(table: Table, levels: Collection[str | int]) -> set[int]:
+def _indices(table: Table, categorical_features: Collection[str | int]) -> set[int]:
     at: dict[str | int, int] = {name: j for j, name in enumerate(table.names)}
     at |= {j: j for j in range(len(table.names))}
-    unknown = [key for key in levels if key not in at]
+    unknown = [key for key in categorical_features if key not in at]
     if unknown:
-        raise ValueError(f"levels names the column {shown(unknown[0])}, which X has not; it has {list(table.names)}")
-    return {at[key] for key in levels}
+        raise ValueError(
+            f"categorical_features names the column {shown(unknown[0])}, which X has not; it has {list(table.names)}"
+        )
+    return {at[key] for key in categorical_features}
 
 
 def _numbers(x: np.ndarray, weights: np.ndarray) -> NumberSummary:
@@ -186,19 +190,19 @@ def _numbers(x: np.ndarray, weights: np.ndarray) -> NumberSummary:
     return NumberSummary(Quantiles.of(x[~missing], weights[~missing]) if gone else Quantiles.of(x, weights), gone)
 
 
-def _levels(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:
+def _categories(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:
     at: dict[str | None, int] = {None: 0}
     codes = np.array([at.setdefault(text, len(at)) for text in texts.tolist()], np.intp)
-    if len(at) - 1 > _MOST_LEVELS and (declared or numbers_of(at) is None):
+    if len(at) - 1 > _MOST_CATEGORIES and (declared or numbers_of(at) is None):
         raise _too_many(name)
     sums = np.bincount(codes, weights, len(at))
-    levels = np.array([text for text in at if text is not None], np.str_)
-    order = np.argsort(levels)
-    return _bounded(LevelSummary(levels[order], sums[1:][order], float(sums[0]), declared), name)
+    categories = np.array([text for text in at if text is not None], np.str_)
+    order = np.argsort(categories)
+    return _bounded(CategorySummary(categories[order], sums[1:][order], float(sums[0]), declared), name)
 
 
 def _sampled(column: Column) -> Column:
-    """Return a column of bounded size; levels are few already."""
+    """Return a column of bounded size; categories are few already."""
     if isinstance(column, NumberSummary):
         return replace(column, quantiles=column.quantiles.sampled())
     return column
@@ -208,49 +212,51 @@ def _merged(name: str, a: Column, b: Column) -> Column:
     """Return the summary of a column of two blocks; one that is empty takes the kind of the other."""
     if isinstance(a, NumberSummary) and isinstance(b, NumberSummary):
         return a + b
-    if isinstance(a, LevelSummary) and isinstance(b, LevelSummary):
+    if isinstance(a, CategorySummary) and isinstance(b, CategorySummary):
         return _bounded(a + b, name)
     for full, other in ((a, b), (b, a)):
         if other.is_empty:
             return replace(full, missing=full.missing + other.missing)
-    left, right = (column.as_numbers() if isinstance(column, LevelSummary) else column for column in (a, b))
+    left, right = (column.as_numbers() if isinstance(column, CategorySummary) else column for column in (a, b))
     if left is not None and right is not None:
         return left + right
     truth = [_as_truths(column) for column in (a, b)]
     if truth[0] is not None and truth[1] is not None:
         return truth[0] + truth[1]
-    level = next(str(column.levels[0]) for column in (a, b) if isinstance(column, LevelSummary))
+    category = next(str(column.categories[0]) for column in (a, b) if isinstance(column, CategorySummary))
     raise ValueError(
-        f"column {name!r} of X holds numbers in some blocks and levels, such as {level!r}, in others; give it one "
-        f"type, or name it in levels=[{name!r}]"
+        f"column {name!r} of X holds numbers in some blocks and categories, such as {category!r}, in others; "
+        f"give it one type, or name it in categorical_features=[{name!r}]"
     )
 
 
-def _as_truths(column: Column) -> LevelSummary | None:
+def _as_truths(column: Column) -> CategorySummary | None:
     """Return a column of booleans, or of 0 and 1, as one of booleans; None for any other."""
     if isinstance(column, NumberSummary):
-        column = LevelSummary(level_texts(column.quantiles.values), column.quantiles.weights, column.missing, False)
-    truth = truths(column.levels)
+        column = CategorySummary(
+            category_texts(column.quantiles.values), column.quantiles.weights, column.missing, False
+        )
+    truth = truths(column.categories)
     if truth is None:
         return None
     found, group = np.unique(truth, return_inverse=True)
-    levels = np.array([str(bool(x)) for x in found], np.str_)
-    weights = np.bincount(group, column.weights, len(levels))
-    return LevelSummary(levels, weights, column.missing, column.declared)
+    categories = np.array([str(bool(x)) for x in found], np.str_)
+    weights = np.bincount(group, column.weights, len(categories))
+    return CategorySummary(categories, weights, column.missing, column.declared)
 
 
 def _kind(name: str, a: str, b: str, column: Column) -> str:
-    """Return what two blocks of a column hold, if they are the same, or both levels."""
+    """Return what two blocks of a column hold, if they are the same, or both categories."""
     if isinstance(column, NumberSummary):
         a, b = (NUMBERS if kind == TEXTS else kind for kind in (a, b))
-    if isinstance(column, LevelSummary) or NOTHING in (a, b) or a == b:
+    if isinstance(column, CategorySummary) or NOTHING in (a, b) or a == b:
         return b if a == NOTHING else a
     raise ValueError(f"column {name!r} of X holds {a} in some blocks and {b} in others; give it one type")
 
 
-def _bounded(column: LevelSummary, name: str) -> Column:
-    """Return a column of not too many levels, or numbers if they are texts of these."""
-    if len(column.levels) <= _MOST_LEVELS:
+def _bounded(column: CategorySummary, name: str) -> Column:
+    """Return a column of not too many categories, or numbers if they are texts of these."""
+    if len(column.categories) <= _MOST_CATEGORIES:
         return column
     numbers = column.as_numbers()
     if numbers is None:
@@ -259,4 +265,4 @@ def _bounded(column: LevelSummary, name: str) -> Column:
 
 
 def _too_many(name: str) -> ValueError:
-    return ValueError(f"column {name!r} of X has more than {_MOST_LEVELS} levels. {NOT_HASHED}")
+    return ValueError(f"column {name!r} of X has more than {_MOST_CATEGORIES} categories. {NOT_HASHED}")

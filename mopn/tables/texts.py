@@ -10,7 +10,7 @@ import numpy as np
 __all__ = ["MISSING", "are_dates", "are_written_numbers", "numbers_of"]
 
 # What stands for a missing number in files: of UCI, SAS, R, pandas and Python, and in spreadsheets. Only among numbers:
-# elsewhere each is a level like any other. Compared without the case of letters.
+# elsewhere each is a category like any other. Compared without the case of letters.
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "<na>", "null", "none"})
 
 # What NumPy, C and JSON write. Leading zeros mark codes, such as those of towns.

@@ -153,7 +153,7 @@ def test_samples_to_validate_on_are_in_memory():
     ("parts", "kind", "message"),
     [
         ([FRAME[:50], FRAME[50:].assign(size=np.inf)], ValueError, "block 1: column 'size' of X contains infinity"),
-        ([FRAME[:50], FRAME[50:].assign(size="one")], ValueError, "numbers in some blocks and levels, such as"),
+        ([FRAME[:50], FRAME[50:].assign(size="one")], ValueError, "numbers in some blocks and categories, such as"),
         ([FRAME[:50], FRAME[50:].rename(columns={"size": "x"})], ValueError, r"different columns: \['size', 'x'\]"),
         ([np.zeros((50, 2)), np.zeros((70, 3))], ValueError, "have 2 and 3 columns"),
         ([FRAME[:0]], ValueError, "the blocks have 0 rows, y has 120"),

@@ -217,7 +217,7 @@ LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
         ({"a": ["x", "x\0"]}, ValueError, "column 'a' of X holds the text .*remove the NUL characters at the end"),
         ({"a": [1.0, np.inf]}, ValueError, "column 'a' of X contains infinity"),
         ({"a": [1, 2], "b": [1]}, ValueError, "the columns of X have different lengths"),
-        ({"a": [f"n{i % 1500}" for i in range(3000)]}, ValueError, "column 'a' of X has 1500 levels.*not hashed"),
+        ({"a": [f"n{i % 1500}" for i in range(3000)]}, ValueError, "column 'a' of X has 1500 categories.*not hashed"),
         (pd.DataFrame({("a", "x"): [1, 2]}), ValueError, r"X has names of several levels, such as \('a', 'x'\); give"),
         (np.zeros((2, 2, 2)), ValueError, "must be a table of shape"),
         ([[1j], [2]], TypeError, "Complex data not supported"),

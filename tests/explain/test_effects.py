@@ -93,7 +93,7 @@ def test_a_shapley_value_is_a_main_effect_and_half_of_the_pairs_beyond_their_mea
         np.testing.assert_allclose(mopn.explain.shap_values(model, X)[:, j], expected, rtol=0, atol=1e-10)
 
 
-def test_columns_of_levels_alone_and_many_of_them():
+def test_columns_of_categories_alone_and_many_of_them():
     """Their indicators are a sparse matrix."""
     codes = [f"n{j}" for j in range(300)] * 2
     X = {"a": codes, "b": ["x", "y", None] * 200}

@@ -188,7 +188,7 @@ def test_coefficients_that_overflow_prove_nothing():
 
 
 def mixed_table(rng, n=1500):
-    """Two columns of levels, one of them with gaps and a rare level, one of a single level, and numbers."""
+    """Two columns of categories, one with missing values and a rare category, one of a single one, and numbers."""
     colors = np.array(["red", "green", "blue", None], object)[rng.integers(0, 4, n)]
     colors[0] = "seldom"
     shapes = np.array(["round", "square"], object)[rng.integers(0, 2, n)]
@@ -220,7 +220,7 @@ def test_tables_against_all_rows(of_table, fixed):
     rows = {name: values[:40] for name, values in X.items()}
     flips = certified_flips(classifier, rows, fixed=fixed, return_attack=True)
     free = [name for i, name in enumerate(X) if name in OPTIONS and name not in fixed and i not in fixed]
-    assert classifier.model_.encoding.levels[0].rare == ("seldom",)
+    assert classifier.model_.encoding.categories[0].rare == ("seldom",)
     combinations = list(itertools.product(*(OPTIONS[name] for name in free)))
     choices = {
         name: np.array(values, object) for name, values in zip(free, zip(*combinations, strict=True), strict=True)
@@ -238,7 +238,7 @@ def test_tables_against_all_rows(of_table, fixed):
     np.testing.assert_array_equal(flips.attack["weight"], rows["weight"])
 
 
-def test_rows_of_levels_that_are_unknown(of_table):
+def test_rows_of_categories_that_are_unknown(of_table):
     """They may change to any that is known; the row is as it is predicted, at the means."""
     classifier, X = of_table
     row = {name: values[:1] for name, values in X.items()} | {"color": np.array(["pink"], object)}
@@ -249,11 +249,13 @@ def test_rows_of_levels_that_are_unknown(of_table):
     assert flips.proven[0] == (0 if flips.found[0] == 1 else 1)
 
 
-def test_many_levels_are_sparse(of_table):
+def test_many_categories_are_sparse(of_table):
     rng = np.random.default_rng(0)
     X = {"user": rng.integers(0, 300, 3000).astype(str).astype(object), "shop": rng.integers(0, 5, 3000).astype(str)}
     y = (np.array([int(u) % 3 for u in X["user"]]) + (X["shop"] == "1")) > 1
-    classifier = TableClassifier(max_units=2, strength=mopn.Ratio(0.01), levels=["user", "shop"]).fit(X, y)
+    classifier = TableClassifier(max_units=2, strength=mopn.Ratio(0.01), categorical_features=["user", "shop"]).fit(
+        X, y
+    )
     rows = {name: values[:20] for name, values in X.items()}
     flips = certified_flips(classifier, rows, return_attack=True)
     assert (flips.found == flips.proven + 1).all()
@@ -285,7 +287,7 @@ def test_models_without_flips_say_why():
         certified_flips(KINDS["mean"], X)
     with pytest.raises(TypeError, match="certified_flips needs outputs of degree 2 at most"):
         certified_flips(KINDS["direct"], X)
-    with pytest.raises(ValueError, match="no column of several levels"):
+    with pytest.raises(ValueError, match="no column of several categories"):
         certified_flips(table(NUMBERS, **LINKED), NUMBERS)
 
 

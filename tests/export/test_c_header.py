@@ -120,7 +120,7 @@ OF_NETWORK, OF_ENCODING = ("constant", "v0", "u0", "b0", "squares"), ("values_0"
 
 @pytest.mark.parametrize("array", [*OF_NETWORK, *OF_ENCODING])
 def test_the_self_test_finds_a_parameter_that_has_changed(tmp_path, array):
-    to_c((KINDS["labels"] if array in OF_NETWORK else TABLES["levels"]), tmp_path / "model.h")
+    to_c((KINDS["labels"] if array in OF_NETWORK else TABLES["categories"]), tmp_path / "model.h")
     text = (tmp_path / "model.h").read_text()
     changed, count = re.subn(rf"(model_{array}\[\] = {{\s+-?)", r"\g<1>1", text)
     assert count == 1
@@ -128,7 +128,7 @@ def test_the_self_test_finds_a_parameter_that_has_changed(tmp_path, array):
     assert compiled(tmp_path, '#include "model.h"\nint test(void) { return model_self_test(); }\n').test() > 0
 
 
-@pytest.mark.parametrize("model", [KINDS["levels"], TABLES["levels"]], ids=["features", "columns"])
+@pytest.mark.parametrize("model", [KINDS["levels"], TABLES["categories"]], ids=["features", "columns"])
 def test_a_header_is_also_one_of_c_plus_plus(tmp_path, model):
     compiler = shutil.which("c++")
     if compiler is None:
@@ -201,7 +201,7 @@ def test_a_fitted_model_of_digits(tmp_path, digits_model, dtype, tolerance):
 
 
 @pytest.mark.parametrize("dtype", REALS)
-@pytest.mark.parametrize(("kind", "columns"), [("numbers", NUMBER_ROWS), ("levels", TABLE_ROWS)])
+@pytest.mark.parametrize(("kind", "columns"), [("numbers", NUMBER_ROWS), ("categories", TABLE_ROWS)])
 def test_rows_of_a_table(tmp_path, kind, columns, dtype):
     model, tolerance, (name, real) = TABLES[kind], TOLERANCES[dtype], REALS[dtype]
     to_c(model, tmp_path / "model.h", dtype=dtype)
@@ -218,9 +218,9 @@ def test_rows_of_a_table(tmp_path, kind, columns, dtype):
     assert [library.predict_model(ctypes.c_void_p(x.ctypes.data)) for x in rows] == found.argmax(axis=1).tolist()
 
 
-def test_columns_and_levels_have_names(tmp_path):
+def test_columns_and_categories_have_names(tmp_path):
     """Identifiers of their own, though texts are alike, and have characters that no identifier has."""
-    to_c(TABLES["levels"], tmp_path / "model.h")
+    to_c(TABLES["categories"], tmp_path / "model.h")
     numbers = "MODEL_CITY, MODEL_CITY_BERN, MODEL_CITY_SAO_PAULO, MODEL_CITY_SAO_PAULO_2, MODEL_CITY_2, MODEL_CITY_A"
     library = compiled(
         tmp_path,
@@ -228,7 +228,7 @@ def test_columns_and_levels_have_names(tmp_path):
         f"static const int numbers[] = {{{numbers}, MODEL_CITY_UNKNOWN - MODEL_CITY_MISSING}};\n"
         "int number(int i) { return numbers[i]; }\n"
         "const char *column(int j) { return model_columns[j]; }\n"
-        "const char *city(int i) { return model_levels_6[i]; }\n",
+        "const char *city(int i) { return model_categories_6[i]; }\n",
     )
     library.column.restype = library.city.restype = ctypes.c_char_p
     j, *found = (library.number(i) for i in range(7))

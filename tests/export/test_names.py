@@ -40,7 +40,7 @@ def test_headers_are_read_without_a_warning(tmp_path, compiler):
     text = "".join(f'#include "{name}.h"\n' for name in ("table", *NUMBERS))
     text += '#ifdef __cplusplus\nextern "C" {\n#endif\n'
     text += "const char *column(int j) { return table_columns[j]; }\n"
-    text += "const char *category(int i) { return table_levels_0[i]; }\n"
+    text += "const char *category(int i) { return table_categories_0[i]; }\n"
     text += "const char *label(int c) { return table_classes[c]; }\n"
     text += "long long whole(int c) { return int64_classes[c]; }\n"
     text += "unsigned long long natural(int c) { return uint64_classes[c]; }\n"

@@ -137,7 +137,7 @@ def test_higher_degrees_are_refused(name):
 
 
 def test_errors():
-    model, table = ALONE["several"], fitted_models.TABLES["levels"]
+    model, table = ALONE["several"], fitted_models.TABLES["categories"]
     with pytest.raises(ValueError, match="output must be an integer from 0 to 1, got None"):
         to_qubo(model)
     for output in (-1, 2, True, 1.0, "a"):

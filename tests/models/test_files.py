@@ -242,7 +242,7 @@ def damaged(raw, rng):
         yield bytes(bad)
 
 
-@pytest.mark.parametrize("name", ["linear", "direct", "table of levels"])
+@pytest.mark.parametrize("name", ["linear", "direct", "table of categories"])
 def test_a_damaged_file_is_the_same_model_or_refused(tmp_path, name):
     """A few bits mean nothing, as those of dates; all others are noticed, by ValueError alone."""
     path, refused = tmp_path / "model.npz", 0
@@ -320,7 +320,7 @@ def test_a_file_with_wrong_fields_is_refused(tmp_path, right, fields, message):
         ({"columns": np.array(["a"] * 11)}, "not all columns, each once"),
         ({"columns_named": 1}, "columns_named must have 0 axes"),
         ({"number_columns": np.array([0, 1, 2, 3, 4, 99])}, "not all columns, each once"),
-        ({"level_columns": np.array([6, 7, 8, 9, -1])}, "not all columns, each once"),
+        ({"category_columns": np.array([6, 7, 8, 9, -1])}, "not all columns, each once"),
         ({"knots": lambda t: t[::-1].copy()}, "knots of a column must be ascending"),
         ({"knots": lambda t: t[1:]}, "knot_counts must be the lengths of 6 parts"),
         ({"knots": lambda t: t * np.nan}, "knots contains NaN"),
@@ -328,17 +328,17 @@ def test_a_file_with_wrong_fields_is_refused(tmp_path, right, fields, message):
         ({"knot_counts": lambda q: q + np.array([1, 0, -1, 0, 0, 0])}, "knots of a column must be ascending"),
         ({"function_counts": lambda w: w + 1}, "do not fit 6 columns of numbers"),
         ({"function_counts": lambda w: -w}, "do not fit 6 columns of numbers"),
-        ({"number_gaps": np.ones(1, bool)}, "do not fit 6 columns of numbers"),
-        ({"number_gaps": np.ones(6, bool)}, "features, but model was trained with"),
+        ({"number_missing": np.ones(1, bool)}, "do not fit 6 columns of numbers"),
+        ({"number_missing": np.ones(6, bool)}, "features, but model was trained with"),
         ({"functions": lambda f: np.full_like(f, np.inf)}, "functions contains"),
-        ({"levels": lambda texts: np.full(len(texts), "a")}, "levels of a column must be distinct"),
-        ({"level_gaps": np.ones(5, bool)}, "with a mean for each feature"),
-        ({"level_counts": lambda n: -n}, "level_counts must be the lengths"),
-        ({"level_gaps": np.ones(3, bool)}, "damaged"),
+        ({"categories": lambda texts: np.full(len(texts), "a")}, "categories of a column must be distinct"),
+        ({"category_missing": np.ones(5, bool)}, "with a mean for each feature"),
+        ({"category_counts": lambda n: -n}, "category_counts must be the lengths"),
+        ({"category_missing": np.ones(3, bool)}, "damaged"),
     ],
 )
 def test_a_file_of_a_table_with_wrong_fields_is_refused(tmp_path, fields, message):
-    right, path = arrays_of(TABLES["levels"]), tmp_path / "wrong.npz"
+    right, path = arrays_of(TABLES["categories"]), tmp_path / "wrong.npz"
     for name, change in fields.items():
         changed = change(right[name]) if callable(change) else change
         wrong = {key: value for key, value in (right | {name: changed}).items() if value is not None}

@@ -55,8 +55,8 @@ def test_loading_and_predicting_need_numpy_and_scipy_alone(tmp_path, blocked):
         labels = model.predict(rows)
         np.save(tmp_path / f"{name}.y.npy", labels.astype(str) if labels.dtype == object else labels)
     row = {column: cells[0] for column, cells in TABLE_ROWS.items()} | {"day": "2020-02-08"}
-    TABLES["levels"].save(tmp_path / "table.npz")
-    np.save(tmp_path / "table.npy", TABLES["levels"].outputs(row | {"day": np.datetime64(row["day"])}))
+    TABLES["categories"].save(tmp_path / "table.npz")
+    np.save(tmp_path / "table.npy", TABLES["categories"].outputs(row | {"day": np.datetime64(row["day"])}))
     (tmp_path / "row.json").write_text(json.dumps(row))
     program = PROGRAM.format(others=OTHERS, blocked=blocked)
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -72,16 +72,18 @@ def test_of_two_classes_the_second_is_drawn(model):
     assert top.get_legend() is None
 
 
-def test_bars_of_the_most_frequent_levels():
+def test_bars_of_the_most_frequent_categories():
     axes = plt.figure().subplots(2)
     top, bottom = plot_effect(THREE, "color", X, categories=2, outputs=["x", "y", "z"], axes=axes)
     assert [top, bottom] == list(axes)
-    levels = frequent(X["color"])[:2]
-    assert texts(bottom.get_xticklabels()) == levels
+    categories = frequent(X["color"])[:2]
+    assert texts(bottom.get_xticklabels()) == categories
     assert bottom.get_xlabel() == "color (2 of 3)"
-    np.testing.assert_array_equal([bar.get_height() for bar in bottom.patches], [sum(X["color"] == v) for v in levels])
+    np.testing.assert_array_equal(
+        [bar.get_height() for bar in bottom.patches], [sum(X["color"] == v) for v in categories]
+    )
     heights = np.reshape([bar.get_height() for bar in top.patches], (3, 2))
-    np.testing.assert_allclose(heights, mopn.explain.effects(THREE, X).main("color", levels).T)
+    np.testing.assert_allclose(heights, mopn.explain.effects(THREE, X).main("color", categories).T)
     assert texts(top.get_legend().get_texts()) == ["x", "y", "z"]
 
 
@@ -116,17 +118,17 @@ def test_a_pair_of_numbers_is_a_map():
 
 
 @pytest.mark.parametrize("columns", [("color", "age"), ("age", "color")])
-def test_a_pair_of_numbers_and_levels_is_a_curve_for_each_level(columns):
+def test_a_pair_of_numbers_and_categories_is_a_curve_for_each_category(columns):
     ax = plot_pair(ONE, *columns, X)
-    found, levels = mopn.explain.effects(ONE, X), frequent(X["color"])
-    assert texts(ax.get_legend().get_texts()) == levels
-    for level, line in zip(levels, ax.get_lines()[:3], strict=True):
+    found, categories = mopn.explain.effects(ONE, X), frequent(X["color"])
+    assert texts(ax.get_legend().get_texts()) == categories
+    for category, line in zip(categories, ax.get_lines()[:3], strict=True):
         x, y = line.get_data()
-        np.testing.assert_allclose(y, found.pair("age", "color", x, [level] * len(x)))
+        np.testing.assert_allclose(y, found.pair("age", "color", x, [category] * len(x)))
     assert (ax.get_xlabel(), ax.get_title()) == ("age", "age × color")
 
 
-def test_a_pair_of_levels_is_a_table_of_the_output_in_which_it_varies_most():
+def test_a_pair_of_categories_is_a_table_of_the_output_in_which_it_varies_most():
     both = X | {"kind": ["new", "old", None] * 10}
     model = network(both, **LABELS)
     found = mopn.explain.effects(model, both)

@@ -27,7 +27,7 @@ COLUMNS = {
     "truth": (RNG.random(60) < 0.5).tolist(),
     "day": DAYS,
 }
-GAPS = COLUMNS | {name: [None, *COLUMNS[name][1:]] for name in ("real", "city", "day", "truth")}
+MISSING = COLUMNS | {name: [None, *COLUMNS[name][1:]] for name in ("real", "city", "day", "truth")}
 
 
 def learned(X, weights=None, **options):
@@ -40,12 +40,12 @@ def tables(columns):
     frame = pd.DataFrame(columns)
     categories = frame.astype({"city": "category", "day": "datetime64[s]"})
     cells = np.array([list(row.values()) for row in rows], object)
-    gaps = cells == None  # noqa: E711
+    missing = cells == None  # noqa: E711
     return {
         "dict": columns,
         "rows": rows,
         "objects": cells,
-        "masked": np.ma.masked_array(np.where(gaps, "hidden", cells), gaps),
+        "masked": np.ma.masked_array(np.where(missing, "hidden", cells), missing),
         "pandas": frame,
         "pandas, its own types": frame.convert_dtypes(),
         "pandas, categories and dates": categories,
@@ -56,7 +56,7 @@ def tables(columns):
 
 
 @pytest.mark.parametrize("kind", tables(COLUMNS))
-@pytest.mark.parametrize("columns", [COLUMNS, GAPS], ids=["whole", "gaps"])
+@pytest.mark.parametrize("columns", [COLUMNS, MISSING], ids=["whole", "missing"])
 def test_tables_of_all_kinds_are_the_same(kind, columns):
     expected = learned(columns).encode(columns)
     assert np.array_equal(learned(tables(columns)[kind]).encode(tables(columns)[kind]), expected)
@@ -119,7 +119,7 @@ def test_many_values_have_few_knots_at_equal_distances_in_rank():
     assert np.array_equal(encoding.encode({"x": [x.max() * 10]}), encoding.encode({"x": [x.max()]}))
 
 
-def test_features_of_levels():
+def test_features_of_categories():
     city = ["Rome"] * 5 + ["Bern"] * 3 + [None] * 2
     encoding = learned({"city": city, "two": ["a", "b"] * 5, "x": range(10)}, curves=0)
     with pytest.warns(UserWarning, match="'city' of X has 1 value that the training data did not have, such as 'Oslo'"):
@@ -129,9 +129,9 @@ def test_features_of_levels():
     assert features[:, 4].tolist() == [0, 1, 1, 0]
 
 
-def test_levels_that_sound_like_gaps_have_names_of_their_own():
-    encoding = learned({"k": ["missing", None, "a rare level", "z"] * 5})
-    assert encoding.feature_names.tolist() == ["k = a rare level", "k = missing", "k = z", "k is missing"]
+def test_categories_that_sound_like_missing_values_have_names_of_their_own():
+    encoding = learned({"k": ["missing", None, "a rare category", "z"] * 5})
+    assert encoding.feature_names.tolist() == ["k = a rare category", "k = missing", "k = z", "k is missing"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_levels_that_sound_like_gaps_have_names_of_their_own():
     ],
     ids=["pandas", "arrow", "series", "categoricals", "arrays of arrow"],
 )
-def test_categories_are_levels_whatever_they_are(make):
+def test_categories_are_categories_whatever_they_are(make):
     """Numbers of 64 bits, which floats do not tell apart, and dates too."""
     columns = {
         "number": [2**60 + 1, 2**60 + 2, None] * 3,
@@ -166,14 +166,14 @@ def test_categories_are_levels_whatever_they_are(make):
     assert np.array_equal(encoding.encode(frame.assign(real=columns["real"])), expected)
 
 
-def test_rare_levels_have_one_feature_together():
+def test_rare_categories_have_one_feature_together():
     names = ["often"] * 5000 + ["rare", "seldom"]
     encoding = learned({"name": names, "x": np.arange(5002)}, curves=0)
-    assert encoding.feature_names.tolist()[1:] == ["name is a rare level"]
+    assert encoding.feature_names.tolist()[1:] == ["name is a rare category"]
     assert encoding.encode({"name": ["rare", "often"], "x": [0, 0]})[:, 1].tolist() == [1.0, 0.0]
 
 
-def test_indicators_of_many_levels_are_sparse():
+def test_indicators_of_many_categories_are_sparse():
     names = [f"name {i % 300}" for i in range(900)]
     table = {"name": names, "x": np.arange(900.0)}
     features = learned(table).encode(table)
@@ -183,12 +183,12 @@ def test_indicators_of_many_levels_are_sparse():
 
 @given(st.lists(st.integers(1, 3), min_size=60, max_size=60))
 def test_weights_are_repetitions(weights):
-    repeated = {name: np.repeat(np.array(column, object), weights) for name, column in GAPS.items()}
-    weighted = learned(GAPS, np.array(weights, float))
-    assert np.array_equal(weighted.encode(GAPS), learned(repeated).encode(GAPS))
+    repeated = {name: np.repeat(np.array(column, object), weights) for name, column in MISSING.items()}
+    weighted = learned(MISSING, np.array(weights, float))
+    assert np.array_equal(weighted.encode(MISSING), learned(repeated).encode(MISSING))
 
 
-@pytest.mark.parametrize("columns", [COLUMNS, GAPS, {"city": COLUMNS["city"]}, {"real": COLUMNS["real"]}])
+@pytest.mark.parametrize("columns", [COLUMNS, MISSING, {"city": COLUMNS["city"]}, {"real": COLUMNS["real"]}])
 def test_fields_bring_an_encoding_back(columns):
     encoding = learned(columns)
     again = from_fields(to_fields(encoding))
@@ -219,11 +219,11 @@ def test_columns_are_taken_by_name():
         encoding.encode({"reel" if name == "real" else name: column for name, column in COLUMNS.items()})
 
 
-def test_declared_levels_and_widths():
-    encoding = learned({"code": [1, 2, 3, 1.0] * 2, "x": [1.0, 2.0, 3.0, 4.0] * 2}, levels=["code"])
+def test_declared_categories_and_widths():
+    encoding = learned({"code": [1, 2, 3, 1.0] * 2, "x": [1.0, 2.0, 3.0, 4.0] * 2}, categorical_features=["code"])
     assert "code = 2" in encoding.feature_names
-    with pytest.raises(ValueError, match=r"'id' of X has codes of levels from 2\*\*53 on.*make texts of them"):
-        learned({"id": [2**60 + 1, 2**60 + 2] * 5}, levels=["id"])
+    with pytest.raises(ValueError, match=r"'id' of X has codes of categories from 2\*\*53 on.*make texts of them"):
+        learned({"id": [2**60 + 1, 2**60 + 2] * 5}, categorical_features=["id"])
     assert learned(RNG.standard_normal((50, 200))).n_features == 200
     assert learned(RNG.standard_normal((50, 100))).n_features == 200
 

@@ -33,15 +33,15 @@ FRAME.loc[7, ["real", "day"]] = None
 OPTIONS = {"curves": 4, "smoothness": 1.0}
 
 
-def of_blocks(blocks, weights=None, levels=("code",)):
+def of_blocks(blocks, weights=None, categorical_features=("code",)):
     """Return the encoding that is learned of blocks."""
     weights = [None] * len(blocks) if weights is None else weights
-    parts = (summarise(read_table(X), w, levels).sampled() for X, w in zip(blocks, weights, strict=True))
+    parts = (summarise(read_table(X), w, categorical_features).sampled() for X, w in zip(blocks, weights, strict=True))
     return encoding_of(tree_sum(parts, operator.add), **OPTIONS)
 
 
 def learned(X, weights=None):
-    return learn_encoding(read_table(X), weights, levels=["code"], **OPTIONS)
+    return learn_encoding(read_table(X), weights, categorical_features=["code"], **OPTIONS)
 
 
 def assert_equal(found, expected, X=FRAME):
@@ -65,7 +65,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cuts", [(), (1, 2, 50), (0, 30, 30, 90)], ids=["one block", "blocks", "blocks without rows"])
 def test_blocks_of_all_kinds_give_the_encoding_of_the_table(kind, cuts):
-    """Blocks lack categories, have gaps where others have none, and types that mean the same."""
+    """Blocks lack categories, have missing values where others have none, and types that mean the same."""
     cuts = [0, *cuts, N]
     parts = [FRAME[a:b] for a, b in pairwise(cuts)]
     blocks = [KINDS[kind](part) if i != 1 else part for i, part in enumerate(parts)]
@@ -87,8 +87,8 @@ def test_weights_are_repetitions_and_rows_of_weight_zero_are_not_there(weights):
 
 
 def test_a_column_may_be_empty_in_a_block():
-    for gap in (None, np.nan, pd.NA, pd.NaT):
-        parts = [FRAME[:30].assign(city=gap, day=gap, real=gap), FRAME[30:]]
+    for missing in (None, np.nan, pd.NA, pd.NaT):
+        parts = [FRAME[:30].assign(city=missing, day=missing, real=missing), FRAME[30:]]
         whole = FRAME.assign(city=FRAME["city"].where(FRAME.index >= 30, None))
         whole.loc[:29, ["real", "day"]] = None
         assert_equal(of_blocks(parts), learned(whole), whole)
@@ -98,7 +98,7 @@ def test_a_column_may_be_empty_in_a_block():
 def test_many_values_keep_their_ranks_in_blocks(monkeypatch):
     monkeypatch.setattr(quantiles, "_SAMPLE", 1 << 12)
     x = RNG.standard_normal(20_000)
-    found = of_blocks([{"x": part} for part in np.array_split(x, 8)], levels=())
+    found = of_blocks([{"x": part} for part in np.array_split(x, 8)], categorical_features=())
     expected = learn_encoding(read_table({"x": x}), **OPTIONS)
     ranks = (np.searchsorted(np.sort(x), encoding.numbers.knots[0]) / len(x) for encoding in (found, expected))
     # Each knot is the first value above its rank, so that both errors count.
@@ -111,23 +111,26 @@ def test_many_values_keep_their_ranks_in_blocks(monkeypatch):
     [
         ([{"a": [1, 2]}, {"b": [1, 2]}], r"blocks of X have different columns: \['a', 'b'\] are not in all"),
         ([np.zeros((2, 2)), np.zeros((2, 3))], "blocks of X have 2 and 3 columns"),
-        ([{"a": [1, 2]}, {"a": ["one", None]}], "column 'a' of X holds numbers in some blocks and levels"),
-        ([{"a": ["one"]}, {"a": [1.5]}], r"give it one type, or name it in levels=\['a'\]"),
+        ([{"a": [1, 2]}, {"a": ["one", None]}], "column 'a' of X holds numbers in some blocks and categories"),
+        ([{"a": ["one"]}, {"a": [1.5]}], r"give it one type, or name it in categorical_features=\['a'\]"),
         ([{"a": [None]}, {"a": [None]}], "no column of X varies"),
-        ([{"a": [1, 2]}, {"a": [True]}, {"a": ["2024"]}], "column 'a' of X holds numbers in some blocks and levels"),
+        (
+            [{"a": [1, 2]}, {"a": [True]}, {"a": ["2024"]}],
+            "column 'a' of X holds numbers in some blocks and categories",
+        ),
         ([{"a": [1, 2]}, {"a": np.array(["2024-01-01"], "M8[D]")}], "'a' of X holds numbers in some.* dates"),
         ([{"a": ["x"]}, {"a": ["x"]}], "no column of X varies"),
         (
             [{"a": [f"a{i}" for i in range(30_000)]}, {"a": [f"b{i}" for i in range(30_000)]}],
-            r"column 'a' of X has more than 50000 levels. Levels are not hashed: .*MultiOutputFMClassifier",
+            r"column 'a' of X has more than 50000 categories. Categories are not hashed: .*MultiOutputFMClassifier",
         ),
     ],
 )
 def test_blocks_that_do_not_fit_each_other_are_refused(blocks, message):
     with pytest.raises(ValueError, match=message):
-        of_blocks(blocks, levels=())
+        of_blocks(blocks, categorical_features=())
 
 
-def test_numbers_that_are_levels_in_some_blocks_are_named():
+def test_numbers_that_are_categories_in_some_blocks_are_named():
     found = of_blocks([{"code": [1, 2, 3]}, {"code": ["1", "A", "A", None]}, {"code": [2.0, None, 3.0]}])
     assert found.feature_names.tolist() == ["code = 1", "code = 2", "code = 3", "code = A", "code is missing"]

@@ -87,16 +87,16 @@ def test_blocks_of_texts_and_of_numbers_are_those_of_the_table(kind, cuts):
     np.testing.assert_allclose(found.transform(blocks[0]), features, atol=1e-12)
 
 
-def test_a_word_in_one_block_makes_levels_of_all():
+def test_a_word_in_one_block_makes_categories_of_all():
     blocks = [pd.DataFrame({"x": x}) for x in (["1", "2", "?"] * 2, ["3", "tall", "tall", "3"])]
     names = TableEncoder().fit(mopn.RowBlocks(blocks)).get_feature_names_out().tolist()
     assert names == ["x = 1", "x = 2", "x = 3", "x = ?", "x = tall"]
-    with pytest.raises(ValueError, match="numbers in some blocks and levels, such as '3', in others"):
+    with pytest.raises(ValueError, match="numbers in some blocks and categories, such as '3', in others"):
         TableEncoder().fit(mopn.RowBlocks([pd.DataFrame({"x": [1.0, 2.0]}), *blocks]))
 
 
-def test_more_numbers_than_levels_may_be(monkeypatch):
-    monkeypatch.setattr(summaries, "_MOST_LEVELS", 500)
+def test_more_numbers_than_categories_may_be(monkeypatch):
+    monkeypatch.setattr(summaries, "_MOST_CATEGORIES", 500)
     x = RNG.permutation(3000) / 7.0
     texts = np.array([*map(str, x[:-1]), "?"], object)
     blocks = [pd.DataFrame({"x": part}) for part in np.array_split(texts, 3)]
@@ -105,7 +105,7 @@ def test_more_numbers_than_levels_may_be(monkeypatch):
         with pytest.warns(UserWarning, match="texts that are numbers"):
             found = TableEncoder().fit(X)
         np.testing.assert_allclose(found.transform({"x": x}), numbers.transform({"x": x}), atol=0.02)
-    with pytest.raises(ValueError, match="column 'x' of X has more than 500 levels"):
+    with pytest.raises(ValueError, match="column 'x' of X has more than 500 categories"):
         TableEncoder().fit({"x": [*texts, "tall"]})
 
 
@@ -143,7 +143,7 @@ def of_onnx(model, folder):
 def of_c(model, folder):
     if COMPILER is None:
         pytest.skip("no C compiler")
-    words = model.encoding.levels[0].levels
+    words = model.encoding.categories[0].categories
     rows = np.column_stack([ROW_NUMBERS, [words.index(word) for word in ROWS["word"]]])
     return in_c(model, folder, rows, "float64")
 
@@ -190,19 +190,19 @@ DOUBTS = {
     "months": ([f"{x} Sep" for x in range(1940, 1940 + N)], "texts that are dates"),
     "names of months": (DAYS.strftime("%b %d, %Y"), "texts that are dates"),
     "quarters": ([f"{1990 + i // 4}Q{1 + i % 4}" for i in range(N)], "texts that are dates"),
-    "dates and gaps": ([*DAYS[:-1].strftime("%Y-%m-%d"), "?"], "texts that are dates"),
+    "dates and missing": ([*DAYS[:-1].strftime("%Y-%m-%d"), "?"], "texts that are dates"),
     "decimal commas": ([f"{x:.2f}".replace(".", ",") for x in NUMBERS], "texts that are mostly numbers"),
     "thousands": ([f"{1000.5 * x:,.2f}" for x in NUMBERS], "texts that are mostly numbers"),
     "other thousands": ([f"{i}.234,5" for i in ROW], "texts that are mostly numbers"),
     "shares": ([f"{i} %" for i in ROW], "texts that are mostly numbers .*pandas.to_numeric"),
     "prices": ([f"${i}.50" for i in ROW], r"texts that are mostly numbers in column 'x' \(but '\$\d+.50'\)"),
     "a word among numbers": ([*map(str, NUMBERS[:-1]), "low"], r"mostly numbers in column 'x' \(but 'low'\)"),
-    "sentences": ([f"the bird number {i} hit it" for i in ROW], "60 levels in 60 rows, .*encode its words"),
-    "codes": ([f"{i:05d}" for i in ROW], "a level of its own for most rows in column 'x'"),
-    "names with gaps": ([f"n{i}" if i % 3 else None for i in ROW], "40 levels in 40 rows"),
+    "sentences": ([f"the bird number {i} hit it" for i in ROW], "60 categories in 60 rows, .*encode its words"),
+    "codes": ([f"{i:05d}" for i in ROW], "a category of its own for most rows in column 'x'"),
+    "names and missing": ([f"n{i}" if i % 3 else None for i in ROW], "40 categories in 40 rows"),
 }
 MEANT = {
-    "a few levels": WORDS,
+    "a few categories": WORDS,
     "codes of towns": RNG.choice(["01234", "20095", "10115"], N),
     "bands": RNG.choice(["10-19", "20-29", "30+"], N),
     "seasons": RNG.choice(["2019-20", "2020-21", "2021-22"], N),
@@ -229,8 +229,8 @@ def test_columns_that_are_not_meant_so_are_named_at_fit(kind, blocks):
 
 
 @pytest.mark.parametrize("kind", DOUBTS)
-def test_declared_levels_are_meant(kind):
-    TableEncoder(levels=["x"]).fit({"x": list(DOUBTS[kind][0]), "z": NUMBERS})
+def test_declared_categories_are_meant(kind):
+    TableEncoder(categorical_features=["x"]).fit({"x": list(DOUBTS[kind][0]), "z": NUMBERS})
 
 
 @pytest.mark.parametrize("kind", MEANT)
@@ -263,7 +263,7 @@ def test_all_columns_are_named_in_one_warning_at_the_line_of_the_user():
     assert "'word'" not in text
 
 
-def test_unknown_levels_of_all_columns_are_one_warning_at_the_line_of_the_user():
+def test_unknown_categories_of_all_columns_are_one_warning_at_the_line_of_the_user():
     X = pd.DataFrame({"word": WORDS, "other": WORDS[::-1]})
     model = make_pipeline(FunctionTransformer(), TableClassifier(**FIXED)).fit(X, WORDS)
     with pytest.warns(UserWarning, match="'word' of X has 60 values .*'pink'; column 'other' of X has 60") as caught:
@@ -346,10 +346,10 @@ def test_exports_agree_on_numbers_that_differ_by_rounding(tmp_path, kind, dtype)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.0 / 40])
-def test_levels_of_a_single_row_are_rare(scale):
+def test_categories_of_a_single_row_are_rare(scale):
     """A weight of 2 is a row twice; weights that add up to 1, say, tell nothing of repetitions."""
     city = ["Rome"] * 20 + ["Bern"] * 17 + ["Oslo"] * 2 + ["Riga"]
     names = TableEncoder().fit({"city": city}, sample_weight=np.full(40, scale)).get_feature_names_out().tolist()
-    assert names == ["city = Bern", "city = Oslo", "city = Rome", "city is a rare level"]
+    assert names == ["city = Bern", "city = Oslo", "city = Rome", "city is a rare category"]
     twice = np.append(np.ones(39), 2.0)
     assert "city = Riga" in TableEncoder().fit({"city": city}, sample_weight=twice).get_feature_names_out()
