@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, check_X_y
@@ -37,6 +36,7 @@ from mopn.data.values import as_targets, distinct_labels, is_series, label_codes
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
+from mopn.estimators.short_help import ShortHelp
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
@@ -69,19 +69,7 @@ _FAR = 1e8
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
-class ShortRequest:
-    """A method such as ``set_fit_request`` of scikit-learn with one line of help in place of forty."""
-
-    def __init__(self, request: Any) -> None:
-        self.request = request
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        method = self.request.__get__(instance, owner)
-        method.__doc__ = "Choose the arguments that meta-estimators pass on; see scikit-learn, metadata routing."
-        return method
-
-
-class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
+class ModelEstimator(CallbackSupportMixin, Fitted, ShortHelp):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
@@ -106,12 +94,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Number of features d."""
     feature_names_in_: np.ndarray
     """Names (d,) of the features, if all are strings."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Shorten the help of scikit-learn's methods for the routing of metadata."""
-        super().__init_subclass__(**options)
-        for name in [name for name in vars(cls) if name.startswith("set_") and name.endswith("_request")]:
-            setattr(cls, name, ShortRequest(vars(cls)[name]))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y.
@@ -383,7 +365,7 @@ class NetworkEstimator(NetworkAttributes):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters as for :class:`MultiOutputPNClassifier`, without ``class_weight``.
+        """Set the parameters: those of :class:`MultiOutputPNClassifier`, without ``class_weight``.
 
         Parameters
         ----------

@@ -347,7 +347,7 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters as for :class:`MultiOutputPNClassifier`, with three other defaults.
+        """Set the parameters: those of :class:`MultiOutputPNClassifier`, with three other defaults.
 
         With wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
 

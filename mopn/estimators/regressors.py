@@ -116,7 +116,7 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters as for :class:`MultiOutputPNRegressor`, with two other defaults.
+        """Set the parameters: those of :class:`MultiOutputPNRegressor`, with two other defaults.
 
         With wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
 

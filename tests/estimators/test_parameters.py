@@ -48,8 +48,8 @@ def test_odd_parameters_fit_or_are_refused_by_name(kind, parameter):
 
 
 @pytest.mark.parametrize("name", mopn.estimators.__all__)
-def test_parameters_are_few_and_documented_where_editors_read_them(name):
-    """In the source of the class, or of the ``__init__`` that it shares or refers to."""
+def test_parameters_are_few_and_documented_in_the_class(name):
+    """In the docstring of the class, before the other sections, or of the class that it refers to."""
     kind = getattr(mopn.estimators, name)
     parameters = inspect.signature(kind).parameters
     assert len(parameters) <= 18
@@ -62,13 +62,11 @@ def test_parameters_are_few_and_documented_where_editors_read_them(name):
 
 
 def documented(kind):
-    """The parameters in the docstring of a class or its ``__init__``, and of the class that this one refers to."""
-    base = next(base for base in kind.__mro__ if "__init__" in vars(base))
-    text = inspect.cleandoc(vars(base)["__init__"].__doc__ or base.__doc__)
-    text = re.split(r"^ *(?:Attributes|See Also)\n", text, flags=re.MULTILINE)[0]
+    """The parameters in the docstring of a class, and of the class that this one refers to."""
+    text = re.split(r"^(?:Attributes|See Also)\n", inspect.cleandoc(kind.__doc__), flags=re.MULTILINE)[0]
     entries = dict(re.findall(r"^(\w+) : (.*)$", text, flags=re.MULTILINE))
     assert set(entries) <= set(inspect.signature(kind).parameters)
-    other = re.search(r":class:`(\w+)`", text.splitlines()[0])
+    other = re.search(r"The parameters are those of :class:`(\w+)`", text)
     return documented(getattr(mopn.estimators, other[1])) | entries if other else entries
 
 
