@@ -100,7 +100,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, ShortHelp):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d), or RelationBlocks
+        X : as for ``fit``, but no RowBlocks: predict them block by block
 
         Returns
         -------
@@ -258,19 +258,11 @@ class Scored:
     """Mixin for ``score``, in front of scikit-learn's mixins, which compute it."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of predicted labels, or the coefficient of determination (R²) of predicted numbers.
+        """Return the accuracy of predicted labels, or the R² of predicted numbers: at most 1, the larger the better.
 
         Parameters
         ----------
-        X : as for ``predict``
-        y : array-like of shape (n,) or (n, m)
-            As in ``fit``.
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        float
-            At most 1; the larger the better.
+        X, y, sample_weight : as for ``predict`` and ``fit``
         """
         estimator: Any = super()
         y = self._plain_targets(y, reset=False)  # type: ignore[attr-defined]

@@ -73,7 +73,7 @@ class ClassifierMethods(Scored, ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : as for ``predict``
 
         Returns
         -------
@@ -94,7 +94,7 @@ class ClassifierMethods(Scored, ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : as for ``predict``
 
         Returns
         -------

@@ -302,7 +302,7 @@ class BinaryClassifier(Scored, ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : as for ``predict``
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.outputs(X)[:, 0]
@@ -314,7 +314,7 @@ class BinaryClassifier(Scored, ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : as for ``predict``
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict_proba(X)

@@ -38,7 +38,7 @@ _CATEGORICAL = Rule("a collection of names and indices of columns", _names)
 
 
 class TableReader(ShortHelp):
-    """What estimators of tables share: tables read and checked against the training data, and the encoding learned."""
+    """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding
     """The features that the columns become."""
@@ -148,7 +148,7 @@ class TableEncoder(TransformerMixin, TableReader):
     Parameters
     ----------
     curves : int or None, default None
-        Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 4,000 rows on in
+        Largest number of functions of a column of numbers, besides itself. None for 8, or 16 from 4,000 rows on in
         up to ten columns.
     smoothness : float, default 1.0
         How fast these get small.

@@ -90,19 +90,16 @@ class TableEstimator(TableReader, NetworkAttributes):
 
         Parameters
         ----------
-        X : DataFrame, array-like or sparse matrix of shape (n, c), dict, or RowBlocks of these
-            Training data.
+        X : DataFrame or array-like of shape (n, c), dict, or RowBlocks of these
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated row, and a weight of 0 a missing one. Not so for the held-out rows of
-            ``strength="auto"`` where rows occur ten times or more on average, as those of a few categories do: pass
-            such rows repeated, not weighted.
+            A weight of 2 equals a repeated row, and a weight of 0 a missing one. With ``strength="auto"`` rows that
+            occur ten times or more on average are split individually; pass them repeated, not weighted.
         target_weight : array-like of shape (m,), optional
             For y of several columns: factors > 0 of their losses. ``score`` does not know them.
         X_val, y_val, sample_weight_val : array-like, optional
-            Samples to validate on: ``score`` is evaluated after every round, and the best network is kept. X_val is in
-            memory; the weights may be left out.
+            Samples in memory whose ``score`` after every round chooses the network; the weights may be left out.
 
         Returns
         -------
@@ -114,11 +111,9 @@ class TableEstimator(TableReader, NetworkAttributes):
         ValueError, TypeError
             If X, y, the weights or a parameter are invalid, or if no sample can be held out to choose the strength.
         OSError
-            If blocks cannot be read or have changed, before the network has units. Later this ends the fit with the
-            best network so far.
+            If blocks cannot be read or have changed before there is a network; later the best one so far is kept.
         KeyboardInterrupt
-            After Ctrl-C. The estimator is then fitted to the best network so far, if there is one; likewise if a
-            callback raises.
+            After Ctrl-C; the best network so far is kept, if there is one. Likewise if a callback raises.
 
         Warns
         -----
@@ -301,12 +296,10 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             classes are more than 3,000, or 3 units a class.
         strength : "auto", float or Ratio, default "auto"
             Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
-            to 0.0003, the last one before the loss on held-out samples rises. Copies of a sample are held out together;
-            samples of rows that repeat by nature, as those of a few categories do, one by one: repeat such rows, do not
-            weight them.
+            to 0.0003, the last one before the loss on held-out samples rises.
         curves : int or None, default None
-            Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 4,000
-            rows on in up to ten columns.
+            Largest number of functions of a column of numbers, besides itself. None for 8, or 16 from 4,000 rows on
+            in up to ten columns.
         smoothness : float, default 1.0
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         categorical_features : collection of str or int, default ()

@@ -49,8 +49,7 @@ class Fitted(ABC):
         Parameters
         ----------
         path : str or path
-            Name of the file, without any change. A file that is there is replaced in a single step, when the new one
-            is complete: if writing fails or is interrupted, it stays as it was.
+            Name of the file. An older file is replaced in a single step, when the new one is complete.
 
         Raises
         ------
