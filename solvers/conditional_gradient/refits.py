@@ -281,8 +281,9 @@ class _FullRefits(_OutputRefits):
     def __init__(self, options: FullRefit, problem: Corrective, monitor: Monitor, schedule: Schedule) -> None:
         super().__init__(options, options.output_solver, problem, monitor, schedule)
         self.full, self.schedule = options, schedule
-        # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
-        self.inserts_by_line_search = options.is_smooth and "atomic" in problem.oracles
+        # Without a penalty of units no line search can give new units a weight; the refit of the output layer does so.
+        penalized = problem.regularized and "atomic" in problem.oracles
+        self.inserts_by_line_search = options.is_smooth and penalized
         self.fits_a_model = self.inserts_by_line_search and schedule.fits_a_model
         if self.fits_a_model:
             self.start_tol = max(self.start_tol, _START_OF_MODEL * options.polish_tol)
