@@ -11,8 +11,6 @@ states as :class:`mopn.solvers.interface.Barrier`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -60,9 +58,9 @@ class Cones(ABC):
     V: np.ndarray
     slack: np.ndarray
 
-    @abstractmethod
     def total(self, X: np.ndarray) -> np.ndarray:
         """Add up (k, m) over the entries that share a bound."""
+        return X.sum(axis=1, keepdims=True)
 
     @abstractmethod
     def sizes(self, V: np.ndarray) -> np.ndarray:
@@ -107,7 +105,7 @@ class Boxes(Cones):
         self.upper, self.lower = mu / self.above, mu / self.below
 
     def total(self, X: np.ndarray) -> np.ndarray:
-        return X.sum(axis=1, keepdims=True) if self.by_row else X
+        return super().total(X) if self.by_row else X
 
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.abs(V).max(axis=1, keepdims=True) if self.by_row else np.abs(V)
@@ -171,18 +169,12 @@ class Boxes(Cones):
 
 
 class SecondOrder(Cones):
-    """||v_r||_2 <= t_r (l1/l2).
-
-    The multipliers of a cone are ``multiplier`` times (1, -p_r) with ||p_r|| < 1; p_r tends to v_r / ||v_r||.
-    """
+    """||v_r||_2 <= t_r (l1/l2), with multipliers ``multiplier`` times (1, -p_r); p_r tends to v_r / ||v_r||."""
 
     def __init__(self, V: np.ndarray, multiplier: float, mu: float) -> None:
         self.degree, self.V = len(V), V
         self.update_bounds(self.best_slack(V, multiplier, mu), multiplier)
         self.P = V / self.T
-
-    def total(self, X: np.ndarray) -> np.ndarray:
-        return X.sum(axis=1, keepdims=True)
 
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.linalg.norm(V, axis=1, keepdims=True)
@@ -202,16 +194,14 @@ class SecondOrder(Cones):
         return self.multiplier * self.V / self.T
 
     def scaling(self, mu: float) -> Scaling:
-        weight = self.multiplier / self.T
+        size, weight = self.sizes(self.V), self.multiplier / self.T
         determinant = self.T * (mu / self.multiplier)
-        omega = mu * (self.T**2 + self.sizes(self.V) ** 2) / determinant**2
+        omega = mu * (self.T**2 + size**2) / determinant**2
         coupling = -2.0 * mu * self.T * self.V / determinant**2
         # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 multiplier)).
         # The curvature multiplies P, so that it does not matter where P vanishes.
-        size, length = self.sizes(self.V), self.sizes(self.P)
-        curvature = (size / np.maximum(length, np.maximum(_VANISHING * size, TINY))) / (
-            self.T - 0.5 * mu / self.multiplier
-        )
+        length = np.maximum(self.sizes(self.P), np.maximum(_VANISHING * size, TINY))
+        curvature = (size / length) / (self.T - 0.5 * mu / self.multiplier)
         return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P)
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
@@ -236,9 +226,14 @@ class SecondOrder(Cones):
 class ConicBarrier(ABC):
     """A norm as a sum of bounds t; its multiplier is the strength or, in a ball, that of the constraint."""
 
-    def __init__(self, cones: Cones, norm: Norm, mu: float) -> None:
-        self.cones, self.norm, self.mu = cones, norm, mu
-        self.degree = cones.degree
+    def __init__(self, norm: Norm, V: np.ndarray, multiplier: float, mu: float) -> None:
+        self.norm, self.mu = norm, mu
+        self.cones: Cones = (
+            SecondOrder(V, multiplier, mu)
+            if norm.name == "l1/l2"
+            else Boxes(V, multiplier, mu, by_row=norm.name == "l1/linf")
+        )
+        self.degree = self.cones.degree
 
     @property
     def V(self) -> np.ndarray:
@@ -265,11 +260,10 @@ class ConicBarrier(ABC):
         self.mu = mu
         slack, multiplier = self._best_bounds(self.cones.V)
         self.cones.update_bounds(slack, multiplier)
-        omega, coupling, diagonal, rows = self.cones.scaling(mu)
-        self.omega, self.coupling = omega, coupling
+        self.omega, self.coupling, diagonal, rows = self.cones.scaling(mu)
         curvature = self.budget_curvature(multiplier)
-        self.stiffness = curvature / (1.0 + curvature * float((1.0 / omega).sum()))
-        common = np.sqrt(self.stiffness) * coupling / omega if curvature else None
+        self.stiffness = curvature / (1.0 + curvature * float((1.0 / self.omega).sum()))
+        common = np.sqrt(self.stiffness) * self.coupling / self.omega if curvature else None
         return BarrierHessian(diagonal, rows, common), self.cones.gradient(mu)
 
     def advance(self, D: np.ndarray, step: float) -> float:
@@ -292,7 +286,7 @@ class PenaltyBarrier(ConicBarrier):
     """``strength * norm(V)`` near weights V (k, m), on the central path of the level mu."""
 
     def __init__(self, norm: Norm, strength: float, V: np.ndarray, mu: float) -> None:
-        super().__init__(_make_cones(norm, V, strength, mu), norm, mu)
+        super().__init__(norm, V, strength, mu)
         self.strength = strength
 
     def multiplier(self, V: np.ndarray) -> float:
@@ -319,9 +313,9 @@ class BallBarrier(ConicBarrier):
         multiplier = max(norm.dual(gradient), 4.0 * degree * mu / radius)
         largest = radius - degree * mu / multiplier
         V = V * min(1.0, largest / max(norm.value(V), TINY))
-        super().__init__(_make_cones(norm, V, multiplier, mu), norm, mu)
+        super().__init__(norm, V, multiplier, mu)
         self.radius = radius
-        self.degree = self.cones.degree + 1
+        self.degree += 1
 
     @property
     def complementarity(self) -> float:
@@ -368,12 +362,3 @@ class QuadraticBarrier:
 
     def sparsified(self) -> np.ndarray:
         return self.V
-
-
-def _make_cones(norm: Norm, V: np.ndarray, multiplier: float, mu: float) -> Cones:
-    kinds: dict[str, Callable[[np.ndarray, float, float], Cones]] = {
-        "l1": partial(Boxes, by_row=False),
-        "l1/l2": SecondOrder,
-        "l1/linf": partial(Boxes, by_row=True),
-    }
-    return kinds[norm.name](V, multiplier, mu)

@@ -16,9 +16,11 @@ import numpy as np
 from mopn.data.designs import Design
 from mopn.data.validation import check_member
 
-__all__ = ["KERNELS", "Kernel", "KernelName", "get_kernel"]
+__all__ = ["KERNELS", "Kernel", "KernelName", "eigen_units", "get_kernel"]
 
 KernelName = Literal["homogeneous", "anova"]
+# Eigenvalues below this, relative to the largest modulus, are rounding errors.
+_ZERO = 1e-12
 
 
 class Kernel(ABC):
@@ -124,26 +126,20 @@ class AnovaBetweenGroups(Anova):
         self.groups = groups
         self._members = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
 
-    def _parts(self, design: Design, H: np.ndarray) -> Iterator[tuple[np.ndarray, Design, np.ndarray]]:
-        """Yield the columns of every group in H, its design, and its part of H."""
+    def _columns(self, d: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the members of every group, and where they are among d columns, of which the first ones are dummies."""
         for members in self._members:
-            columns = self._columns(members, H.shape[1])
-            yield columns, design.columns(members), H[:, columns]
-
-    def _columns(self, members: np.ndarray, d: int) -> np.ndarray:
-        """Return where features are among d columns, of which the first ones are dummies."""
-        return members + (d - len(self.groups))  # type: ignore[arg-type]
+            yield members, members + (d - len(self.groups))  # type: ignore[arg-type]
 
     def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
         features = super().features_of(design, H, squares)
-        for _, part, units in self._parts(design, H):
-            features -= KERNELS["anova"].features(part, units)
+        for members, columns in self._columns(H.shape[1]):
+            features -= KERNELS["anova"].features(design.columns(members), H[:, columns])
         return features
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
         stack = super().gammas(design, G)
-        for members in self._members:
-            columns = self._columns(members, stack.shape[-1])
+        for _, columns in self._columns(stack.shape[-1]):
             stack[:, columns[:, None], columns] = 0.0
         return stack
 
@@ -156,8 +152,8 @@ class AnovaBetweenGroups(Anova):
 
     def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
         products = super().products_of(design, R, H, P)
-        for columns, part, units in self._parts(design, H):
-            products[:, columns] -= KERNELS["anova"].products(part, R, units)
+        for members, columns in self._columns(H.shape[1]):
+            products[:, columns] -= KERNELS["anova"].products(design.columns(members), R, H[:, columns])
         return products
 
 
@@ -165,10 +161,7 @@ KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), 
 
 
 def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel:
-    """Return the kernel of a name, between the groups of features if there are some.
-
-    The objects of ``KERNELS`` are returned as they are, all others are refused.
-    """
+    """Return the kernel of a name, or an object of ``KERNELS``; between the groups of features if there are some."""
     reason = "bounds over all units and compiled loops hold for these alone"
     found = check_member(kernel, "kernel", Kernel, KERNELS, reason)
     if groups is None:
@@ -178,3 +171,15 @@ def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel
             f"groups of features that do not interact need kernel='anova', got {found.name!r}, whose units have squares"
         )
     return AnovaBetweenGroups(groups)
+
+
+def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nonzero eigenvalues (r,) and unit eigenvectors (r, d) of W = sum_s weights_s h_s h_s'.
+
+    Fewer units cannot represent W, and the moduli of the eigenvalues add up to its nuclear norm.
+    """
+    # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
+    Q, R = np.linalg.qr(units.T)
+    values, vectors = np.linalg.eigh((R * weights) @ R.T)
+    kept = np.abs(values) > _ZERO * np.abs(values).max(initial=0.0)
+    return values[kept], (Q @ vectors[:, kept]).T

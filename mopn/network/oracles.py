@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from mopn.core.norms import Norm, NormName, get_norm
-from mopn.data.validation import as_numbers
+from mopn.data.validation import as_numbers, finite_numbers
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
 from mopn.solvers.failure_budget import FailureBudget
@@ -18,14 +19,14 @@ from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.dense_search import DenseSearch
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.nested import BoundParts
-from mopn.solvers.sphere.plan import most_features, plan, proofs_in_words
+from mopn.solvers.sphere.plan import DENSE_LIMIT, most_features, plan, proofs_in_words
 from mopn.solvers.sphere.search import SphereSearch
 from mopn.solvers.sphere.stack import symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
 from mopn.solvers.tools.door import door, doors
 
-__all__ = ["METHODS", "BasisAtoms", "BasisOracle", "OracleName", "OracleRun", "basis_oracle"]
+__all__ = ["METHODS", "BasisAtoms", "BasisOracle", "OracleName", "OracleRun", "basis_oracle", "user_oracle"]
 
 OracleName = Literal["auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"]
 METHODS = get_args(OracleName)
@@ -180,10 +181,11 @@ class OracleRun:
         found = search.maximise()
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
-        best = search.plan.is_cheap
-        return BasisAtoms(
-            H, values * scale, found.bound * scale, certified, found.work, best, parts=_scaled(found.parts, scale)
-        )
+        parts = found.parts
+        if parts is not None:
+            parts = BoundParts(parts.directions, parts.relaxation * scale, parts.compression * scale)
+        cheap = search.plan.is_cheap
+        return BasisAtoms(H, values * scale, found.bound * scale, certified, found.work, cheap, parts=parts)
 
     @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
@@ -273,5 +275,49 @@ def basis_oracle(
     return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))
 
 
-def _scaled(parts: BoundParts | None, scale: float) -> BoundParts | None:
-    return None if parts is None else BoundParts(parts.directions, parts.relaxation * scale, parts.compression * scale)
+@dataclass(frozen=True, repr=False)
+class UserOracle(BasisOracle):
+    """An oracle whose units come from a user's function, and whose bound is that of the method "auto".
+
+    The function is given Gamma (m, d, d), the matrices of the gradient, and returns a unit (d,) or several (q, d), of
+    any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large, of the negative entries alone for
+    nonnegative weights. The bound is proven in any case: a poor choice makes a run slow, and never a certificate false.
+    """
+
+    function: Callable[[np.ndarray], Any] = np.asarray
+
+    def begin(self, failure_budget: FailureBudget | None = None, seed: int = 0) -> OracleRun:
+        """Return the oracle of one run."""
+        return _UserRun(self, failure_budget or FailureBudget(), seed)
+
+
+@doors
+class _UserRun(OracleRun):
+    """The units of a function, and the bounds of a run."""
+
+    oracle: UserOracle
+
+    @limited_threads()
+    def __call__(self, gammas: Any, effort: Effort = UNLIMITED) -> BasisAtoms:
+        """Return the function's units, best first, and the bound."""
+        bound = self.bound(gammas, effort)
+        stack = self.oracle.prepare(gammas)
+        if not isinstance(stack, DenseStack):
+            raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {stack.shape[1]}; use 'refine'")
+        H = finite_numbers(self.oracle.function(stack.matrices.copy()), "units of the oracle")
+        H = H[None] if H.ndim == 1 else H
+        if H.ndim != 2 or H.shape[1] != stack.shape[1] or not len(H) or not H.any(axis=1).all():
+            raise ValueError(
+                f"the oracle must return units of shape ({stack.shape[1]},) or (q, {stack.shape[1]}), not zero, "
+                f"got shape {H.shape}"
+            )
+        H = H / np.abs(H).max(axis=1, keepdims=True)  # so that no square over- or underflows
+        H = H / np.linalg.norm(H, axis=1, keepdims=True)
+        H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
+        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, from_user=True)
+
+
+def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> UserOracle:
+    """Return the oracle of a function, for a norm."""
+    parts = basis_oracle(norm)
+    return UserOracle(parts.norm, parts.method, parts.limits, parts.seed, function=function)

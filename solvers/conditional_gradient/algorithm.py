@@ -1,4 +1,11 @@
-"""Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017)."""
+"""Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017).
+
+A point is a network of finitely many units. In every round the oracle receives the gradient of the losses at the
+outputs of the point. It returns the steepest units that it found, the atoms, and a bound on the slopes of all units,
+which proves a duality gap. The slope of the best atom in place of the bound gives the estimated gap. Atoms then enter
+the point, and a correction improves its weights, or units and weights. A model of ``max_units`` units is full: the
+polish, a correction to a tight tolerance, is its last one, unless units are exchanged.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
-from mopn.solvers.conditional_gradient.proofs import ProofSchedule, Selection, is_from_user, measure, measured
+from mopn.solvers.conditional_gradient.proofs import ProofSchedule, Selection, is_from_user
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
@@ -17,7 +24,7 @@ from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Corrective, M
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import Rule, check_flag, check_options, choice, count
 
-__all__ = ["ConditionalGradient", "RefitName", "make_corrective_step", "record"]
+__all__ = ["ConditionalGradient", "RefitName", "make_corrective_step"]
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
@@ -109,50 +116,56 @@ class ConditionalGradient(Solver[Atomic]):
         return self.corrective_step.needs
 
     def run(self, problem: Atomic, start: Any, monitor: Monitor) -> None:
-        """Select units, record the gap, then refit or step, until the monitor ends the run."""
+        """Select units, record the gap, then refit or step, until the monitor ends the run by ``StopIteration``."""
         step = self.corrective_step
         per_round = step.units_per_round or self.atoms_per_round
         schedule = SCHEDULES[self.schedule](self.max_units, per_round, step.can_move_units)
-        correct = step.begin(problem, monitor, schedule)
+        correction = step.begin(problem, monitor, schedule)
         oracle = problem.oracle(self.oracle, monitor.failure_budget, monitor.seed)
         select = ProofSchedule(problem, oracle, monitor, schedule, prove=self.prove)
         progress = _StallTest(monitor, refits=step.units_per_round is None)
-        point, polished = self._start(problem, start, correct, monitor)
+        point, polished = self._start(problem, start, correction, monitor)
         refit_time = monitor.elapsed
         while True:
-            at = problem.output_gradient(point)  # F + R, and G = dF/dO
+            at = problem.output_gradient(point)  # the objective, and G, the gradient of the losses at the outputs
             monitor.check_finite(at.value)
             full = schedule.is_full(point.n_units, polished=polished)
-            selection = select(point, at, last=full and polished)  # the best units for G, and a bound on all units
+            selection = select(point, at, last=full and polished)  # atoms, best first, and a bound on all units
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
-            gap = record(problem, point, at, selection, monitor, times)
+            gap = _record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
                 progress.check(at.value, gap, selection)
             began = monitor.elapsed
-            if full and polished:  # others enter, of which the polish takes the worst out, or the run ends
-                point = correct.exchange(point, at, selection)
-            correct.set_target(selection)
+            if full and polished:  # some units are exchanged for others, if that pays, or the run ends
+                point = correction.exchange(point, at, selection)
+            correction.set_target(selection)
             if not full:
-                point = correct.insert(point, at, schedule.choose(problem, point, at, selection.atoms, monitor.seed))
-                full = correct.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
+                units = schedule.choose(problem, point, at, selection.atoms, monitor.seed)
+                point = correction.insert(point, at, units)
+                full = correction.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
             del at  # the correction needs the memory
-            point, polished = correct.polish(point) if full else correct.improve(point), full
+            point, polished = correction.polish(point) if full else correction.improve(point), full
             refit_time += monitor.elapsed - began
 
-    def _start(self, problem: Atomic, start: Any, correct: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
-        """Return the first point, and whether it is polished: the model of a sample of the rows, fitted to all."""
-        if correct.fits_a_model and not start.n_units:
+    def _start(self, problem: Atomic, start: Any, correction: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
+        """Return the first point, and whether it is polished.
+
+        The units of a model are found on a sample of the rows where there are many rows; then it is fitted to all.
+        """
+        if correction.fits_a_model and not start.n_units:
             whole = cast(Corrective, problem)
             sample = whole.sample_for(cast(int, self.max_units), monitor.seed)
             if sample is not None:
                 unproven = replace(self, prove=False)
                 found = monitor.solve(sample, unproven, start=None, tol=monitor.tol, max_iter=monitor.max_iter)
-                return correct.settle(whole.start(found)), True
-        return correct.start(start), False
+                return correction.settle(whole.start(found)), True
+        return correction.start(start), False
 
     def measure(self, problem: Atomic, point: Any) -> Measure:
-        """Objective from scratch; the driver has the bounds of the run."""
-        return measure(problem, point)
+        """Return the objective from scratch; bounds of the minimum are those of the rounds."""
+        point = point.compact()
+        at = problem.output_gradient(point)
+        return Measure(at.value, rounding=problem.rounding(point, at))
 
 
 def make_corrective_step(
@@ -170,37 +183,38 @@ def make_corrective_step(
     return OutputRefit(**options) if name == "output" else FullRefit(**options, **(full or {}))
 
 
-def record(
+def _record(
     problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
 ) -> float:
     """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
-    proven = measured(problem, point, at, selection.bound)
-    # What the gap is beyond the estimated one is the looseness of the bound.
-    values = {
-        "estimated_gap": selection.estimate * abs(at.value),
-        "n_units": point.n_units,
-        "value": selection.atoms.values[0],
-        "bound": selection.bound,
-    }
-    if problem.passes is not None:
-        values["passes"] = problem.passes
+    measure = Measure(
+        at.value,
+        problem.lower(at, selection.bound),
+        problem.rounding(point, at),
+        problem.restricted_lower(point, at),
+        dual=problem.dual(point, at, selection.bound),
+    )
     monitor(
         point.compact(),
-        proven.fun,
-        proven.lower,
-        rounding=proven.rounding,
-        restricted_lower=proven.restricted_lower,
-        dual=proven.dual,
-        **values,
+        measure.fun,
+        measure.lower,
+        rounding=measure.rounding,
+        restricted_lower=measure.restricted_lower,
+        dual=measure.dual,
+        estimated_gap=selection.estimate * abs(at.value),
+        n_units=point.n_units,
+        value=selection.atoms.values[0],
+        bound=selection.bound,
+        **({} if problem.passes is None else {"passes": problem.passes}),
         **times,
     )
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)
-    return proven.gap
+    return measure.gap
 
 
 class _StallTest:
-    """Ends a run whose rounds change nothing any more, as rounding keeps the refits from the tolerance, or hardly."""
+    """Ends a run without a limit of units whose rounds change nothing any more, up to rounding errors, or hardly."""
 
     def __init__(self, monitor: Monitor, *, refits: bool) -> None:
         self.monitor = monitor
@@ -212,7 +226,7 @@ class _StallTest:
     def check(self, fun: float, gap: float, selection: Selection) -> None:
         """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight.
 
-        Units of the user's may be drawn at random, so that the next ones may be better: more rounds are waited for.
+        A user's function may draw units at random, so that the next ones may be better: more rounds are waited for.
         """
         own, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
         tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
@@ -225,7 +239,7 @@ class _StallTest:
             self.monitor.stop(Status.STALLED)
 
     def _is_slow(self, fun: float, gap: float) -> bool:
-        """Whether the last rounds were of next to no use."""
+        """Whether the last rounds hardly lowered objective and gap."""
         self.recent.append((fun, gap))
         fun_then, gap_then = self.recent[0]
         return (

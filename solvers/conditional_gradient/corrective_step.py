@@ -19,21 +19,15 @@ class CorrectiveStep(ABC):
 
     # The solver that takes a correction, for those who give it in place of one.
     taken_by = "ConditionalGradient"
+    # Names of the oracles that a problem must offer.
+    needs: frozenset[str]
+    # Number of units that it adds in a round; None leaves it to the schedule.
+    units_per_round: int | None = None
 
     @property
-    @abstractmethod
-    def needs(self) -> frozenset[str]:
-        """Names of the oracles that a problem must offer."""
-
-    @property
-    @abstractmethod
     def can_move_units(self) -> bool:
         """Whether the correction optimises the units too; then many may enter at once, and random ones serve."""
-
-    @property
-    def units_per_round(self) -> int | None:
-        """Number of units that it adds in a round; None leaves it to the schedule."""
-        return None
+        return False
 
     @abstractmethod
     def begin(self, problem: Any, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
@@ -54,7 +48,7 @@ class CorrectiveRun(ABC):
         self.problem, self.monitor = problem, monitor
 
     def start(self, point: Any) -> Any:
-        """Fit the coefficients beside units of an empty point (e.g. a linear term); units then fit the residual."""
+        """Fit the coefficients other than units of an empty point (a linear term); units then fit the residual."""
         if "corrective" not in self.problem.oracles or point.n_units or not point.extra_size:
             return point
         joint = self.problem.joint(point, SMOOTH)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from mopn.solvers.conditional_gradient.schedule import Schedule
-from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Corrective, Effort, Measure, Monitor
+from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
 
-__all__ = ["ProofSchedule", "Selection", "check_certificate", "is_from_user", "measure", "measured"]
+__all__ = ["ProofSchedule", "Selection", "is_from_user"]
 
 # Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
 _ROUND_WORK = 2e8
@@ -89,8 +88,8 @@ class ProofSchedule:
     def _select(self, point: AtomicPoint, at: AtOutputs, last: bool) -> Selection:
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
-        effort = _round_effort(max(before, tol), self.monitor.left)
-        atoms = self.problem.lmo(at, self.oracle, effort if self.prove else replace(effort, work=0.0))
+        effort = Effort(max(before, tol), work=_ROUND_WORK if self.prove else 0.0, seconds=self.monitor.left)
+        atoms = self.problem.lmo(at, self.oracle, effort)
         # A gap takes as long as many products. Once the time is over, the proven one serves, which is due anyway.
         self.estimate = gap(atoms.values[0] if self.monitor.left > 0.0 else atoms.bound)
         selection = Selection(atoms, atoms.bound, self.estimate)
@@ -121,9 +120,8 @@ class ProofSchedule:
         if self.schedule.fits_a_model:
             seconds = min(seconds, self.monitor.elapsed)
         began = self.monitor.elapsed
-        proof = self.problem.lmo(
-            at, self.oracle, Effort(_deciding_precision(gap, atoms.values[0], tol), seconds=seconds)
-        )
+        effort = Effort(_deciding_precision(gap, atoms.values[0], tol), seconds=seconds)
+        proof = self.problem.lmo(at, self.oracle, effort)
         self.proof_time += self.monitor.elapsed - began
         if self.schedule.fits_a_model:
             # A proof that a time limit may have cut short must not change the model.
@@ -164,33 +162,6 @@ class ProofSchedule:
 def is_from_user(atoms: Atoms) -> bool:
     """Whether a function of the user's selected the atoms; those of other problems need not say so."""
     return getattr(atoms, "from_user", False)
-
-
-def measure(problem: Atomic, point: AtomicPoint) -> Measure:
-    """Return the objective from scratch; bounds of the minimum are those of the rounds."""
-    point = point.compact()
-    at = problem.output_gradient(point)
-    return Measure(at.value, rounding=problem.rounding(point, at))
-
-
-def measured(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> Measure:
-    """Return objective and proven bounds, given a bound on all units; inf if none is known."""
-    lower, restricted = problem.lower(at, bound), problem.restricted_lower(point, at)
-    dual = problem.dual(point, at, bound)
-    return Measure(at.value, lower, problem.rounding(point, at), restricted, dual=dual)
-
-
-def check_certificate(problem: Corrective, tol: float) -> None:
-    """Raise ``ValueError`` if a gap is to end the run and there is no certificate."""
-    if tol > 0 and not problem.regularized:
-        raise ValueError(
-            f"nothing is regularized (a strength of 0), so no certificate exists and tol={tol} can never be reached; "
-            "give a strength > 0, or tol=0 and a limit such as max_units or max_time"
-        )
-
-
-def _round_effort(precision: float | None, seconds: float) -> Effort:
-    return Effort(precision, work=_ROUND_WORK, seconds=seconds)
 
 
 def _deciding_precision(gap: Callable[[float], float], value: float, tol: float) -> float:

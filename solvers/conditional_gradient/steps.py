@@ -72,6 +72,9 @@ class PlainStep(CorrectiveStep):
     True
     """
 
+    needs = frozenset({"atomic"})
+    units_per_round = 1
+
     rule: str = "line-search"
     direction: Direction = "towards"
 
@@ -82,21 +85,6 @@ class PlainStep(CorrectiveStep):
                 f"direction={self.direction!r} needs steps that decrease the objective: give rule='line-search' or "
                 "'short' instead of 'open-loop'"
             )
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Problems over infinitely many units; nothing else is needed."""
-        return frozenset({"atomic"})
-
-    @property
-    def can_move_units(self) -> bool:
-        """Steps do not move units."""
-        return False
-
-    @property
-    def units_per_round(self) -> int:
-        """A step goes towards one unit."""
-        return 1
 
     def begin(self, problem: Atomic, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
         """Return the steps of one run."""

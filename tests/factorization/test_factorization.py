@@ -9,7 +9,7 @@ from reference import derivatives
 from scipy import sparse
 
 import mopn
-from mopn.core.spectral import eigen_units
+from mopn.core.kernels import eigen_units
 from mopn.data.designs import make_design
 from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.direct import FactorizationProblem

@@ -118,13 +118,5 @@ def test_one_unit_a_round_is_the_best_one_whatever_it_is_worth(kind):
     assert list(choose(SCHEDULES[kind](9, 1, False), None, 0)) == [0]
 
 
-@pytest.mark.parametrize(
-    ("schedule", "can_move", "long"),
-    [(Grow, True, True), (Grow, False, False), (Fill, True, False), (Fill, False, False)],
-)
-def test_refits_between_rounds_are_long_where_nothing_comes_after_them(schedule, can_move, long):
-    assert schedule(8, None, can_move).refit_iterations(3, 70) == (70 if long else 3)
-
-
 def test_a_start_with_more_units_than_the_limit_is_full():
     assert Grow(3, None, True).is_full(5, polished=False)
