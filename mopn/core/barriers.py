@@ -1,11 +1,10 @@
 """Interior-point states of regularisers: norms as sums of bounds t on weights v, strictly inside their cones.
 
 R(V) = strength * sum(t) with |v_rc| <= t_rc for l1, ||v_r||_2 <= t_r for l1/l2, |v_rc| <= t_r for l1/linf; in a ball,
-sum(t) <= radius. With mu times the logarithmic barriers of the cones, minimised over the bounds t, R becomes a smooth
-convex function of V, which tends to R as mu tends to 0. Its second derivative depends on more than V: the multipliers z
-of the cones, with <s, z> = mu on the central path, are variables of their own. This allows mu to decrease fast:
-primal-dual methods for linear cones, and the method of Chan, Golub and Mulet (1999) for lengths. Solvers see the
-states as :class:`mopn.solvers.interface.Barrier`.
+sum(t) <= radius. With mu times the logarithmic barriers of the cones, minimised over t, R becomes a smooth convex
+function of V, which tends to R as mu tends to 0. The multipliers z of the cones, with <s, z> = mu on the central path,
+are variables of their own, so that mu may decrease fast: primal-dual methods for linear cones, and the method of Chan,
+Golub and Mulet (1999) for lengths. Solvers see the states as :class:`mopn.solvers.interface.Barrier`.
 """
 
 from __future__ import annotations
@@ -49,9 +48,8 @@ class Scaling(NamedTuple):
 class Cones(ABC):
     """Weights V (k, m), the slack of their bounds, (k, m) or (k, 1), and multipliers, all strictly feasible.
 
-    ``degree`` is the number of products <s, z>. The slack, t minus the size that it bounds, is the best one for V at a
-    level mu if sum(t) has the multiplier ``multiplier``. It is stored in place of t, which would lose digits near the
-    boundary.
+    ``degree`` is the number of products <s, z>. The slack, t minus the size that it bounds, is stored in place of t,
+    which would lose digits near the boundary.
     """
 
     degree: int
@@ -223,15 +221,13 @@ class SecondOrder(Cones):
         return self.multiplier * float((self.slack + deviation).sum())
 
 
-class ConicBarrier(ABC):
-    """A norm as a sum of bounds t; its multiplier is the strength or, in a ball, that of the constraint."""
+class PenaltyBarrier:
+    """``strength * norm(V)`` near weights V (k, m), on the central path of the level mu."""
 
-    def __init__(self, norm: Norm, V: np.ndarray, multiplier: float, mu: float) -> None:
-        self.norm, self.mu = norm, mu
+    def __init__(self, norm: Norm, strength: float, V: np.ndarray, mu: float) -> None:
+        self.norm, self.strength, self.mu = norm, strength, mu
         self.cones: Cones = (
-            SecondOrder(V, multiplier, mu)
-            if norm.name == "l1/l2"
-            else Boxes(V, multiplier, mu, by_row=norm.name == "l1/linf")
+            SecondOrder(V, strength, mu) if norm.name == "l1/l2" else Boxes(V, strength, mu, norm.name == "l1/linf")
         )
         self.degree = self.cones.degree
 
@@ -243,13 +239,18 @@ class ConicBarrier(ABC):
     def complementarity(self) -> float:
         return self.cones.product / self.degree
 
-    @abstractmethod
     def multiplier(self, V: np.ndarray) -> float:
         """Return the multiplier of sum(t) at V."""
+        return self.strength
 
-    @abstractmethod
     def budget_curvature(self, multiplier: float) -> float:
         """Return the second derivative with respect to sum(t)."""
+        return 0.0
+
+    def value(self, V: np.ndarray) -> float:
+        slack, strength = self._best_bounds(V)
+        barrier = self.cones.value(V, slack, self.mu)
+        return barrier + strength * float(slack.sum()) + strength * self.norm.value(V)
 
     def _best_bounds(self, V: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the best slack for V, and the multiplier."""
@@ -282,30 +283,11 @@ class ConicBarrier(ABC):
         return np.where(zero, 0.0, self.V)
 
 
-class PenaltyBarrier(ConicBarrier):
-    """``strength * norm(V)`` near weights V (k, m), on the central path of the level mu."""
-
-    def __init__(self, norm: Norm, strength: float, V: np.ndarray, mu: float) -> None:
-        super().__init__(norm, V, strength, mu)
-        self.strength = strength
-
-    def multiplier(self, V: np.ndarray) -> float:
-        return self.strength
-
-    def budget_curvature(self, multiplier: float) -> float:
-        return 0.0
-
-    def value(self, V: np.ndarray) -> float:
-        slack, strength = self._best_bounds(V)
-        barrier = self.cones.value(V, slack, self.mu)
-        return barrier + strength * float(slack.sum()) + strength * self.norm.value(V)
-
-
-class BallBarrier(ConicBarrier):
+class BallBarrier(PenaltyBarrier):
     """``norm(V) <= radius`` near weights V (k, m), with mu times the logarithmic barrier of radius - sum(t).
 
-    V is scaled into the interior of the ball; the factor depends on the multiplier, which is estimated from the loss
-    gradient (k, m) at V.
+    It is a penalty whose strength depends on V. V is scaled into the interior, by a factor for the strength that the
+    loss gradient (k, m) at V suggests.
     """
 
     def __init__(self, norm: Norm, radius: float, V: np.ndarray, mu: float, gradient: np.ndarray) -> None:
@@ -313,7 +295,7 @@ class BallBarrier(ConicBarrier):
         multiplier = max(norm.dual(gradient), 4.0 * degree * mu / radius)
         largest = radius - degree * mu / multiplier
         V = V * min(1.0, largest / max(norm.value(V), TINY))
-        super().__init__(norm, V, multiplier, mu)
+        super().__init__(norm, multiplier, V, mu)
         self.radius = radius
         self.degree += 1
 
@@ -322,7 +304,7 @@ class BallBarrier(ConicBarrier):
         return (self.cones.product + self.mu) / self.degree
 
     def multiplier(self, V: np.ndarray) -> float:
-        """Return the multiplier for which sum(t) plus the slack of the ball, mu / multiplier, equals the radius."""
+        # sum(t) plus the slack of the ball, mu / multiplier, equals the radius.
         budget = self.radius - self.norm.value(V)
 
         def budget_excess(multiplier: float) -> float:

@@ -123,13 +123,13 @@ class AnovaBetweenGroups(Anova):
     """K(h, x) = sum of h_i x_i h_j x_j over the pairs i < j of different groups: A^2 minus that of every group."""
 
     def __init__(self, groups: np.ndarray) -> None:
-        self.groups = groups
+        self.groups, self._d = groups, len(groups)
         self._members = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
 
     def _columns(self, d: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the members of every group, and where they are among d columns, of which the first ones are dummies."""
         for members in self._members:
-            yield members, members + (d - len(self.groups))  # type: ignore[arg-type]
+            yield members, members + (d - self._d)
 
     def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
         features = super().features_of(design, H, squares)

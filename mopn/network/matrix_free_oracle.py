@@ -53,7 +53,7 @@ class MatrixFreeSearch(SphereSearch):
         return cheap if self.plan.is_cheap else min(cheap, self._proof().bound)
 
     def cheap_bound(self) -> float:
-        """Return the bound of the stack, by products with the data."""
+        """Return the bound of the stack."""
         return self.stack.bound(self.p)
 
     def starts(self) -> np.ndarray:
@@ -74,18 +74,18 @@ class MatrixFreeSearch(SphereSearch):
 
     def _proof(self, best: float = 0.0) -> Proven:
         """Return the proof; none if it is expected to exceed the work or the time allowed."""
-        work = expected_work(self.stack, self.p) if self.plan.proof is Proof.CHOLESKY else self._expected_work()
-        budget = self.budget()
+        stack, p, budget, failure = self.stack, self.p, self.budget(), self.failure_budget.next
+        cholesky = self.plan.proof is Proof.CHOLESKY
+        if cholesky:
+            work = expected_work(stack, p)
+        else:
+            work = stack.work[0] * expected_products(stack, p, self._probable, failure)
         if not budget.affords(work) or work / OPERATIONS_A_SECOND > budget.seconds:
-            return Proven(np.zeros((0, self.stack.shape[1])), math.inf)
-        if self.plan.proof is Proof.CHOLESKY:
-            one_sided = self.plan.one_sided
-            return Proven(*proven_bound(self.stack, self.p, self.precision, budget, one_sided=one_sided))
-        failure, rng = self.failure_budget.next, self.failure_budget.draw(self.seed)
-        return Proven(*probable_bound(self.stack, self.p, self._probable, failure, rng, budget, best))
-
-    def _expected_work(self) -> float:
-        return self.stack.work[0] * expected_products(self.stack, self.p, self._probable, self.failure_budget.next)
+            return Proven(np.zeros((0, stack.shape[1])), math.inf)
+        if cholesky:
+            return Proven(*proven_bound(stack, p, self.precision, budget, one_sided=self.plan.one_sided))
+        rng = self.failure_budget.draw(self.seed)
+        return Proven(*probable_bound(stack, p, self._probable, failure, rng, budget, best))
 
     @property
     def _probable(self) -> float:

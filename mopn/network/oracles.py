@@ -82,7 +82,7 @@ class BasisAtoms:
 class BasisOracle:
     """Options of an oracle, made by :func:`basis_oracle`; call it on a stack Gamma (m, d, d).
 
-    It remembers nothing, so that runs may share it. ``begin`` returns the :class:`OracleRun` of one run.
+    Runs may share it: it remembers nothing, and ``begin`` returns the :class:`OracleRun` of one run.
 
     Examples
     --------
@@ -104,10 +104,7 @@ class BasisOracle:
     seed: int | None = None
 
     def begin(self, failure_budget: FailureBudget | None = None, seed: int = 0) -> OracleRun:
-        """Return the oracle of one run, whose random proofs draw on the failure budget (default: of a new one).
-
-        ``seed`` is that of the run: of all that is random but the starts of proofs.
-        """
+        """Return the oracle of one run; its proofs draw on the failure budget, other random numbers on the seed."""
         return OracleRun(self, failure_budget or FailureBudget(), seed)
 
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:
@@ -133,29 +130,13 @@ class BasisOracle:
         return gammas.dense() if plan(self.norm.exponent, *gammas.shape, self.method).formed else gammas
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.norm.name!r}, {self.method!r}), which proves by\n{self.proofs}"
-
-    @property
-    def proofs(self) -> str:
-        """The proofs that it tries by the numbers of outputs and features, in words."""
-        return proofs_in_words(self.norm.exponent, self.method)
+        proofs = proofs_in_words(self.norm.exponent, self.method)
+        return f"{type(self).__name__}({self.norm.name!r}, {self.method!r}), which proves by\n{proofs}"
 
 
 @doors
 class OracleRun:
-    """An oracle in one run, and what it remembers from call to call.
-
-    Those are the multipliers of its last proof, as the start of the next one: gradients change little from round to
-    round.
-
-    Parameters
-    ----------
-    oracle : BasisOracle
-    failure_budget : FailureBudget
-        What random proofs draw on.
-    seed : int
-        Of the random vectors that searches for units start from.
-    """
+    """An oracle in one run. Each proof starts at the multipliers of the last one, as gradients change little."""
 
     def __init__(self, oracle: BasisOracle, failure_budget: FailureBudget, seed: int) -> None:
         self.oracle, self.failure_budget, self.seed = oracle, failure_budget, seed
@@ -165,16 +146,8 @@ class OracleRun:
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:
         """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient.
 
-        Parameters
-        ----------
-        gammas : ndarray of shape (m, d, d), DenseStack or GradientForms
-        effort : Effort, optional
-            Budget of the proof, within the limits of the oracle, and its precision: how far the bound may exceed the
-            best value, relative. Default precision 1e-4 for l1/l2, the oracle's ``tol`` otherwise; no other limits.
-
-        Returns
-        -------
-        BasisAtoms
+        ``effort`` limits the proof, within the limits of the oracle, and sets its precision: how far the bound may
+        exceed the best value, relative. Default precision 1e-4 for l1/l2, the oracle's ``tol`` otherwise.
         """
         stack, scale = self.oracle.prepare(gammas).scaled()
         search = self._search(stack, effort)
@@ -195,8 +168,7 @@ class OracleRun:
 
     def _search(self, stack: DenseStack | GradientForms, effort: Effort) -> SphereSearch:
         oracle, p = self.oracle, self.oracle.norm.exponent
-        m, d = stack.shape
-        way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
+        way = plan(p, *stack.shape, oracle.method, formed=isinstance(stack, DenseStack))
         way = way._replace(one_sided=oracle.norm.nonnegative)
         if isinstance(stack, DenseStack):
             return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers)
@@ -229,7 +201,7 @@ def basis_oracle(
         continues, together hold with a probability of at least 1 - 1e-9, over these starts.
         ``"auto"`` is ``"exact"`` up to d = 500, but with at most 3e10 operations (some seconds) a proof beyond d = 26,
         and where Cholesky factors are tight (l1, two outputs); else ``"power"`` for l1, or ``"refine"``. Printing an
-        oracle shows which proof it tries for which numbers of outputs m and features d.
+        oracle shows which proofs it tries.
     tol : float, default 1e-6
         The tolerance epsilon of power and refinement iterations, relative.
     max_work : float, default no limit
@@ -240,8 +212,8 @@ def basis_oracle(
         take less. Proofs are also limited by a fixed amount of work, so that results repeat.
     seed : int, optional
         Of the random starts of ``"lanczos"``, for runs that repeat to the last bit. You then promise that nobody who
-        chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default: starts from
-        the entropy of the operating system, new ones for every proof, so that neither bounds nor runs repeat exactly.
+        chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default: new starts
+        from the entropy of the operating system for every proof, so that neither bounds nor runs repeat exactly.
 
     Returns
     -------

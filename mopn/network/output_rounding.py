@@ -51,8 +51,7 @@ class OutputRounding:
 
 def _squares(block: Block) -> tuple[Any, Any, Any]:
     """Return the squares (n,) of what the errors of a row are relative to."""
-    offset = block.losses.offset
-    sizes = block.design.squared_sizes
+    offset, sizes = block.losses.offset, block.design.squared_sizes
     offsets = 0.0 * sizes if offset is None else np.sum(offset * offset, axis=1)
     return sizes * sizes, block.linear.squared_sizes, offsets
 

@@ -49,8 +49,7 @@ class RefitHints:
     def joint_refits_get_stuck(self) -> bool:
         """Whether joint refits end at saddle points that only new units lead away from: under l1/linf.
 
-        Where ``q_c(h) = 0`` for a unit, the dual norm ``sum_c |q_c(h)|`` grows on both sides of it: one unit has to
-        become two there.
+        Where ``q_c(h) = 0`` the dual norm ``sum_c |q_c(h)|`` grows on both sides: one unit has to become two.
         """
         return self.norm.exponent == 1
 
@@ -86,8 +85,7 @@ class RefitHints:
     def sample_fractions(self, network: Network) -> list[float]:
         """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
 
-        With few rows for every parameter the refit ends near a worse local minimum of the whole problem. So it does
-        where few rows have most of the weight.
+        With few rows for every parameter, or most of the weight on few rows, the refit ends near a worse local minimum.
         """
         (n, d), size = self.rows.shape, self.rows.effective_size
         least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)

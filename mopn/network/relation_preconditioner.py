@@ -27,8 +27,8 @@ _RIDGE = 1e-3
 class RelationSums(NamedTuple):
     """The curvature of the losses at a network of k units, and what they earn by the outputs.
 
-    ``rows`` (rows of all tables, k + m) is that in the units' and the linear term's numbers of these rows, ``dummies``
-    (k, q) and ``constants`` (m,) that beside tables.
+    ``rows`` (rows of all tables, k + m): in the outputs of these rows; ``dummies`` (k, q) and ``constants`` (m,): in
+    what no table has.
     """
 
     rows: np.ndarray
@@ -65,9 +65,8 @@ class RelationCurvature:
         ridge[k:] = alphas[1:2]
         of_dummies = 1.0 / (blocks.dummies + ridge[:k, None])
         of_constants = 1.0 / (blocks.constants[:, None] + alphas[:1])
-        return RelationPreconditioner(
-            self.ids, self.ids.inverse_scales(blocks.rows, ridge), of_dummies, of_constants, directions
-        )
+        scales = self.ids.inverse_scales(blocks.rows, ridge)
+        return RelationPreconditioner(self.ids, scales, of_dummies, of_constants, directions)
 
 
 def _table_blocks(

@@ -57,10 +57,9 @@ class ProofSchedule:
 
     In every round the effort is small, and the precision is the estimated gap of the round before. When the estimated
     gap has fallen far below the proven one, a tight bound is computed, within a fraction of the time of the run. When
-    the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. If the schedule fits a
-    model, a tight bound waits until it is complete; the final proof takes at most as long as the run before it, its
-    units are not used, and the run ends with it, so that the model does not depend on the clock. Without ``prove``
-    there are searches alone.
+    the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. So that a model does not
+    depend on the clock, its tight bound waits until it is complete; its final proof takes at most as long as the run
+    before it, selects no units, and ends the run. Without ``prove`` there are searches alone.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class ProofSchedule:
         self.problem, self.oracle, self.monitor, self.schedule = problem, oracle, monitor, schedule
         self.estimate, self.proven = math.inf, math.inf
         self.seconds_spent, self.least_seconds = 0.0, 0.0
-        # Seconds so far in the searches for units, and in proofs beyond these.
+        # Seconds in the searches for units, and in proofs beyond these.
         self.oracle_time, self.proof_time = 0.0, 0.0
         # The estimated gap at the last final proof, and with units of the user's the objective that allows another.
         self.at_final_proof, self.next_proof = math.inf, math.inf
