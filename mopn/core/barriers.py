@@ -10,7 +10,6 @@ Golub and Mulet (1999) for lengths. Solvers see the states as :class:`mopn.solve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -33,16 +32,9 @@ _INACTIVE = 0.05
 _ROOT_STEPS, _ROOT_TOL = 50, 1e-12
 
 
-class Scaling(NamedTuple):
-    """Second derivatives in (t, v): ``omega`` for t alone, ``coupling`` for both.
-
-    With t eliminated, that in v is diag(diagonal) - sum_r e_r e_r' with the vectors e_r in ``rows``.
-    """
-
-    omega: np.ndarray
-    coupling: np.ndarray
-    diagonal: np.ndarray
-    rows: np.ndarray | None
+# Second derivatives omega in t, and coupling in t and v; with t eliminated, diag(diagonal) - sum_r e_r e_r' in v, with
+# the vectors e_r in rows.
+Scaling = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 
 
 class Cones(ABC):
@@ -82,7 +74,7 @@ class Cones(ABC):
 
     @abstractmethod
     def scaling(self, mu: float) -> Scaling:
-        """Return the second derivatives at V and the present multipliers."""
+        """Return omega, coupling, diagonal and rows at V and the present multipliers."""
 
     @abstractmethod
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
@@ -149,8 +141,8 @@ class Boxes(Cones):
         both, coupling = above + below, below - above
         omega = self.total(both)
         if self.by_row:
-            return Scaling(omega, coupling, both, coupling / np.sqrt(omega))
-        return Scaling(omega, coupling, 4.0 * above * (below / both), None)
+            return omega, coupling, both, coupling / np.sqrt(omega)
+        return omega, coupling, 4.0 * above * (below / both), None
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         d_upper = (mu - self.upper * (dT - dV)) / self.above - self.upper
@@ -200,7 +192,7 @@ class SecondOrder(Cones):
         # The curvature multiplies P, so that it does not matter where P vanishes.
         length = np.maximum(self.sizes(self.P), np.maximum(_VANISHING * size, TINY))
         curvature = (size / length) / (self.T - 0.5 * mu / self.multiplier)
-        return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P)
+        return omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         # t p = v, linearised.

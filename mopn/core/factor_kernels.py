@@ -30,20 +30,11 @@ _UNROLLED = 10
 
 
 class FactorKernel(ABC):
-    """A kernel of some degree.
-
-    Attributes
-    ----------
-    kind : int
-        The kernel's code in compiled functions.
-    theta : ndarray
-        Its coefficients in compiled functions.
-    multilinear : bool
-        Whether it is affine in each p_j, as coordinate descent requires.
-    """
+    """A kernel of some degree; ``kind`` and ``theta`` are its code and its coefficients in compiled functions."""
 
     kind: int
     theta: np.ndarray
+    # Whether it is affine in each p_j, as coordinate descent requires.
     multilinear = True
 
     def features(self, design: Design, P: np.ndarray) -> np.ndarray:

@@ -24,26 +24,17 @@ _ZERO = 1e-12
 
 
 class Kernel(ABC):
-    """A kernel of degree 2.
-
-    Attributes
-    ----------
-    name : str
-    dummies : int
-        Number of dummies, columns of ones, that give the model its linear and constant terms. ``anova`` multiplies
-        distinct features only, so one dummy gives a linear term but no constant.
-    distinct : bool
-        Whether the kernel has products of distinct features only.
-    of_square : float
-        The share of <h, x>^2 in the kernel.
-    groups : ndarray of shape (d,) or None
-        The number of each feature's group, -1 for a group of its own; only features of different groups are multiplied.
-    """
+    """A kernel of degree 2."""
 
     name: str
+    # Number of dummies, columns of ones, that give the model its linear and constant terms. ``anova`` multiplies
+    # distinct features only, so one dummy gives a linear term but no constant.
     dummies: int
+    # Whether the kernel has products of distinct features only.
     distinct: bool
+    # The share of <h, x>^2 in the kernel.
     of_square: float
+    # The number of each feature's group (d,), -1 for a group of its own; only features of different groups multiply.
     groups: np.ndarray | None = None
 
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:

@@ -21,19 +21,12 @@ NormName = Literal["l1", "l1/l2", "l1/linf", "nonnegative-l1"]
 
 
 class Norm(ABC):
-    """A sum of norms of the rows of V.
-
-    Attributes
-    ----------
-    name : str
-    exponent : float
-        The p of the dual norm, max over rows of ``||g_r||_p``.
-    nonnegative : bool
-        Whether weights must be nonnegative; only the negative entries of g count then.
-    """
+    """A sum of norms of the rows of V."""
 
     name: str
+    # The p of the dual norm, max over rows of ``||g_r||_p``.
     exponent: float
+    # Whether weights must be nonnegative; only the negative entries of g count then.
     nonnegative = False
 
     @abstractmethod

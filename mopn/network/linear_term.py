@@ -98,12 +98,11 @@ class LinearTerm:
         if not self.active:
             return 0.0
         slopes = self.slopes(G)
-        total = float(np.sum(slopes**2 / self.alphas))
-        return 0.5 * total * (1.0 + (slopes.size + 4) * EPS)
+        return 0.5 * float(np.sum(slopes**2 / self.alphas)) * (1.0 + (slopes.size + 4) * EPS)
 
     def slopes(self, G: Any) -> np.ndarray:
         """Return the moduli (m, 1 + d) of G' [1, X] of an active term, rounded up."""
-        # Each entry is a sum of n products, for a dual point near G, whose moduli add up to at most two lengths multiplied.
+        # Sums of n products, for a dual point near G; their moduli add up to at most the product of two lengths.
         lengths = np.sqrt(self.rows.sum(_squared_columns, along=(G,)))[:, None]
         error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * EPS * lengths * self._lengths
         return np.abs(self.adjoint(G)) + error

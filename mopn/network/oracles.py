@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -102,6 +102,8 @@ class BasisOracle:
     method: str
     limits: Effort
     seed: int | None = None
+    # Selects units in place of the method, from Gamma.
+    function: Callable[[np.ndarray], Any] | None = None
 
     def begin(self, failure_budget: FailureBudget | None = None, seed: int = 0) -> OracleRun:
         """Return the oracle of one run; its proofs draw on the failure budget, other random numbers on the seed."""
@@ -149,6 +151,8 @@ class OracleRun:
         ``effort`` limits the proof, within the limits of the oracle, and sets its precision: how far the bound may
         exceed the best value, relative. Default precision 1e-4 for l1/l2, the oracle's ``tol`` otherwise.
         """
+        if self.oracle.function is not None:
+            return self._of_user(self.oracle.function, gammas, effort)
         stack, scale = self.oracle.prepare(gammas).scaled()
         search = self._search(stack, effort)
         found = search.maximise()
@@ -165,6 +169,20 @@ class OracleRun:
         """Return only the bound of a call; units are selected only if the proof starts from them."""
         stack, scale = self.oracle.prepare(gammas).scaled()
         return self._search(stack, effort).bound() * scale
+
+    def _of_user(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
+        bound, stack = self.bound(gammas, effort), self.oracle.prepare(gammas)
+        d = stack.shape[1]
+        if not isinstance(stack, DenseStack):
+            raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {d}; use 'refine'")
+        H = finite_numbers(function(stack.matrices.copy()), "units of the oracle")
+        H = H[None] if H.ndim == 1 else H
+        if H.ndim != 2 or H.shape[1] != d or not len(H) or not H.any(axis=1).all():
+            raise ValueError(f"the oracle must return units of shape ({d},) or (q, {d}), not zero, got shape {H.shape}")
+        H = H / np.abs(H).max(axis=1, keepdims=True)  # so that no square over- or underflows
+        H = H / np.linalg.norm(H, axis=1, keepdims=True)
+        H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
+        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, from_user=True)
 
     def _search(self, stack: DenseStack | GradientForms, effort: Effort) -> SphereSearch:
         oracle, p = self.oracle, self.oracle.norm.exponent
@@ -247,49 +265,11 @@ def basis_oracle(
     return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))
 
 
-@dataclass(frozen=True, repr=False)
-class UserOracle(BasisOracle):
-    """An oracle whose units come from a user's function, and whose bound is that of the method "auto".
+def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> BasisOracle:
+    """Return an oracle whose units come from a user's function, and whose bound is that of the method "auto".
 
     The function is given Gamma (m, d, d), the matrices of the gradient, and returns a unit (d,) or several (q, d), of
     any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large, of the negative entries alone for
     nonnegative weights. The bound is proven in any case: a poor choice makes a run slow, and never a certificate false.
     """
-
-    function: Callable[[np.ndarray], Any] = np.asarray
-
-    def begin(self, failure_budget: FailureBudget | None = None, seed: int = 0) -> OracleRun:
-        """Return the oracle of one run."""
-        return _UserRun(self, failure_budget or FailureBudget(), seed)
-
-
-@doors
-class _UserRun(OracleRun):
-    """The units of a function, and the bounds of a run."""
-
-    oracle: UserOracle
-
-    @limited_threads()
-    def __call__(self, gammas: Any, effort: Effort = UNLIMITED) -> BasisAtoms:
-        """Return the function's units, best first, and the bound."""
-        bound = self.bound(gammas, effort)
-        stack = self.oracle.prepare(gammas)
-        if not isinstance(stack, DenseStack):
-            raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {stack.shape[1]}; use 'refine'")
-        H = finite_numbers(self.oracle.function(stack.matrices.copy()), "units of the oracle")
-        H = H[None] if H.ndim == 1 else H
-        if H.ndim != 2 or H.shape[1] != stack.shape[1] or not len(H) or not H.any(axis=1).all():
-            raise ValueError(
-                f"the oracle must return units of shape ({stack.shape[1]},) or (q, {stack.shape[1]}), not zero, "
-                f"got shape {H.shape}"
-            )
-        H = H / np.abs(H).max(axis=1, keepdims=True)  # so that no square over- or underflows
-        H = H / np.linalg.norm(H, axis=1, keepdims=True)
-        H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
-        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, from_user=True)
-
-
-def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> UserOracle:
-    """Return the oracle of a function, for a norm."""
-    parts = basis_oracle(norm)
-    return UserOracle(parts.norm, parts.method, parts.limits, parts.seed, function=function)
+    return replace(basis_oracle(norm), function=function)

@@ -1,8 +1,8 @@
 """The metric of joint refits of relation blocks: the curvature in the outputs of the rows of tables.
 
-All samples of a user share the row of the user, and a unit, or an output of the linear term, has one number for it. The
-losses curve in these numbers nearly independently. But they are sums over ids and other columns, which are collinear,
-so L-BFGS takes several times as many iterations as with this metric.
+All samples of a user share a row, for which a unit, or an output of the linear term, has one number. The losses curve
+nearly independently in these numbers, but not in the coefficients of ids and other columns, which are collinear:
+without this metric L-BFGS takes several times as many iterations.
 """
 
 from __future__ import annotations

@@ -46,10 +46,10 @@ class ConditionalGradient(Solver[Atomic]):
     Parameters
     ----------
     refit : str or corrective step, default "output"
-        The correction of the weights in every round. ``"output"``: a convex refit of the output layer; ``"full"``: a
-        non-convex refit of both layers; ``"none"``: no refit, a plain conditional gradient step. The names stand for
-        :class:`mopn.solvers.OutputRefit`, :class:`mopn.solvers.FullRefit` and :class:`mopn.solvers.PlainStep` with
-        their default options; pass such an object to set the options.
+        The correction of the weights in every round. ``"output"``: a convex refit of the output layer
+        (:class:`mopn.solvers.OutputRefit`); ``"full"``: a non-convex refit of both layers
+        (:class:`mopn.solvers.FullRefit`); ``"none"``: a plain conditional gradient step
+        (:class:`mopn.solvers.PlainStep`). Pass such an object to set its options.
     max_units : int, optional
         Largest number of units k, unless the start has more; the run also ends when ``2 * max_units`` candidates were
         tried. Default no limit.
@@ -60,15 +60,14 @@ class ConditionalGradient(Solver[Atomic]):
     oracle : str or oracle, default "auto"
         The oracle that selects units: a method of ``mopn.oracles.basis_oracle``, an oracle that it returned, or a
         function of your own, from the matrices Gamma (m, d, d) of the gradient to a unit (d,) or several (q, d). Bounds
-        on all units are then those of "auto". Units come from the function alone, and their values estimate no gap: if
-        it finds none that is worth adding, in 20 rounds, the run ends with the status ``NO_BETTER_UNIT``.
+        are then those of "auto", the values of units estimate no gap, and the run ends with the status
+        ``NO_BETTER_UNIT`` if for 20 rounds no unit is worth adding.
     atoms_per_round : int, optional
         Number of units added in a round, the best distinct ones of the oracle; default set by the schedule. Plain
         steps add one.
     prove : bool, default True
-        Whether time is spent on proofs beyond the bounds that the searches for units give by themselves. Without, a run
-        ends with the status ``ESTIMATED`` where its estimated gap reaches the tolerance;
-        :func:`mopn.certify` can prove the gap of the result later.
+        Whether time is spent on proofs beyond the bounds that the searches for units give. Without, a run ends with the
+        status ``ESTIMATED`` where its estimated gap reaches the tolerance; :func:`mopn.certify` can prove a gap later.
 
     Raises
     ------

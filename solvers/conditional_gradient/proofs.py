@@ -31,24 +31,14 @@ _OF_A_MODEL = 0.5
 
 
 class Selection(NamedTuple):
-    """The answer of the oracle in one round.
-
-    Attributes
-    ----------
-    atoms : Atoms
-        Units, best first.
-    bound : float
-        The least proven bound on all units.
-    estimate : float
-        Estimate of the relative gap: the value of the best atom in place of the bound. The proven one if a function of
-        the user's selected the atoms, as better ones may exist.
-    exhausted : bool
-        Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
-    """
+    """The answer of the oracle in one round: atoms, best first, and the least proven bound on all units."""
 
     atoms: Atoms
     bound: float
+    # Estimate of the relative gap: the value of the best atom in place of the bound. The proven one if a function of
+    # the user's selected the atoms, as better ones may exist.
     estimate: float
+    # Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
     exhausted: bool = False
 
 

@@ -87,8 +87,8 @@ class OutputRefit(_Refit):
     Parameters
     ----------
     tol : float, default 1e-3
-        The polish, the last refit when ``max_units`` is reached, stops at this relative duality gap. Refits between
-        rounds stop at a hundredth of the present gap, which is estimated from the oracle's best value.
+        Relative duality gap of the polish, the last refit when ``max_units`` is reached. Refits between rounds stop at
+        a hundredth of the present gap, which is estimated from the oracle's best value.
     max_iter : int, default 100
         Largest number of iterations of a refit between rounds. Each starts at the result of the one before.
     polish_iter : int, default 500
@@ -127,8 +127,7 @@ class FullRefit(_Refit):
     tol : float, default 1e-3
         Refits by FISTA stop when an iteration decreases the objective by less than this, relative, as in appendix D of
         the paper; refits of the output layer as for :class:`OutputRefit`. Refits by L-BFGS between rounds stop when ten
-        iterations decrease the objective by less than ``0.003 min(gap, 1)**2``, relative, with the relative gap
-        estimated from the oracle's best value.
+        iterations decrease the objective by less than ``0.003 min(gap, 1)**2``, relative, for the estimated gap.
     max_iter : int, default 100
         Largest number of iterations of a refit between rounds, or after units were merged. With L-BFGS and
         ``schedule="grow"`` it is ``polish_iter`` instead, except under l1/linf.
@@ -140,15 +139,14 @@ class FullRefit(_Refit):
     output_solver : Solver, optional
         The solver of the output layer; see :class:`OutputRefit`.
     polish_tol : float, default 1e-6
-        The polish by L-BFGS, the last refit when ``max_units`` is reached, stops when ten iterations decrease the
-        objective by less than this, relative. Predictions are often as good with 5e-3.
+        The polish by L-BFGS stops when ten iterations decrease the objective by less than this, relative. Predictions
+        are often as good with 5e-3.
     least_tol : float, default 0
         Refits by L-BFGS between rounds never continue for smaller decreases than this, however small the gap. For the
         units alone, without a proof, 1e-3 is often enough.
     precision : {"double", "single"}, default "double"
-        Precision of the features in refits by L-BFGS. Single is up to twice as fast, and sufficient for predictions;
-        refits to a tolerance below 1e-6 are in double precision all the same. So are losses, sums over blocks of
-        samples, gaps and refits of the output layer.
+        Precision of the features in refits by L-BFGS to tolerances of 1e-6 or more. Single is up to twice as fast, and
+        sufficient for predictions. All else is in double precision: losses, sums over blocks of samples, gaps.
 
     Examples
     --------
@@ -228,8 +226,8 @@ class _OutputRefits(CorrectiveRun):
     def set_target(self, selection: Selection) -> None:
         """Set the target gap: the estimated one, but mostly at most 0.7 times the last, and at least the tolerance.
 
-        If the last round changed nothing, its refit stopped at the start, since the point without the new units met the
-        target. Then the target falls faster, and maybe below the tolerance, as the run would be stuck otherwise.
+        If the last round changed nothing, the point met the target without the new units. So that the run is not stuck,
+        the target then falls faster, and maybe below the tolerance.
         """
         fall = self.fall
         if selection.estimate == self.estimate:
@@ -286,12 +284,9 @@ class _FullRefits(_OutputRefits):
             self.max_iter = options.polish_iter  # as no polish follows
 
     def set_target(self, selection: Selection) -> None:
-        """Set the target gap.
-
-        Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends on
-        it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
-        """
         super().set_target(selection)
+        # Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends
+        # on it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
         self.near = self.near and not (self.smooth and selection.atoms.bound_is_best)
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
@@ -325,9 +320,8 @@ class _FullRefits(_OutputRefits):
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of the full model to ``polish_tol``, first on fractions of the samples if there are many.
 
-        Units beyond ``max_units`` leave before. L-BFGS starts at random nearby. The refits so far have left the model
-        close to stationary, and symmetries of data and units, which refits keep, make some stationary points saddles:
-        from there it would not move.
+        Units beyond ``max_units`` leave before. L-BFGS starts at random nearby: the model is close to stationary, and
+        some stationary points are saddles, by symmetries of data and units, which refits keep.
         """
         tol, max_iter = self.options.polish_tol, self.options.polish_iter
         start = np.random.default_rng(self.monitor.seed) if self.smooth else None
