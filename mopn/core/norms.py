@@ -68,20 +68,16 @@ class Norm(ABC):
         return float(np.sum(sizes[kept] - step)), float(np.count_nonzero(kept))
 
     def project(self, V: np.ndarray, radius: float) -> np.ndarray:
-        """Return the nearest point of the ball ``norm(U) <= radius``.
-
-        It is ``prox(V, step)`` for the step at which its norm equals the radius. That norm is convex, decreasing and
-        piecewise linear in the step, so Newton's method from 0 increases monotonically and ends at the root.
-        """
+        """Return the nearest point of the ball ``norm(U) <= radius``."""
         if self.value(V) <= radius:
             return np.array(V)
-        step = 0.0
-        while True:
+        # It is prox(V, step) for the step at which its norm equals the radius. That norm is convex, decreasing and
+        # piecewise linear in the step, so Newton's method from 0 increases monotonically and ends at the root.
+        step, new = -1.0, 0.0
+        while new > step:
+            step = new
             value, slope = self.shrinkage(V, step)
             new = step + (value - radius) / slope if value > radius and slope > 0 else step
-            if not new > step:
-                break
-            step = new
         U = self.prox(V, step)
         value = self.value(U)
         return U * (radius / value) if value > radius else U

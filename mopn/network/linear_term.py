@@ -112,12 +112,8 @@ class LinearTerm:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
         return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * EPS)
 
-    def output_errors(self, W: np.ndarray) -> np.ndarray:
-        """Bound the rounding errors of [1, X] W' for each output (m,), relative to the length of a row of [1, X]."""
-        return (W.shape[1] + 4) * EPS * np.linalg.norm(W, axis=1)
-
     def rounding_error(self, errors: np.ndarray, G: Any) -> float:
-        """Bound the effect of such errors (m,) on the losses to first order, for loss gradients G (n, m)."""
+        """Bound the change of the losses, to first order, by errors (m,) of [1, X] W' relative to lengths of rows."""
         return self.rows.sum(_sizes, errors, along=(G,)) if self.active else 0.0
 
     def scales(self, smoothness: float) -> np.ndarray:

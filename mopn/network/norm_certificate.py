@@ -216,8 +216,7 @@ def certify_network(
         omega = get_norm(norm).value(weights)
         if not omega > 0.0:
             raise ValueError("H and V have norm 0: no unit has a weight, and there is no other network of that norm")
-        # The radius is at least the exact norm, which lengths and sums may have rounded down.
-        radius = _rounded_up(omega, H.size + V.size)
+        radius = _rounded_up(omega, H.size + V.size)  # at least the exact norm
         make = partial(NetworkProblem, X, radius=radius, alpha=None if linear is None else 1.0, **options)
         problem = _of_columns(make, H.shape[1])
         _check_outputs(V.shape[1], problem)

@@ -57,8 +57,8 @@ class BasisAtoms:
     from_user : bool
         Whether a function of the user's selected the units: the best value is then no estimate of the dual norm.
     parts : BoundParts or None
-        For a bound by biquadratic forms, what it exceeds the best value by: the relaxation on so many principal
-        directions, and what the others may add, in the unit of ``bound``. The larger one is what limits the proof.
+        The excess of a bound by biquadratic forms over the best value, in the unit of ``bound``: the relaxation on so
+        many principal directions, and the share of the others. The larger one limits the proof.
 
     Examples
     --------
@@ -86,13 +86,7 @@ class BasisOracle:
 
     Examples
     --------
-    >>> import mopn, numpy as np
-    >>> oracle = mopn.oracles.basis_oracle("l1/l2", "exact")
-    >>> float(oracle(np.array([np.diag([1.0, 3.0]), np.diag([0.0, 4.0])])).values.round(6)[0])
-    5.0
-
-    The proofs that it tries:
-
+    >>> import mopn
     >>> mopn.oracles.basis_oracle("l1", "exact")
     BasisOracle('l1', 'exact'), which proves by
         any outputs: eigenvalues (d <= 500), Cholesky factors (d <= 3000)
@@ -153,8 +147,7 @@ class OracleRun:
         """
         if self.oracle.function is not None:
             return self._of_user(self.oracle.function, gammas, effort)
-        stack, scale = self.oracle.prepare(gammas).scaled()
-        search = self._search(stack, effort)
+        search, scale = self._search(gammas, effort)
         found = search.maximise()
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
@@ -167,8 +160,8 @@ class OracleRun:
     @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
         """Return only the bound of a call; units are selected only if the proof starts from them."""
-        stack, scale = self.oracle.prepare(gammas).scaled()
-        return self._search(stack, effort).bound() * scale
+        search, scale = self._search(gammas, effort)
+        return search.bound() * scale
 
     def _of_user(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
         bound, stack = self.bound(gammas, effort), self.oracle.prepare(gammas)
@@ -184,13 +177,15 @@ class OracleRun:
         H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
         return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, from_user=True)
 
-    def _search(self, stack: DenseStack | GradientForms, effort: Effort) -> SphereSearch:
+    def _search(self, gammas: Any, effort: Effort) -> tuple[SphereSearch, float]:
+        """Return the search on the matrices in units of a scale, and the scale."""
         oracle, p = self.oracle, self.oracle.norm.exponent
+        stack, scale = oracle.prepare(gammas).scaled()
         way = plan(p, *stack.shape, oracle.method, formed=isinstance(stack, DenseStack))
         way = way._replace(one_sided=oracle.norm.nonnegative)
         if isinstance(stack, DenseStack):
-            return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers)
-        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.failure_budget, oracle.seed)
+            return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers), scale
+        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.failure_budget, oracle.seed), scale
 
 
 @door
@@ -214,9 +209,9 @@ def basis_oracle(
         (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
         eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound, up to d = 3000.
-        ``"lanczos"`` bounds matrices of any order from random starts, by products with the data alone: for
-        l1, for l1/linf with at most 6 outputs, and for l1/l2 with at most 8. All bounds of a run, and of those that it
-        continues, together hold with a probability of at least 1 - 1e-9, over these starts.
+        ``"lanczos"`` bounds matrices of any order, by products with the data, for l1, for l1/linf with at most 6
+        outputs, and for l1/l2 with at most 8. All bounds of a run, and of those that it continues, together hold with a
+        probability of at least 1 - 1e-9, over random starts.
         ``"auto"`` is ``"exact"`` up to d = 500, but with at most 3e10 operations (some seconds) a proof beyond d = 26,
         and where Cholesky factors are tight (l1, two outputs); else ``"power"`` for l1, or ``"refine"``. Printing an
         oracle shows which proofs it tries.

@@ -39,10 +39,8 @@ class RefitHints:
 
     @property
     def can_rotate_units(self) -> bool:
-        """Whether a joint refit can rotate a unit's weights: not under l1, and not with one or two outputs.
-
-        With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
-        """
+        """Whether a joint refit can rotate a unit's weights: not under l1, and not with one or two outputs."""
+        # With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
         return self.norm.exponent != math.inf and self.losses.n_outputs > 2
 
     @property
@@ -64,10 +62,7 @@ class RefitHints:
         return self.rows.entries is None and fits_single(self.rows.largest, self._scales)
 
     def limited(self, network: Network, most: int, *, jointly: bool) -> Network:
-        """Return the network with the largest weights alone, if it has more units than ``most``.
-
-        With ``jointly``, as refits of both layers count them: under l1 these give each unit one output.
-        """
+        """Return the network with the ``most`` largest units; ``jointly`` counts one for each output under l1."""
         by_output = jointly and self.norm.exponent == math.inf
         sizes = np.abs(network.weights) if by_output else np.linalg.norm(network.weights, axis=1)[:, None]
         if np.count_nonzero(sizes) <= most:

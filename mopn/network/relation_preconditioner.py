@@ -7,7 +7,7 @@ without this metric L-BFGS takes several times as many iterations.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,9 +69,7 @@ class RelationCurvature:
         return RelationPreconditioner(self.ids, scales, of_dummies, of_constants, directions)
 
 
-def _table_blocks(
-    block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+def _table_blocks(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> tuple[Any, ...]:
     design = block.design.without_dummies
     assert isinstance(design, RelationDesign)
     (k, m), dummies = E.shape, A.shape[1] - design.shape[1]

@@ -186,20 +186,14 @@ def _record(
     problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
 ) -> float:
     """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
-    measure = Measure(
-        at.value,
-        problem.lower(at, selection.bound),
-        problem.rounding(point, at),
-        problem.restricted_lower(point, at),
-        dual=problem.dual(point, at, selection.bound),
-    )
+    lower, rounding = problem.lower(at, selection.bound), problem.rounding(point, at)
     monitor(
         point.compact(),
-        measure.fun,
-        measure.lower,
-        rounding=measure.rounding,
-        restricted_lower=measure.restricted_lower,
-        dual=measure.dual,
+        at.value,
+        lower,
+        rounding=rounding,
+        restricted_lower=problem.restricted_lower(point, at),
+        dual=problem.dual(point, at, selection.bound),
         estimated_gap=selection.estimate * abs(at.value),
         n_units=point.n_units,
         value=selection.atoms.values[0],
@@ -209,7 +203,7 @@ def _record(
     )
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)
-    return measure.gap
+    return Measure(at.value, lower, rounding).gap
 
 
 class _StallTest:
@@ -223,10 +217,8 @@ class _StallTest:
         self.recent: deque[tuple[float, float]] = deque(maxlen=_SLOW_ROUNDS + 1)
 
     def check(self, fun: float, gap: float, selection: Selection) -> None:
-        """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight.
-
-        A user's function may draw units at random, so that the next ones may be better: more rounds are waited for.
-        """
+        """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight."""
+        # A user's function may draw units at random, so that the next ones may be better: more rounds are waited for.
         own, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
         tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
         same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate

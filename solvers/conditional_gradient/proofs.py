@@ -12,22 +12,19 @@ from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort
 
 __all__ = ["ProofSchedule", "Selection", "is_from_user"]
 
-# Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
+# Operations for the bound in a round: no limit of time, so that runs repeat.
 _ROUND_WORK = 2e8
-# The final proof is tried when the estimated gap is at most this fraction of the tolerance, or when it is below the
-# tolerance and more than this fraction of that of the round before; in a run for a model, when it is below the
-# tolerance.
+# The final proof is tried when the estimated gap is at most this fraction of the tolerance, or below the tolerance and
+# more than this fraction of that of the round before; in a run for a model, when it is below the tolerance.
 _WELL_BELOW = 0.5
 # With units of the user's another final proof waits until the objective has fallen by so much of the gap.
 _OF_A_GAP = 0.1
 # Range of the precision of the final proof, relative to the tolerance.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
 # A tight bound is computed when the estimated gap has fallen to this fraction of the proven one. These bounds may take
-# this fraction of the time of the run. One that missed its precision is followed by one that may take so many times
-# as long.
-_FALLEN, _OVERHEAD, _LONGER = 0.3, 0.35, 2.0
-# A run for a model has one tight bound, of the complete model; it may take this fraction of the time of the run.
-_OF_A_MODEL = 0.5
+# this fraction of the time of the run, and the one of a complete model that one. One that missed its precision is
+# followed by one that may take so many times as long.
+_FALLEN, _OVERHEAD, _OF_A_MODEL, _LONGER = 0.3, 0.35, 0.5, 2.0
 
 
 class Selection(NamedTuple):

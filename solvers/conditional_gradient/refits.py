@@ -16,7 +16,6 @@ from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import (
     REST,
     AtOutputs,
-    Composite,
     Corrective,
     CorrectivePoint,
     Form,
@@ -34,16 +33,12 @@ __all__ = ["FullRefit", "OutputRefit", "Precision"]
 Precision = Literal["double", "single"]
 # Oracles of output-layer problems.
 _LAYER_ORACLES = frozenset({"composite", "barrier", "gradient"})
-# Refits between rounds stop at this fraction of the present gap: more accuracy would be wasted.
-_LOOSENESS = 0.01
-# Refits of the output layer prove their gap when the target gap is at most this multiple of the tolerance.
-_NEAR = 10.0
-# The target gap falls at least by this factor from refit to refit, but where longer refits serve nothing.
-_FALL = 0.7
-# The target gap and the least one fall by this factor when a round changed nothing.
-_STUCK = 0.1
-# The least target gap of runs with tol = 0.
-_LEAST_TARGET = 1e-6
+# Refits of the output layer between rounds stop at this fraction of the present gap, as more accuracy would be wasted,
+# and prove their gap when the target gap is at most this multiple of the tolerance.
+_LOOSENESS, _NEAR = 0.01, 10.0
+# The target gap falls at least by this factor from refit to refit, but where longer refits serve nothing; and it and
+# the least one, 1e-6 with tol = 0, fall by the other factor when a round changed nothing.
+_FALL, _STUCK, _LEAST_TARGET = 0.7, 0.1, 1e-6
 # A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
 # relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly.
 _JOINT_TOL = 3e-3
@@ -53,10 +48,9 @@ _START_TOL, _START_OF_MODEL = 1e-3, 0.1
 # Between rounds, units whose weights are together less than this times the target gap, relative, are dropped: refits
 # shrink superfluous units for ever.
 _NEGLIGIBLE = 1e-4
-# Refits on a fraction of the samples stop at this decrease over ten iterations, relative: they are a start.
-_SAMPLE_TOL = 5e-3
-# Refits of more units than a model may have end at this: the units that leave again are known early.
-_SURPLUS_TOL = 5e-2
+# Refits on a fraction of the samples stop at this decrease over ten iterations, relative, as they are a start; those of
+# more units than a model may have at the other one: the units that leave again are known early.
+_SAMPLE_TOL, _SURPLUS_TOL = 5e-3, 5e-2
 # After joint refits the linear term is fitted until ten iterations decrease the objective by less than this, relative,
 # or, where a model is fitted, by less than this fraction of the tolerance of the polish.
 _REST_TOL, _OF_POLISH = 1e-13, 1e-4
@@ -254,8 +248,10 @@ class _OutputRefits(CorrectiveRun):
         return self.target if math.isfinite(self.target) else self.options.tol / _LOOSENESS
 
     def _output_layer(self, point: CorrectivePoint, tol: float, max_iter: int, *, prove: bool) -> CorrectivePoint:
-        problem = self.problem.output_layer(point)
-        solver = self.layer_solver or _default_layer_solver(problem, prove=prove)
+        problem, solver = self.problem.output_layer(point), self.layer_solver
+        if solver is None:
+            newton = InteriorPoint.needs <= problem.oracles and cast(WithBarrier, problem).newton_size <= 1.0
+            solver = InteriorPoint(prove=prove) if newton else FISTA()
         layer = self.monitor.solve(problem, solver, start=point, tol=tol, max_iter=max_iter, as_point=point.with_layer)
         return point.with_layer(layer).drop_zero_units()
 
@@ -299,7 +295,7 @@ class _FullRefits(_OutputRefits):
         return segment.point(line_search(segment, _STEP_TOL)).compact()
 
     def exchange(self, point: CorrectivePoint, at: AtOutputs, selection: Selection) -> CorrectivePoint:
-        """Let units enter a full model, where the schedule is for one and they can enter with weight."""
+        """Exchange units of a full model, where the schedule is for one and units can enter with weight."""
         if self._exchange is None:
             return super().exchange(point, at, selection)
         return self.insert(*self._exchange(point, at, selection.atoms, selection.estimate))
@@ -355,10 +351,7 @@ class _FullRefits(_OutputRefits):
         if not point.extra_size or not self.smooth:
             return point
         least = _OF_POLISH * self.options.polish_tol if self.fits_a_model else 0.0
-        rest, solver = self.problem.joint(point, REST), LBFGS(gtol=0.0)
-        return point.with_layers(
-            self.monitor.solve(rest, solver, start=None, tol=max(least, _REST_TOL), max_iter=self.options.polish_iter)
-        )
+        return self._refit(point, REST, LBFGS(gtol=0.0), max(least, _REST_TOL), self.options.polish_iter)
 
     def _both_layers(
         self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
@@ -403,9 +396,3 @@ class _FullRefits(_OutputRefits):
         as_point = point.with_layers if within_limits and sample_fraction == 1.0 else None
         joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter, as_point=as_point)
         return point.with_layers(joint), joint.fun
-
-
-def _default_layer_solver(problem: Composite, *, prove: bool) -> Solver[Any]:
-    if InteriorPoint.needs <= problem.oracles and cast(WithBarrier, problem).newton_size <= 1.0:
-        return InteriorPoint(prove=prove)
-    return FISTA()

@@ -63,13 +63,6 @@ class PlainStep(CorrectiveStep):
     >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=20)
     >>> result.nit, result.gap_is_proven
     (20, True)
-
-    Away steps drop units that others have replaced:
-
-    >>> step = mopn.solvers.PlainStep(direction="away")
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=50)
-    >>> len(result.basis) < 50
-    True
     """
 
     needs = frozenset({"atomic"})
@@ -128,10 +121,8 @@ class _Stepper(CorrectiveRun):
 
 
 def _away_from_worst(segment: Callable[..., Segment], slopes: np.ndarray) -> Segment:
-    """Return the segment away from the worst vertex, and of equally bad ones from the last, so from 0 before a unit.
-
-    A line search ends where both vertices of a pairwise step are equally bad, so that rounding would choose.
-    """
+    """Return the segment away from the worst vertex, and of equally bad ones from the last, so from 0 before a unit."""
+    # A line search ends where both vertices of a pairwise step are equally bad, so that rounding would choose.
     worst = int(np.argmax(slopes))
     found = segment(away=worst)
     last = int(np.flatnonzero(slopes >= slopes[worst] - _TIE * max(found.gap, 0.0))[-1])
