@@ -28,6 +28,7 @@ extensions = [
     "every_file",
     "mathml",
     "name_links",
+    "notebooks",
     "repository_pages",
     "search_words",
 ]
@@ -64,6 +65,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"mopn {release}"
+html_favicon = "_static/favicon.svg"  # by drawings.py, as the logo
 # light or dark as the reader's system; without it the theme logs an error
 html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
@@ -71,6 +73,12 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_sidebars = {"index": [], "start": [], "pages/changes": []}
 html_theme_options = {
+    "logo": {
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo_dark.svg",
+        "text": f"mopn {release}",
+        "alt_text": "",
+    },
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,

@@ -10,6 +10,7 @@ folded in without another fit.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mopn
 from mopn.estimators import OrdinalFMRegressor
-from mopn.ranking import grouped_ndcg, rank, similar_features
+from mopn.ranking import Ranker, grouped_ndcg, similar_features
 
 AGES = (18, 25, 35, 45, 50, 56)
 GENRES = (
@@ -150,7 +151,7 @@ def main(arguments: list[str] | None = None) -> None:
         names.append(f"user {args.user}")
     of_films = [*groups["film"], *groups["genre"]]
     of_user = [*groups["user"], *groups["age"], *groups["occupation"]]
-    order, expected = rank(machine, only(rows[:1], of_user), only(rows, of_films), len(unseen))
+    order, expected = Ranker(machine, only(rows, of_films)).rank(only(rows[:1], of_user), len(unseen))
     liked = machine.predict_proba(rows)[:, -1]
     print(f"\nfor user {args.user}, who has rated {len(rated)} films: expected rating, probability of the highest one")
     for place, level in zip(order[: args.top], expected, strict=False):
@@ -158,6 +159,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     # Output c is for ratings of at most c, so features that decrease the outputs increase the rating.
     liking = mopn.FactorizationModel.from_outputs(machine, -np.ones(machine.weights.shape[1]))
+    liking = replace(liking, feature_names=names)
     print(f"\nwhy {data.titles[unseen[order[0]]]}: what adds to the mean of all ratings' log-odds, added up")
     for contribution in mopn.explain.contributions(liking, rows[order[:1]], background, groups)[: args.top]:
         print(f"  {contribution.value:+.3f}  {' x '.join(contribution.fields)}")
@@ -173,7 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
     of_field = {feature: name for name, features in groups.items() for feature in features if name != "genre"}
     strongest = (
         interaction
-        for interaction in mopn.explain.strongest_interactions(liking, 100 * args.top, names=names)
+        for interaction in mopn.explain.strongest_interactions(liking, 100 * args.top)
         if len({of_field.get(feature, feature) for feature in interaction.features}) == 2
     )
     for interaction in islice(strongest, args.top):

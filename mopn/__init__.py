@@ -16,7 +16,8 @@ if (
     sys.modules["mopn.solvers"] = util.module_from_spec(_spec)
     _spec.loader.exec_module(sys.modules["mopn.solvers"])
 
-from mopn import oracles, solvers
+from mopn import oracles as oracles
+from mopn import solvers as solvers
 from mopn.core.regularizers import Ratio
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
@@ -24,13 +25,14 @@ from mopn.losses.losses import Huber, Loss, Poisson, Quantile
 from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
-from mopn.models.table import TableModel
+from mopn.models.table import TableModel as TableModel
 from mopn.network.certificate import certify
 from mopn.network.norm_certificate import certify_network
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import path
-from mopn.solvers import Result, Status, Trace, minimize
+from mopn.solvers import Result, Status, minimize
+from mopn.solvers import Trace as Trace
 
 if TYPE_CHECKING:  # imported on use
     from mopn import estimators as estimators
@@ -46,18 +48,18 @@ __version__ = "0.1.0"
 
 __all__ = [
     "FactorizationModel", "FactorizationProblem", "Huber", "LiftedProblem", "Loss", "Model", "NetworkProblem",
-    "OutputLayerProblem", "Poisson", "Quantile", "Ratio", "RelationBlocks", "Result", "RowBlocks", "Status",
-    "TableModel", "Trace", "certify", "certify_network", "load", "minimize", "oracles", "path", "solvers",
+    "OutputLayerProblem", "Poisson", "Quantile", "Ratio", "RelationBlocks", "Result", "RowBlocks", "Status", "certify",
+    "certify_network", "load", "minimize", "path",
 ]  # fmt: skip
 
 # Imported on use, as they import numba.
 _LAZY = {"FactorizationProblem": "mopn.factorization.direct", "LiftedProblem": "mopn.factorization.lifted"}
-# Imported on use, as they need extras or few programs use them; not in __all__, which a star import takes as a whole.
+# Imported on use, as they need extras or few programs use them.
 _LAZY_MODULES = ("estimators", "explain", "export", "plotting", "ranking", "testing")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LAZY_MODULES, "__version__"])
+    return sorted([*__all__, *_LAZY_MODULES, "oracles", "solvers", "__version__"])
 
 
 def __getattr__(name: str) -> Any:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from mopn.data.validation import distinct_labels, finite_numbers
-from mopn.models.ranker import Ranker, rank
+from mopn.models.ranker import Ranker
 from mopn.models.similarity import similar_features
 from mopn.solvers.tools.checks import choice, count
 from mopn.solvers.tools.door import door
 
-__all__ = ["Ranker", "grouped_ndcg", "rank", "similar_features"]
+__all__ = ["Ranker", "grouped_ndcg", "similar_features"]
 
 _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
 # The largest relevances whose gains can be added up.
@@ -95,3 +95,7 @@ def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.nda
     if y_true.min() < 0:
         raise ValueError(f"relevances must be >= 0, got {y_true.min():g} in y_true; shift them")
     return y_true, y_score, codes
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,7 +10,8 @@ from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import Solver
 from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS
-from mopn.solvers.result import Result, Status, Trace
+from mopn.solvers.result import Result, Status
+from mopn.solvers.result import Trace as Trace
 from mopn.solvers.sgd import SGD, AdaGrad
 
 __all__ = [
@@ -27,6 +28,9 @@ __all__ = [
     "Result",
     "Solver",
     "Status",
-    "Trace",
     "minimize",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "Trace", "sphere"]

@@ -106,6 +106,11 @@ class AdaGrad(SGD):
     decay, batch_size : float and int, default 0.0 and 1
         As of :class:`SGD`.
 
+    Examples
+    --------
+    >>> import mopn
+    >>> mopn.solvers.AdaGrad(step=0.5, batch_size=10).adaptive
+    True
     """
 
     step: float = 0.1

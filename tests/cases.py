@@ -11,6 +11,7 @@ from mopn.solvers import (
     AdaGrad,
     ConditionalGradient,
     CoordinateDescent,
+    FullRefit,
     InteriorPoint,
     PlainStep,
 )
@@ -36,7 +37,7 @@ def factorization():
 SOLVERS = {
     "conditional gradient": (network, ConditionalGradient()),
     "plain conditional gradient": (network, ConditionalGradient(refit="none")),
-    "full conditional gradient": (network, ConditionalGradient(refit="full")),
+    "full conditional gradient": (network, ConditionalGradient(FullRefit(polish_iter=40))),
     "away steps": (network, ConditionalGradient(PlainStep(direction="away"))),
     "interior point": (layer, InteriorPoint()),
     "FISTA": (layer, FISTA()),

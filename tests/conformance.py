@@ -48,11 +48,7 @@ from mopn.solvers.interface import (
 
 
 def network_problem(
-    problem: NetworkProblem,
-    point: Network,
-    at: OutputGradient,
-    atoms: oracles.BasisAtoms,
-    way: segment.NetworkSegment,
+    problem: NetworkProblem, point: Network, at: OutputGradient, atoms: oracles.BasisAtoms, way: segment.NetworkSegment
 ) -> None:
     atomic: Atomic = problem
     corrective: Corrective = problem

@@ -319,9 +319,6 @@ class FactorsOfLowRank(Smooth):
         return Measure(self.value_gradient(x).value)
 
 
-# -- what is asked ----------------------------------------------------------------------------------------------------
-
-
 class Asked(NamedTuple):
     """A subproblem, and how it was to be solved."""
 

@@ -37,7 +37,9 @@ MODELS = {
         offset=np.ones(3),
         feature_names=["Whole weight", "ü", 'a "quoted" \\ name', "??/"],
     ),
-    "linear": network(1, d=2, k=1, target="vector", linear=np.array([[1.0, 2.0, 3.0]]), offset=0.5),
+    "linear": network(
+        1, d=2, k=1, target="vector", linear=np.array([[1.0, 2.0, 3.0]]), offset=0.5, output_names=["price"]
+    ),
     "means": network(2, link="log", offset=np.array([0.5, -1.0])),
     "mean": network(1, link="log", target="vector"),
     "levels": network(2, link="logistic", target="ordinal", classes=np.array([1.0, 2.0, 4.0])),

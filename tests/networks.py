@@ -23,9 +23,6 @@ every_kernel = pytest.mark.parametrize("kernel", sorted(KERNELS))
 every_form = pytest.mark.parametrize("form", ["strength", "radius"])
 
 
-# -- problems ----------------------------------------------------------------------------------------------------------
-
-
 def data(loss, n=40, d=4, m=3, seed=0):
     """Samples (n, d) and targets that the loss takes, of a quadratic function of them."""
     rng = np.random.default_rng(seed)
@@ -48,14 +45,10 @@ def problem_of(norm, form="strength", value=1.0, loss="logistic", kernel="homoge
 def wide_problem(norm="l1", m=2, n=60, d=600, sparse_data=True, kernel="anova", **form):
     """Too many features for a stack of shape (m, d, d)."""
     rng = np.random.default_rng(0)
-    X = (
-        sparse.random_array((n, d), density=0.05, random_state=rng, format="csr")
-        if sparse_data
-        else rng.uniform(-1, 1, (n, d))
-    )
-    return mopn.NetworkProblem(
-        X, np.arange(n) % m, norm=norm, kernel=kernel, augment=True, **(form or {"strength": 1.0})
-    )
+    of_entries = sparse.random_array((n, d), density=0.05, random_state=rng, format="csr") if sparse_data else None
+    X = rng.uniform(-1, 1, (n, d)) if of_entries is None else of_entries
+    options = {"norm": norm, "kernel": kernel, "augment": True} | (form or {"strength": 1.0})
+    return mopn.NetworkProblem(X, np.arange(n) % m, **options)
 
 
 def random_network(problem, seed=1, k=5):
@@ -75,9 +68,6 @@ def rows_of(design, fit=None, size=None):
     """The rows of a design, with losses of no interest where none are given."""
     n = design.shape[0]
     return ArrayRows(design, Losses.of_data("squared", np.zeros(n), n) if fit is None else fit, size)
-
-
-# -- gradient forms ----------------------------------------------------------------------------------------------------
 
 
 DATA = {

@@ -19,7 +19,21 @@ def derivatives(function, x, h=1e-3):
     return np.reshape(found, (*x.shape, *np.shape(function(x))))
 
 
-# -- losses and norms --------------------------------------------------------------------------------------------------
+def on_grid(a):
+    """Round to a grid whose sums and differences are exact."""
+    return np.round(1024 * a) / 1024
+
+
+def targets_of(loss, rng, n, m):
+    """Draw targets that a built-in loss takes, for n samples of m outputs."""
+    if loss.targets == "labels":
+        return rng.integers(m, size=n)
+    if loss.targets == "counts":
+        return rng.integers(5, size=(n, m)).astype(float)
+    if loss.targets == "signs":
+        return rng.choice([-1.0, 1.0], size=(n, m))
+    numbers = rng.standard_normal((n, m))
+    return on_grid(numbers) if loss.name == "squared" else np.round(2.0 * numbers)
 
 
 def loss_of_sample(name: str, y, o: np.ndarray) -> float:
@@ -47,9 +61,6 @@ def _clipped(r: float, width: float, slope: float) -> float:
 def norm_of_rows(V: np.ndarray, name: str) -> float:
     sizes = {"l1": np.abs(V), "l1/l2": np.linalg.norm(V, axis=1), "l1/linf": np.abs(V).max(axis=1, initial=0.0)}
     return 0.5 * float(np.sum(V * V)) if name == "squared-l2" else float(sizes[name.removeprefix("nonnegative-")].sum())
-
-
-# -- convex problems ---------------------------------------------------------------------------------------------------
 
 
 def between(groups: np.ndarray) -> np.ndarray:
@@ -90,11 +101,17 @@ def conjugate(losses, G):
     return losses.conjugates_and_sizes(G, np.ones(1))[0][0]
 
 
-def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, iterations=20000, tol=1e-11):
+def squared_length(W: np.ndarray, kernel: str | np.ndarray) -> float:
+    """The squared length of quadratic_outputs as functions: sum W_ij^2 over all i and j, or over the pairs i < j."""
+    return float(np.sum(W * W * shares(kernel, W.shape[1])))
+
+
+def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, iterations=20000, tol=1e-11, ridge=0.0):
     """Minimum of F + strength * sum_s ||Z_s||_* over symmetric Z_s, by FISTA with eigenvalue thresholding.
 
     The penalty is the norm itself: a unit vector h with weight a along direction s costs |a| and adds a h h' to Z_s.
     Nonnegative weights make up the positive semidefinite Z_s.
+    With a ``ridge`` also half of it times the squared length of the outputs as functions.
     With ``alphas`` (1 + d,) also over coefficients W (m, 1 + d) of a linear term, which cost alphas_j / 2 ||w_j||^2.
     """
     S, (n, d), m = sign_patterns(norm, fit.n_outputs), X.shape, fit.n_outputs
@@ -108,9 +125,12 @@ def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, it
 
     def smooth(Z):
         Z, W = parts(Z)
-        value, G = fit.value_gradient(quadratic_outputs(X, np.tensordot(S.T, Z, 1), kernel) + ones @ W.T)
-        gradient = np.tensordot(S, pulled_back(X, G, kernel), 1), G.T @ ones + alphas * W
-        return value + 0.5 * np.sum(alphas * W**2), np.concatenate([part.ravel() for part in gradient])
+        forms = np.tensordot(S.T, Z, 1)
+        value, G = fit.value_gradient(quadratic_outputs(X, forms, kernel) + ones @ W.T)
+        of_forms = pulled_back(X, G, kernel) + ridge * forms * shares(kernel, d)
+        gradient = np.tensordot(S, of_forms, 1), G.T @ ones + alphas * W
+        penalties = 0.5 * np.sum(alphas * W**2) + 0.5 * ridge * squared_length(forms, kernel)
+        return value + penalties, np.concatenate([part.ravel() for part in gradient])
 
     def threshold(Z, step):
         Z, W = parts(Z)

@@ -38,9 +38,6 @@ def draw(loss, augment=False, n=60, m=3, **options):
     return Samples(X.astype(np.float32).astype(np.float64), y, np.random.default_rng(1).integers(0, 4, n))
 
 
-# -- forms of the same samples -----------------------------------------------------------------------------------------
-
-
 def read_only(samples, folder):
     def copy(name, array):
         array = array.copy()
@@ -83,9 +80,6 @@ FORMS: dict[str, Callable[[Samples, Path], Samples]] = {
     "repeated": repeated,
     "permuted": permuted,
 }
-
-
-# -- problems ----------------------------------------------------------------------------------------------------------
 
 
 class Answer(NamedTuple):
@@ -195,6 +189,5 @@ CASES = {
 
 if __name__ == "__main__":
     kernels = sorted({library["architecture"] for library in threadpool_info() if "architecture" in library})
-    json.dump(
-        {"kernels": kernels, "answers": {name: case.solve(case.samples) for name, case in CASES.items()}}, sys.stdout
-    )
+    answers = {name: case.solve(case.samples) for name, case in CASES.items()}
+    json.dump({"kernels": kernels, "answers": answers}, sys.stdout)

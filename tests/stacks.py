@@ -17,9 +17,6 @@ varied = partial(tried, 30, seed=seeds)
 shapes = st.sampled_from(SHAPES)
 
 
-# -- kinds -------------------------------------------------------------------------------------------------------------
-
-
 def gaussian(rng, m, d):
     A = rng.standard_normal((m, d, d))
     return A + A.transpose(0, 2, 1)
@@ -118,9 +115,6 @@ def draw_small(kind, rng):
 def unit_vectors(rng, k, d):
     H = rng.standard_normal((k, d))
     return H / np.linalg.norm(H, axis=1, keepdims=True)
-
-
-# -- references --------------------------------------------------------------------------------------------------------
 
 
 def attained(stack, H, p):

@@ -39,9 +39,8 @@ class SparkFrame:
     def selectExpr(self, *expressions):
         texts = [expression.partition(" AS ")[::2] for expression in expressions]
         functions = {"cos": np.cos}
-        return SparkFrame(
-            [{name or text: eval(text, functions, part) for text, name in texts} for part in self.partitions]
-        )
+        named = [{name or text: eval(text, functions, part) for text, name in texts} for part in self.partitions]
+        return SparkFrame(named)
 
     def parquet(self, folder):
         Path(folder).mkdir()

@@ -40,7 +40,6 @@ def run(block, label, **names):
 
 EXTENDING = blocks_of("docs/extending.md")
 DEPLOY = blocks_of("docs/deploy.md")
-SCALE = blocks_of("docs/scale.md")
 TORCH = blocks_of("docs/torch.md")
 TEACHING = blocks_of("docs/teaching.md")
 CHECK = blocks_of("docs/check_certificate.md")
@@ -109,13 +108,24 @@ def test_a_script_of_the_documents(script, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("name", stand_ins.MODULES)
 def test_a_recipe_with_a_stand_in(name, tmp_path, monkeypatch, capsys):
-    """For ray and pyspark, which are large; where they are installed, the test before runs the recipes with them."""
-    (script,) = (script for script in SCALE if re.search(rf"^(?:import|from) {name}\b", script, flags=re.MULTILINE))
+    """For ray and pyspark, which are large; where they are installed, the next test runs the recipes with them."""
     for module, fake in stand_ins.MODULES[name].items():
         monkeypatch.setitem(sys.modules, module, fake)
+    recipe(name.removeprefix("py"), tmp_path, monkeypatch, capsys)
+
+
+def recipe(name, tmp_path, monkeypatch, capsys):
+    """Run an example of blocks, which predicts that two features of one sign are of a class, and of two are not."""
     monkeypatch.chdir(tmp_path)
-    run(script, name)
-    check_printed(script, capsys.readouterr().out)
+    runpy.run_path(str(ROOT / "examples" / f"{name}_blocks.py"), run_name="__main__")
+    assert capsys.readouterr().out.split() in (["[1", "0]"], ["[", "True", "False]"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", stand_ins.MODULES)
+def test_a_recipe(name, tmp_path, monkeypatch, capsys):
+    pytest.importorskip(name)
+    recipe(name.removeprefix("py"), tmp_path, monkeypatch, capsys)
 
 
 def run_in_turn(blocks, label, capsys):
@@ -149,18 +159,45 @@ def test_a_certificate_is_proven_again_without_mopn(tmp_path, monkeypatch, capsy
 
 @pytest.mark.slow
 def test_the_page_on_torch(tmp_path, monkeypatch, capsys):
-    """Its scripts go on from each other."""
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     names = run_in_turn(TORCH, "torch", capsys)
     assert names["found"].relative_gap <= 0.01
+
+
+@pytest.mark.slow
+def test_the_figure_of_networks_of_torch(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "torch_gaps.py"), run_name="__main__")
     assert Path("torch.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_best_of_all_items_are_of_the_kind_of_the_user(capsys):
+    runpy.run_path(str(ROOT / "examples" / "implicit.py"), run_name="__main__")
+    assert capsys.readouterr().out == "of the kind of user 7: 5 of 5\n"
+
+
+@pytest.mark.slow
+def test_what_users_rated_lowers_the_error(capsys):
+    runpy.run_path(str(ROOT / "examples" / "relation_blocks.py"), run_name="__main__")
+    plain, blocks = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
+    assert blocks < plain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("program", "figure"), [("ball", "ball"), ("drawn_digit", "live")])
+def test_a_program_that_draws_a_figure_of_a_page(program, figure, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / f"{program}.py"), run_name="__main__")
+    assert Path(f"{figure}.png").stat().st_size > 10_000
 
 
 def test_the_scripts_are_found():
     assert len(SHOWN) >= 8
-    assert len(SCRIPTS) >= 20
-    assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [4, 6, 3]
+    assert len(SCRIPTS) >= 18
+    assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [2, 5, 3]
 
 
 @pytest.mark.slow
@@ -175,7 +212,7 @@ def test_a_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch, number, ro
     if compiler is None:
         pytest.skip("no C compiler")
     monkeypatch.chdir(tmp_path)
-    model = run(DEPLOY[3 + number], "header")["model"]
+    model = run(DEPLOY[2 + number], "header")["model"]
     programs = re.findall(r"```c\n(.*?)```", (ROOT / "docs/deploy.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     Path("main.c").write_text(programs[number])
     subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", "main", "main.c", "-lm"], check=True)
@@ -183,19 +220,16 @@ def test_a_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch, number, ro
 
 
 @pytest.fixture(scope="module")
-def extensions():
-    """The solver and the two problems of docs/extending.md: what their scripts print, and their names."""
-    outcomes = []
-    for number, block in enumerate(EXTENDING[1:], 1):
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            outcomes.append(run(block, f"extension {number}"))
-        check_printed(block, out.getvalue())
-    return outcomes
+def away():
+    """The solver of docs/extending.md: its names."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        names = run(EXTENDING[1], "away steps")
+    check_printed(EXTENDING[1], out.getvalue())
+    return names
 
 
 @pytest.mark.slow
-def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(extensions):
-    away, *_ = extensions
+def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(away):
     problem, results = away["problem"], away["results"]
     exact = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-8)
     assert exact.success
@@ -209,31 +243,29 @@ def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(extension
 
 
 @pytest.mark.slow
-def test_the_problems_of_ones_own_agree(extensions):
+def test_the_problems_of_ones_own_agree(away, monkeypatch):
     """The penalty's minimiser is that of the ball through it; so are the bounds, whatever solver found them."""
-    away, penalty, ball = extensions
-    problem, result, norm = penalty["problem"], penalty["result"], penalty["norm"]
-    assert result.gap_is_proven
-    assert result.gap <= 1e-8 * result.fun
-    least = result.fun - problem.strength * norm
-    in_ball = ball["problem"]
-    np.testing.assert_allclose(in_ball.radius, norm, rtol=1e-5)
-    # The radius is that of the page, rounded: by the multiplier the error differs by so much.
-    rounded = problem.strength * abs(in_ball.radius - norm) + result.gap
+    monkeypatch.setattr(mpl.pyplot, "show", lambda: None)
+    names = runpy.run_path(str(ROOT / "examples/gallery/solvers/plot_completion.py"), run_name="__main__")
+    penalty, found, ball = names["penalty"], names["found"], names["problem"]
+    assert found.gap_is_proven
+    assert found.gap <= 1e-8 * found.fun
+    least = found.fun - penalty.strength * ball.radius
     solvers = mopn.solvers.ConditionalGradient(refit="none"), away["AwaySteps"](), away["AwaySteps"](pairwise=True)
     for solver in solvers:
-        found = mopn.minimize(in_ball, solver, tol=1e-2)
-        assert found.success
-        assert found.fun - found.gap - rounded <= least <= found.fun + rounded
+        result = mopn.minimize(ball, solver, tol=1e-2)
+        assert result.success
+        assert result.fun - result.gap - found.gap <= least <= result.fun + found.gap
 
 
 # Examples of the cluster start its processes, and those of blocks fit several estimators.
 SLOW = ("mopn.dask", "mopn.data.row_blocks")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(SLOW)) for name in MODULES]
-)
+EXAMPLES = [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(SLOW)) for name in MODULES]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_docstring_examples(name):
     if name.startswith("mopn.dask"):
         pytest.importorskip("distributed")
@@ -271,9 +303,7 @@ def test_recommendations(tmp_path, capsys):
     rated = {f"Film {f}" for u, f in pairs if u == 1}
     assert "Film 12" in recommended
     assert not rated & set(recommended)
-    assert re.search(
-        r"^  [+-][0-9.]+  (user|film|age|occupation|genre)( x (film|age|occupation|genre))?$", out, re.MULTILINE
-    )
+    assert re.search(r"^  [+-][0-9.]+  (user|film|age|occupation|genre)( x (film|age|genre))?$", out, re.MULTILINE)
     assert re.search(r"^  [+-][0-9.]+  (doctor|artist|Comedy|Drama|user|Film).* x ", out, re.MULTILINE)
     assert "cosine of their interactions with users" in out
     example["main"](["--data", str(tmp_path), "--user", "99", "--ratings", "1=5", "7=1", "--units", "4"])
@@ -354,14 +384,9 @@ for name in estimators.__all__:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-REFERENCE = (
-    "mopn",
-    *(
-        f"mopn.{name}"
-        for name in ("dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers")
-    ),
-)
-GALLERY = sorted((ROOT / "examples/gallery").glob("plot_*.py"))
+PACKAGES = "dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers"
+REFERENCE = ("mopn", *(f"mopn.{name}" for name in PACKAGES))
+GALLERY = sorted((ROOT / "examples/gallery").glob("*/plot_*.py"))
 
 
 @pytest.mark.slow
@@ -453,7 +478,7 @@ def test_links_of_pages_lead_to_pages(pages):
     """Of a link to a source file the text is left; results of studies and scripts of the gallery have pages."""
     page = ROOT / "docs/start.md"
     text = "[a](strength.md#x) [b](../benchmarks/speed/RESULTS.md#y) [c](../solvers/fista.py) [d](https://e.org)"
-    script = "[e](../examples/gallery/plot_path.py)"
+    script = "[e](../examples/gallery/classes/plot_path.py)"
     assert pages["with_site_links"](f"{text} {script}", page, page) == (
-        "[a](strength.md#x) [b](pages/benchmarks-speed.md#y) c [d](https://e.org) [e](gallery/plot_path.rst)"
+        "[a](strength.md#x) [b](pages/benchmarks-speed.md#y) c [d](https://e.org) [e](gallery/classes/plot_path.rst)"
     )

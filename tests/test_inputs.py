@@ -9,6 +9,8 @@ from odd_values import ODD, failures, is_clear
 from scipy import sparse
 
 import mopn
+from mopn.core.kernels import KERNELS, get_kernel
+from mopn.core.norms import NORMS, get_norm
 from mopn.estimators import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
@@ -16,6 +18,8 @@ from mopn.estimators import (
     MultiOutputPNClassifier,
     OrdinalFMRegressor,
 )
+from mopn.losses.loss import LINKS, check_link
+from mopn.losses.losses import LOSSES, get_loss
 from mopn.oracles import basis_oracle
 
 N = 16
@@ -84,9 +88,7 @@ REFUSED = {
         "y must have one row per sample: X has 8 rows",
     ),
     "masked entries of absent samples": (
-        lambda: direct(
-            np.ma.MaskedArray(X, np.arange(X.size).reshape(X.shape) == 0), sample_weight=np.r_[0.0, ONES[1:]]
-        ),
+        lambda: direct(np.ma.MaskedArray(X, X[0, 0] == X), sample_weight=np.r_[0.0, ONES[1:]]),
         "X has masked entries",
     ),
     **{
@@ -104,6 +106,26 @@ def test_what_is_refused_and_why(case):
     call, message = REFUSED[case]
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+CHOICES = {
+    "kernel": (get_kernel, KERNELS),
+    "norm": (get_norm, NORMS),
+    "loss": (get_loss, LOSSES),
+    "link": (check_link, dict.fromkeys(LINKS)),
+}
+
+
+@pytest.mark.parametrize("argument", CHOICES)
+def test_choices_are_names_or_objects_and_errors_list_them(argument):
+    get, known = CHOICES[argument]
+    for name, thing in known.items():
+        assert get(name) is (thing or name)
+        assert get(thing) is thing
+    for wrong in ("rbf", "", 2, np.exp):
+        with pytest.raises((TypeError, ValueError), match=f"^{argument} must be one of .*, got") as error:
+            get(wrong)
+        assert all(repr(name) in str(error.value) for name in known)
 
 
 # -- data -------------------------------------------------------------------------------------------------------------
@@ -136,10 +158,7 @@ TARGETS = {
     "ordinal": (lambda X=X, y=LABELS, **data: OrdinalFMRegressor(max_units=2).fit(X, y, **data), ("X", "y")),
     "regressor": (lambda X=X, y=NUMBERS, **data: MultiOutputFMRegressor(max_units=2).fit(X, y, **data), ("X", "y")),
     "one output": (lambda X=X, y=NUMBERS: FactorizationMachineRegressor(max_iter=1).fit(X, y), ("X", "y")),
-    "classifier": (
-        lambda X=X, **data: MultiOutputPNClassifier(max_units=2).fit(X, LABELS, **data),
-        ("X", "sample_weight"),
-    ),
+    "classifier": (lambda X=X, **w: MultiOutputPNClassifier(max_units=2).fit(X, LABELS, **w), ("X", "sample_weight")),
 }
 CASES = [(target, name) for target, (_, names) in TARGETS.items() for name in names]
 
@@ -161,13 +180,9 @@ def test_data_that_would_lose_a_part_are_refused_by_name(target, name):
 @pytest.mark.parametrize("change", ["no date", "masked entries", "None"])
 def test_missing_labels_are_no_class(change):
     y = CHANGES[change](LABELS.astype(float))
-    for make in (
-        network,
-        lambda y: MultiOutputPNClassifier().fit(X, y),
-        lambda y: FactorizationMachineClassifier().fit(X, y),
-    ):
+    for fit in (network, MultiOutputPNClassifier().fit, FactorizationMachineClassifier().fit):
         with pytest.raises((TypeError, ValueError), match=r"\by\b|Input contains NaN"):
-            make(y=y)
+            fit(X, y)
 
 
 @pytest.mark.parametrize("estimator", [MultiOutputPNClassifier(), FactorizationMachineClassifier()])

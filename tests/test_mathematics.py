@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from stacks import gaussian
 
 import mopn
 from mopn.losses.losses import LOSSES
@@ -17,38 +18,13 @@ from mopn.solvers.sphere.sum_of_squares import Quartic
 RNG = np.random.default_rng
 
 
-def stack_of(rng, m, d):
-    A = rng.standard_normal((m, d, d))
-    return A + A.transpose(0, 2, 1)
-
-
-def units(rng, k, d):
-    H = rng.standard_normal((k, d))
-    return H / np.linalg.norm(H, axis=1, keepdims=True)
-
-
-def forms(A, H):
-    return np.einsum("ki,cij,kj->kc", H, A, H)
-
-
-def lifted(H):
-    return lifting(H.shape[1]).powers(H)
-
-
 @pytest.mark.parametrize("name", sorted(LOSSES))
 def test_twice_the_diagonal_majorises_the_hessian(name):
     """Section 9: what the preconditioner of the output layer rests on."""
     loss, m, rng = LOSSES[name], 5, RNG(0)
-    O = 2.0 * rng.standard_normal((30, m))  # noqa: E741
-    signs = rng.choice((-1.0, 1.0), (30, m))
-    y = (
-        rng.integers(0, m, 30)
-        if loss.targets == "labels"
-        else np.maximum(signs, 0.0)
-        if loss.targets == "counts"
-        else signs
-    )
-    hessian = loss.hessian(y, O)
+    y = rng.integers(0, m, 30) if loss.targets == "labels" else rng.choice((-1.0, 1.0), (30, m))
+    y = np.maximum(y, 0.0) if loss.targets == "counts" else y
+    hessian = loss.hessian(y, 2.0 * rng.standard_normal((30, m)))
     columns = [hessian.product(np.tile(e, (30, 1))) for e in np.eye(m)]
     for H, diagonal in zip(np.stack(columns, axis=2), hessian.diagonal, strict=True):
         assert np.linalg.eigvalsh(2.0 * np.diag(diagonal) - H)[0] >= -1e-12
@@ -56,29 +32,14 @@ def test_twice_the_diagonal_majorises_the_hessian(name):
 
 def test_two_opposite_forms_are_bounded_exactly():
     """Section 6.3: gradients of two classes are such, and one rotated form vanishes."""
-    A = stack_of(RNG(1), 1, 6)
+    A = gaussian(RNG(1), 1, 6)
     exact = math.sqrt(2.0) * np.abs(np.linalg.eigvalsh(A)).max()
     assert upper_bound(DenseStack(np.concatenate([A, -A])), 2) == pytest.approx(exact, rel=1e-11)
 
 
-def test_any_form_without_symmetric_part_is_a_proof():
-    """Section 6.4: for a random N, not one that was optimised; and sym4 is an orthogonal projection."""
-    rng = RNG(2)
-    A, H = stack_of(rng, 3, 4), units(rng, 200, 4)
-    quartic, Z = Quartic(DenseStack(A)), lifted(H)
-    M, other = (B + B.T for B in rng.standard_normal((2, 10, 10)))
-    N = quartic.lift.project(M)
-    np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, N, Z), 0.0, atol=1e-12)
-    values = (forms(A, H) ** 2).sum(axis=1)
-    np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, quartic.matrix + N, Z), values, rtol=1e-11)
-    assert np.linalg.eigvalsh(quartic.matrix + N)[-1] >= refine(DenseStack(A), H, 2)[1].max() ** 2
-    np.testing.assert_allclose(quartic.lift.project(N), N, atol=1e-12)
-    assert np.vdot(N, quartic.lift.symmetrised(other)) == pytest.approx(0.0, abs=1e-10)
-
-
 def test_the_family_is_one_such_form():
     """Section 6.3: X -> sum Gamma X Gamma has the symmetric part of T."""
-    A, lift = stack_of(RNG(3), 4, 5), lifting(5)
+    A, lift = gaussian(RNG(3), 4, 5), lifting(5)
     basis = lift.unfolded(np.eye(lift.dimension))
     S = lift.vectors(np.einsum("cij,ajk,ckl->ail", A, basis, A)).T
     T = Quartic(DenseStack(A)).matrix
@@ -88,7 +49,7 @@ def test_the_family_is_one_such_form():
 def test_majorants_against_their_dual():
     """Section 6.2: sums of nuclear norms bound lambda_max of every sum of majorants from below; steps approach that."""
     rng = RNG(5)
-    A = stack_of(rng, 4, 5)
+    A = gaussian(rng, 4, 5)
     stack = DenseStack(A)
     plain, found = (float(np.linalg.eigvalsh(M.sum(axis=0))[-1]) for M in (stack.moduli, majorants(stack)[0]))
     X, lower = np.eye(5) / 5, []

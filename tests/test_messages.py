@@ -10,7 +10,7 @@ from scipy import sparse
 import mopn
 import mopn.estimators
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier, TableRegressor
-from mopn.models.fitted import Fitted
+from mopn.models.base import Fitted
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 
 RNG = np.random.default_rng(0)
@@ -70,14 +70,11 @@ def tables():
 
 CALLS = {
     "fit takes X_val": (lambda c, r: c.fit(X, LABELS, eval_set=(X, LABELS)), "TableClassifier.fit.*eval_set.*X_val="),
-    "importances": (lambda c, r: mopn.explain.feature_importances(c), r"call it as feature_importances\(model, X, "),
+    "values": (lambda c, r: mopn.explain.shap_values(c), r"call it as shap_values\(model, X, "),
     "to_c": (lambda c, r: mopn.export.to_c(c), r"to_c\(\) missing .* 'path'; call it as to_c\(model, path"),
-    "plot_effect": (
-        lambda c, r: mopn.plotting.plot_effect(c, "x0"),
-        r"'column'; call it as plot_effect\(model, X",
-    ),
+    "plot_effect": (lambda c, r: mopn.plotting.plot_effect(c), r"'column'; call it as plot_effect\(model, column, X"),
     "probability": (
-        lambda c, r: mopn.plotting.plot_effect(r, X, 0, scale="probability"),
+        lambda c, r: mopn.plotting.plot_effect(r, 0, X, scale="probability"),
         "scale='probability': a model of numbers predicts no probabilities; take scale='output'",
     ),
     "strength": (
@@ -88,7 +85,7 @@ CALLS = {
         lambda c, r: MultiOutputPNClassifier(strength=0).fit(X, LABELS),
         "give a strength > 0, or tol=0 and a limit such as max_units or max_time",
     ),
-    "output": (lambda c, r: mopn.plotting.plot_pair(c, X, 0, 1, output="x"), r"output must be one of \[0, 1, 2\], got"),
+    "output": (lambda c, r: mopn.plotting.plot_pair(c, 0, 1, X, output="x"), r"output must be one of \[0, 1, 2\], got"),
     "certify an estimator": (lambda c, r: mopn.certify(c), "a fitted estimator has its gap already, as relative_gap_"),
     "certify a problem": (lambda c, r: mopn.certify(mopn.NetworkProblem(X, LABELS, strength=1.0)), "basis and weights"),
 }

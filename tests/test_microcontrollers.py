@@ -1,6 +1,7 @@
 """The examples for microcontrollers, compiled where the compilers and the sources of Arduino and MicroPython are."""
 
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -48,6 +49,19 @@ def test_arduino(folder):
     code, data, memory = map(int, run("avr-size", "digits.o", cwd=folder / "digits").splitlines()[1].split()[:3])
     assert code < 6_000
     assert data + memory < 500
+
+
+@pytest.mark.skipif(
+    None in map(shutil.which, ("arm-none-eabi-gcc", "qemu-system-arm")), reason="no arm-none-eabi-gcc or QEMU"
+)
+def test_qemu(folder):
+    """By the commands at the top of the program: the digit of its picture is the exit status."""
+    text = (EXAMPLES / "qemu" / "main.c").read_text()
+    compiler, emulator = re.findall(r"^ \* ((?:arm-none-eabi-gcc|qemu-system-arm) .*)$", text, flags=re.MULTILINE)
+    shutil.copy(folder / "digits" / "digits.h", folder / "qemu")
+    run(*compiler.split(), "-Wall", "-Wextra", "-Werror", cwd=folder / "qemu")
+    done = subprocess.run(emulator.split(";")[0].split(), cwd=folder / "qemu", timeout=60, check=False)
+    assert done.returncode == 7
 
 
 @pytest.mark.skipif("MPY_DIR" not in os.environ, reason="MPY_DIR is no folder of MicroPython")

@@ -49,9 +49,10 @@ def run_on(core):
 
 
 # Every third case differs from its neighbours in norm, kernel and loss.
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * bool(i % 3)) for i, name in enumerate(CASES)]
-)
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] * bool(i % 3)) for i, name in enumerate(CASES)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_form_of_the_samples_has_the_same_answer(name, tmp_path):
     samples, solve, gap = CASES[name]
     answers = {}

@@ -57,8 +57,9 @@ def minimise(
     cost: mpf,
     others: int = 1,
     cost_below: mpf | None = None,
+    ridge: float = 0.0,
 ) -> tuple[mpf, mpf]:
-    """Return the minimiser t and the minimum of sum w l(y, s t + o) + cost |t| over rows of (y, s, o, w).
+    """Return the minimiser t and the minimum of sum w l(y, s t + o) + cost |t| + ridge t^2 / 2 over (y, s, o, w).
 
     The loss is a name, or returns value and slope; t below 0 may have a cost of its own.
     """
@@ -66,10 +67,11 @@ def minimise(
     cost_below = cost if cost_below is None else cost_below
 
     def value(t: mpf) -> mpf:
-        return mp.fsum(w * known(y, s * t + o)[0] for y, s, o, w in rows) + (cost if t > 0 else cost_below) * abs(t)
+        losses = mp.fsum(w * known(y, s * t + o)[0] for y, s, o, w in rows)
+        return losses + (cost if t > 0 else cost_below) * abs(t) + mpf(ridge) * t * t / 2
 
     def slope(t: mpf) -> mpf:
-        return mp.fsum(w * s * known(y, s * t + o)[1] for y, s, o, w in rows)
+        return mp.fsum(w * s * known(y, s * t + o)[1] for y, s, o, w in rows) + mpf(ridge) * t
 
     at_zero = slope(mpf(0))
     if -cost <= at_zero <= cost_below:
@@ -84,10 +86,10 @@ def minimise(
     return sign * high, value(sign * high)
 
 
-def draw(rng: np.random.Generator) -> Draw:
-    """Draw a problem of one feature a sample, or one pair of features, with a known minimum."""
+def draw(rng: np.random.Generator, *, ridged: bool = False) -> Draw:
+    """Draw a problem of one feature a sample, or one pair of features, with a known minimum; or one with a ridge."""
     loss, norm, kernel = rng.choice(LOSSES), rng.choice(NORMS), rng.choice(["homogeneous", "anova"])
-    storage, form = rng.choice(list(STORAGES)), rng.choice(["strength", "radius"])
+    storage, form = rng.choice(list(STORAGES)), "strength" if ridged else rng.choice(["strength", "radius"])
     classes = loss in LOSSES[:3]
     m = 2 if classes else int(rng.integers(1, 3)) if norm == "l1" else 1
     n, groups, width = 6, int(rng.integers(1, 4)), 1 if kernel == "homogeneous" else 2
@@ -109,6 +111,9 @@ def draw(rng: np.random.Generator) -> Draw:
     scales = [mpf(x) ** 2 / width for x in a]
     strength = float(of_targets * unit**2 * np.power(10.0, rng.uniform(-3, 1)))
     cost = mpf(strength) * (_OF_DIFFERENCE[norm] if classes else 1)
+    # The squared length of a unit's function is K(h, h), and the weights of two classes have half of the difference.
+    ridge = float(np.clip(unit**4 * 10.0 ** rng.uniform(-12, 12), 1e-45, 1e45)) if ridged else 0.0
+    of_difference = ridge / width**2 / (2 if classes else 1)
     minimum, T = mpf(0), np.zeros((groups, m))
     total = mpf(0)
     for j in range(groups):
@@ -122,7 +127,7 @@ def draw(rng: np.random.Generator) -> Draw:
                 )
                 for i in np.flatnonzero(group == j)
             ]
-            t, least = minimise(loss, rows, cost)
+            t, least = minimise(loss, rows, cost, ridge=of_difference)
             minimum, total = minimum + least, total + abs(t) * cost / mpf(strength)
             T[j] = (float(t) / 2, -float(t) / 2) if classes else T[j]
             if not classes:
@@ -141,9 +146,11 @@ def draw(rng: np.random.Generator) -> Draw:
         norm=norm,
         sample_weight=weights,
         offset=offset,
+        ridge=ridge,
         **{form: size},
     )
     words = f"{loss} {norm} {kernel} {storage} {form}={size:.3g} m={m} unit={unit:.1g} heaviest={weights.max():.1g}"
+    words += f" ridge={ridge:.3g}" if ridged else ""
     return Draw(problem, basis, T, minimum, words)
 
 

@@ -7,6 +7,8 @@ stopped at any time; the same command goes on from there. The test suite runs a 
 ``gaps``, ``classes``, ``outputs``: networks near, and far from, the minimum of problems with one feature a sample,
 where that is known to 40 digits. Weights, scales, offsets, losses, norms, kernels, penalties, balls and storages are
 drawn over what floating point allows, with fewer samples than outputs too.
+``ridges``: the same with ridges of all sizes; ``ridged``: bounds at good and at poor networks of random problems with a
+ridge, or with no other penalty, against the least objective of all of them.
 ``layers``: output layers from starts as far as 1e10, whose lower bounds are kept while the objective falls.
 ``cancelling``: units that nearly cancel, and targets that are the rounded outputs.
 ``minima``: the same with all losses per output, eigenvectors of groups of features, and all storages.
@@ -64,7 +66,7 @@ from benchmarks.certificates.search_models import (
 from benchmarks.common.store import Store
 from benchmarks.common.study import fill, make_parser, out_folder, run
 from mopn.network.oracles import METHODS, basis_oracle
-from mopn.solvers import FISTA, InteriorPoint, sphere
+from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint, sphere
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
@@ -107,6 +109,35 @@ def gap_violations(rng: Rng, make: Callable[[Rng], Draw]) -> Iterator[str]:
                 bounded = measured.lower <= drawn.minimum and measured.restricted_lower <= drawn.minimum
                 if not (bounded and distance <= measured.restricted_gap <= measured.gap):
                     yield f"{drawn.words} share=1-1e{power} oracle={method}: {measured} distance={float(distance):.3g}"
+
+
+def ridged_violations(rng: Rng) -> Iterator[str]:
+    """Yield the bounds of a random problem with a ridge that are above an objective of it."""
+    loss, norm, kernel = (str(rng.choice(of)) for of in (LOSSES, (*NORMS, "nonnegative-l1"), ("homogeneous", "anova")))
+    n, d, m = (int(rng.integers(*ends)) for ends in ((3, 15), (2, 5), (1, 4)))
+    X = 10.0 ** rng.choice([0.0, rng.uniform(-8, 8)]) * rng.standard_normal((n, d))
+    size, y = float(np.mean(X**2)), rng.standard_normal((n, m))
+    y = np.arange(n) % max(m, 2) if loss in LOSSES[:3] else y if loss == "squared" else np.sign(y)
+    weights = 10.0 ** rng.uniform(-3, 3, n) if rng.uniform() < 0.5 else None
+    strength = float(rng.choice([0.0, 1.0, 1.0]) * n * size * 10.0 ** rng.uniform(-5, 2))
+    ridge = n * size**2 * 10.0 ** rng.choice([rng.uniform(-12, 12), rng.uniform(-2, 2)])
+    problem = mopn.NetworkProblem(
+        X, y, loss, kernel, norm, strength, sample_weight=weights, augment=bool(rng.integers(2)), ridge=ridge
+    )
+    tol = 10.0 ** rng.uniform(-9, -2)
+    best = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=tol, max_iter=6)
+    found = [best, mopn.certify(problem, best.basis, best.weights)]
+    for k in range(5):
+        H = rng.standard_normal((int(rng.integers(1, 5)), best.basis.shape[1]))
+        V = 10.0 ** rng.uniform(-12, 6) / size * rng.standard_normal((len(H), best.weights.shape[1]))
+        V = np.abs(V) if norm == "nonnegative-l1" else V
+        if k < 3:
+            share = 1.0 - 10.0 ** rng.uniform(-16, 0)
+            H, V = np.vstack([best.basis, H]), np.vstack([share * best.weights, V])
+        found.append(mopn.certify(problem, H, V, rng.choice(["auto", "power", "refine"])))
+    least = min(measured.fun + measured.rounding for measured in found[1:])
+    if not max(measured.lower for measured in found) <= least:
+        yield f"{problem}: least objective {least!r}, bounds {[measured.lower for measured in found]}"
 
 
 def layer_violations(rng: Rng) -> Iterator[str]:
@@ -398,6 +429,8 @@ KINDS = {
     "classes": Kind(partial(gap_violations, make=draw_classes), 2),
     "outputs": Kind(partial(gap_violations, make=draw_outputs), 2),
     "minima": Kind(partial(gap_violations, make=draw_minimum), 2),
+    "ridges": Kind(partial(gap_violations, make=partial(draw, ridged=True))),
+    "ridged": Kind(ridged_violations, 2),
     "layers": Kind(layer_violations),
     "cancelling": Kind(cancelling_violations),
     "losses": Kind(loss_violations),

@@ -32,7 +32,7 @@ from benchmarks.recommender.splits import make_parts
 from mopn.estimators import FactorizationMachineClassifier, FactorizationMachineRegressor
 
 RATINGS, NUMBERS = ("ratings", "likes"), ("diabetes", "abalone", "cpusmall", "cadata")
-CLASSES = ("breast_cancer", "sonar", "ionosphere", "spambase", "tic-tac-toe", "kr.vs.kp")
+CLASSES = ("breast_cancer", "sonar", "ionosphere", "spambase", "tic-tac-toe")
 _BETAS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _LIKED = 3
 

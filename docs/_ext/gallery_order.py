@@ -1,12 +1,12 @@
-"""The order of the gallery: what a network is, how to choose and explain a model, what extends mopn."""
+"""The order of the gallery within its groups, whose folders are in alphabetical order."""
 
 from __future__ import annotations
 
 ORDER = (
     *("regions", "digit_units", "certificate", "units_accuracy", "norms", "path", "pareto"),
-    *("table", "losses", "levels", "movielens", "degree"),
-    *("interactions", "shap", "radius", "blackbox"),
-    *("certify_any", "refits", "own_loss"),
+    *("shap", "interactions", "radius"),
+    *("table", "losses", "levels", "movielens", "degree", "blackbox"),
+    *("refits", "scipy", "certify_any", "own_loss", "completion"),
 )
 
 

@@ -38,7 +38,7 @@ def measurements(results: str) -> Iterator[Measurement]:
 
 
 def listing(studies: dict[Path, Path]) -> str:
-    """Return the list for the page beside those of the studies, which are given by their results."""
+    """Return the list for the page of all results, which are given by their results."""
     text = "\n## Every measurement\n\nCollected from the results when this site was built, with the dates there.\n"
     for results, page in studies.items():
         content = results.read_text(encoding="utf-8")

@@ -33,8 +33,9 @@ def copies() -> dict[Path, Path]:
 def places() -> dict[Path, Path]:
     """Return the page of each file outside docs/ that has one."""
     gallery = ROOT / "examples/gallery"
-    scripts = {script: DOCS / "gallery" / f"{script.stem}.rst" for script in gallery.glob("plot_*.py")}
-    return copies() | scripts | {gallery: DOCS / "gallery/index.rst"}
+    scripts = gallery.glob("*/plot_*.py")
+    examples = {script: (DOCS / "gallery" / script.relative_to(gallery)).with_suffix(".rst") for script in scripts}
+    return copies() | examples | {gallery: DOCS / "gallery/index.rst"}
 
 
 def with_site_links(text: str, source: Path, page: Path) -> str:

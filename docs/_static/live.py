@@ -1,4 +1,4 @@
-"""What the page "Draw a digit" computes in a browser, by mopn, NumPy and SciPy; all files lie beside this one."""
+"""What the page "Draw a digit" computes in a browser, by mopn, NumPy and SciPy; all files are in its folder."""
 
 import json
 
@@ -26,7 +26,7 @@ def explain(pixels):
             "label": int(model.predict(drawing)[0]),
             "probabilities": model.predict_proba(drawing)[0].tolist(),
             "output": model.outputs(drawing)[0, best],
-            "base": mopn.explain.base_values(model, rows)[best],
+            "base": model.outputs(rows)[:, best].mean(),
             "shap": mopn.explain.shap_values(model, drawing, rows)[0, :, best].tolist(),
         }
     )

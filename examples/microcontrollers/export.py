@@ -1,4 +1,4 @@
-"""The header of the other examples here: the README's network of digits in integers, beside the sketch and the module.
+"""The header of the other examples here: the README's network of digits in integers, in the folder of each.
 
 Prints the accuracy of the integers, which are computed here as on the device, what they change, and the certificate.
 """
@@ -19,8 +19,8 @@ def main() -> None:
     """Fit the network and write its header."""
     here = Path(__file__).parent
     parser = argparse.ArgumentParser(description=__doc__)
-    folders = [here / "digits", here / "micropython"]
-    parser.add_argument("--out", type=Path, nargs="+", default=folders, help="folders for digits.h (default: both)")
+    folders = [here / name for name in ("digits", "micropython", "qemu")]
+    parser.add_argument("--out", type=Path, nargs="+", default=folders, help="folders for digits.h (default: all)")
     args = parser.parse_args()
     X_train, X_test, y_train, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
     model = MultiOutputPNClassifier(norm="l1", tol=1e-3).fit(X_train, y_train)

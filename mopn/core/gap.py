@@ -20,17 +20,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from mopn.core.regularizers import Regularizer
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.proven import proven_lower, proven_upper
 
-__all__ = ["DualPoint", "bound_and_scale", "dual_error", "lower_bound", "objective_rounding"]
+__all__ = ["Conjugate", "DualPoint", "bound_and_scale", "dual_error", "lower_bound", "objective_rounding"]
 
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
@@ -41,6 +40,20 @@ _NEARBY, _FIRST_SCALES, _PASSES, _APART = 1e-3, 4, 7, 0.05
 _DUAL_ERROR = 8
 # Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
 _TERM_ERROR = 64
+
+
+class Conjugate(Protocol):
+    """What a bound needs of R, such as a :class:`mopn.core.regularizers.Regularizer`."""
+
+    @property
+    def active(self) -> bool:
+        """Whether R* is finite anywhere but at 0."""
+
+    def conjugate(self, dual: float) -> float:
+        """Return an upper bound of R* at a point of dual norm ``dual``."""
+
+    def max_scale(self, dual: float) -> float:
+        """Return the largest s with ``conjugate(s * dual)`` finite."""
 
 
 class DualPoint:
@@ -86,14 +99,14 @@ def objective_rounding(point: DualPoint, fun: float) -> float:
 
 
 def lower_bound(
-    point: DualPoint, regularizer: Regularizer, dual: float, ridge: float = 0.0, *, search: bool = True
+    point: DualPoint, regularizer: Conjugate, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> float:
     """Return a proven lower bound of the minimum; see :func:`bound_and_scale`."""
     return bound_and_scale(point, regularizer, dual, ridge, search=search)[0]
 
 
 def bound_and_scale(
-    point: DualPoint, regularizer: Regularizer, dual: float, ridge: float = 0.0, *, search: bool = True
+    point: DualPoint, regularizer: Conjugate, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> tuple[float, float]:
     """Return a proven lower bound of the minimum, -F*(s G) - R*(s G) - s^2 ``ridge``, rounded down, and s.
 
@@ -101,7 +114,7 @@ def bound_and_scale(
     ----------
     point : DualPoint
         F, and its gradient G, or any point whose multiples up to 1 are in the domain of F*.
-    regularizer : Regularizer
+    regularizer : Conjugate
         R.
     dual : float
         A proven upper bound of the dual norm of G pulled back to the weights.

@@ -16,3 +16,7 @@ from mopn.dask.prediction import predict
 from mopn.dask.problem import DaskNetworkProblem
 
 __all__ = ["DaskNetworkProblem", "fit", "predict"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -19,6 +19,7 @@ from mopn.estimators.base import NetworkAttributes
 from mopn.estimators.tables import TableEstimator
 from mopn.estimators.targets_in_chunks import has_labels
 from mopn.solvers.tools.checks import shown
+from mopn.tables.learning import MANY_CURVES
 from mopn.tables.reading import read_table
 
 __all__ = ["fit"]
@@ -127,6 +128,7 @@ def fit(
 def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:
     """Return X, y and the weights in memory, if they are small, else blocks of all on the workers."""
     curves = estimator.curves if isinstance(estimator, TableEstimator) else 0
+    curves = MANY_CURVES if curves is None else curves
     stored = blocks.count()
     if blocks.classes is None and stored * (1 + curves) <= IN_MEMORY:
         gathered = blocks.gathered()

@@ -371,7 +371,9 @@ class AugmentedDesign(Design):
         self.shape = base.shape[0], base.shape[1] + dummies
 
     def project(self, H: np.ndarray) -> np.ndarray:
-        return self.base.project(H[:, self.dummies :]) + H[:, : self.dummies].sum(axis=1)
+        P = self.base.project(H[:, self.dummies :])
+        P += H[:, : self.dummies].sum(axis=1)
+        return P
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint(R)])

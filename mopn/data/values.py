@@ -293,7 +293,13 @@ def as_column(values: np.ndarray, kind: str, of: str) -> tuple[np.ndarray, str]:
 
 def as_texts(cells: Iterable[Any], of: str) -> np.ndarray:
     """Return the texts of categories, or None."""
-    return np.array([None if cell is None or is_missing(cell) else _text(cell, of) for cell in cells], object)
+    cells = list(cells)
+    known = {cell: _text(cell, of) for cell in {cell for cell in cells if type(cell) is str}}  # each is read once
+    texts = [
+        known[cell] if type(cell) is str else None if cell is None or is_missing(cell) else _text(cell, of)
+        for cell in cells
+    ]
+    return np.array(texts, object)
 
 
 def _kind_of(present: Sequence[Any], of: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
@@ -33,15 +33,14 @@ from mopn.data.validation import (
     check_weighted_classes,
     of_present,
 )
-from mopn.data.values import as_targets, distinct_labels, label_codes, to_host
+from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
-from mopn.models.base import Predictor
-from mopn.models.fitted import Fitted
+from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
 from mopn.network.dual import Dual
 from mopn.network.oracles import BasisOracle, OracleName
@@ -53,7 +52,7 @@ from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.caller import warn_caller
-from mopn.solvers.tools.checks import Rule, count
+from mopn.solvers.tools.checks import Rule, check_nonnegative, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door, doors
 
@@ -70,11 +69,26 @@ _FAR = 1e8
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
+class ShortRequest:
+    """A method such as ``set_fit_request`` of scikit-learn with one line of help in place of forty."""
+
+    def __init__(self, request: Any) -> None:
+        self.request = request
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        method = self.request.__get__(instance, owner)
+        method.__doc__ = "Choose the arguments that meta-estimators pass on; see scikit-learn, metadata routing."
+        return method
+
+
 class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
     _rules: ClassVar[dict[str, Rule]] = COMMON
+
+    # Of a Series or DataFrame y.
+    _target_names: Sequence[str] = ()
 
     model_: Predictor
     """The model for predictions, which ``save`` writes."""
@@ -92,6 +106,12 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Number of features d."""
     feature_names_in_: np.ndarray
     """Names (d,) of the features, if all are strings."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Shorten the help of scikit-learn's methods for the routing of metadata."""
+        super().__init_subclass__(**options)
+        for name in [name for name in vars(cls) if name.startswith("set_") and name.endswith("_request")]:
+            setattr(cls, name, ShortRequest(vars(cls)[name]))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict y.
@@ -114,7 +134,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
         For degrees up to 2, such as for scikit-learn's ``RFE``. The slopes are root mean squares over independent
         normal features with the means and deviations of the fit, where it centers or scales X, or else 0 and 1.
-        :func:`mopn.explain.feature_importances` measures them on rows.
         """
         check_is_fitted(self)
         from mopn.explain.importances import importances_without_rows
@@ -126,7 +145,13 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         return self.model_
 
     def _named(self, model: Any) -> Any:
-        return replace(model, feature_names=getattr(self, "feature_names_in_", None))
+        named = replace(model, feature_names=getattr(self, "feature_names_in_", None))
+        return replace(named, output_names=self._names_of_outputs(named)) if isinstance(named, Model) else named
+
+    def _names_of_outputs(self, model: Model) -> Any:
+        """Return the names of the targets, if an output is for each; labels name their outputs themselves."""
+        alike = model.target not in ("labels", "ordinal") and len(self._target_names) == model.weights.shape[1]
+        return self._target_names if alike else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -211,6 +236,9 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
 
     def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
         """Return y as an array of numbers or labels; None and sparse matrices stay."""
+        if reset:
+            names = [y.name] if is_series(y) else list(getattr(y, "columns", ()))
+            self._target_names = names if all(isinstance(name, str) and name for name in names) else []
         y = compressed(y, "y")
         return y if y is None or sparse.issparse(y) else as_targets(y, numeric=self._numeric_y)
 
@@ -326,11 +354,12 @@ class NetworkEstimator(NetworkAttributes):
     """The score of predictions, as ``score`` computes it."""
     _rules = COMMON | {
         "strength": STRENGTH,
+        "ridge": check_nonnegative,
         "max_units": count().or_none(),
         "fit_intercept": check_flag,
         "validation_fraction": UNIT_INTERVAL,
     }
-    _policy: ClassVar[FitPolicy]
+    _policy: FitPolicy
 
     @door
     def __init__(
@@ -346,6 +375,7 @@ class NetworkEstimator(NetworkAttributes):
         scale: ScaleName | None = "features",
         alpha: float | None = None,
         interactions: Any = None,
+        ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -374,6 +404,7 @@ class NetworkEstimator(NetworkAttributes):
         self.scale = scale
         self.alpha = alpha
         self.interactions = interactions
+        self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
         self.validation_fraction = validation_fraction
@@ -528,7 +559,7 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=self.tol,
+                tol=self._policy.gap_tol(self.tol),
                 max_iter=self._policy.max_rounds,
                 max_time=max_time,
                 callback=callback,
@@ -606,7 +637,7 @@ class NetworkEstimator(NetworkAttributes):
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
         X, y, weights = self._data(X, targets)
-        return NetworkProblem(
+        problem = NetworkProblem(
             X,
             y,
             loss=targets.loss,
@@ -622,6 +653,14 @@ class NetworkEstimator(NetworkAttributes):
             target_weight=targets.target_weight,
             interactions=self._by_index(),
         )
+        return problem.with_ridge(self._ridge_of(problem)) if self.ridge else problem
+
+    def _ridge_of(self, problem: NetworkProblem) -> float:
+        """Return the ridge for the lengths of the rows of a problem, which are about 2 for most scales."""
+        if self.scale in ("features", "data"):
+            return self.ridge
+        squares = problem.rows.squares[-problem.rows.n_features :]
+        return self.ridge * (float(squares.sum()) / problem.losses.total_weight / 4.0) ** 2
 
     def _by_index(self) -> Any:
         """Return the interactions by index, if the names of the columns are known."""

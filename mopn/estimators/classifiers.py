@@ -133,6 +133,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         scale: ScaleName | None = "features",
         alpha: float | None = None,
         interactions: Any = None,
+        ridge: float = 0.1,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -181,6 +182,10 @@ class Classifier(ClassifierMethods, NetworkEstimator):
             Of factorization machines: groups of columns, by index or name; only products of columns of different groups
             are in the model, such as users times items. A column of no group interacts with all others. None for all
             pairs.
+        ridge : float, default 0.1
+            Strength of the ridge on the outputs as functions, for rows of a mean squared length of 4; see
+            :class:`mopn.NetworkProblem`. Larger means smoother outputs of more units, and proofs that cost less. It
+            does not depend on the units of X. The losses are added up, so that it weighs less the more rows there are.
         tol : float, default 0.005
             Relative tolerance of the objective: a fit stops at a relative gap of ``tol`` or, with ``max_units``, when
             ten iterations of the last refit together decrease it by less. With 0 only the limits stop a fit.
@@ -209,6 +214,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         self.scale = scale
         self.alpha = alpha
         self.interactions = interactions
+        self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
         self.validation_fraction = validation_fraction
@@ -332,6 +338,7 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         scale: ScaleName | None = "features",
         alpha: float | None = None,
         interactions: Any = None,
+        ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -362,6 +369,7 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
             scale=scale,
             alpha=alpha,
             interactions=interactions,
+            ridge=ridge,
             tol=tol,
             max_time=max_time,
             validation_fraction=validation_fraction,

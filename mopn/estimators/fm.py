@@ -212,7 +212,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         if first:
             self.loss_ = self._loss(y, sample_weight)
-            self.alpha_, self.beta_ = (1.0 if given == "auto" else given for given in (self.alpha, self.beta))
+            self.alpha_, self.beta_ = self._given_strengths()
         problem = self._problem(X, y, sample_weight, self._seed())
         check_oracles(problem, solver)
         start = problem.start(None if first else self._start(problem))

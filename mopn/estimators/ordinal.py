@@ -63,6 +63,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         scale: ScaleName | None = "large",
         alpha: float | None = 0.7,
         interactions: Any = None,
+        ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -104,6 +105,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         self.scale = scale
         self.alpha = alpha
         self.interactions = interactions
+        self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
         self.validation_fraction = validation_fraction
@@ -129,7 +131,8 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         ndarray of shape (n, n_levels)
             Rows add up to 1.
         """
-        return self.model_.predict_proba(self._checked(X))
+        X = self._checked(X)  # raises an error before the first fit
+        return self.model_.predict_proba(X)
 
     def _plain_targets(self, y: Any, *, reset: bool = True) -> Any:
         """Return levels as numbers, ordered categories as their positions in the order of the fit."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
-from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -30,8 +28,7 @@ from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
 from mopn.estimators.targets import Targets, merge_equal_samples
-from mopn.models.base import Predictor
-from mopn.models.fitted import Fitted
+from mopn.models.base import Fitted, Predictor
 from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status, minimize
 from mopn.solvers.tools.checks import Rule, count, shown
@@ -224,9 +221,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         except KeyboardInterrupt:
             self._keep_best(folds, strengths)
             raise
-        best = clone(self.estimator).set_params(**self.best_params_)
-        with _limited(best, deadline):
-            return self._refitted(best, task, *given, target_weight=target_weight)
+        return self._refitted(deadline, task, *given, target_weight=target_weight)
 
     def _strengths(self) -> Any:
         if not np.iterable(self.strengths) or isinstance(self.strengths, str):
@@ -244,23 +239,22 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
 
     def _keep_best(self, folds: Sequence[Fold], strengths: np.ndarray) -> None:
         """Keep the network of the best score so far, of the samples of its fold; other processes take theirs along."""
-        seen = [
-            (score, float(strength), network, fold)
-            for fold in folds
-            for score, strength, network in zip(fold.scores, strengths, fold.networks, strict=False)
-        ]
+        seen = [(score, fold, i) for fold in folds for i, score in enumerate(fold.scores)]
         if seen:
-            _, strength, network, fold = max(seen, key=itemgetter(0))
-            self.best_estimator_ = fold.estimator(network).set_params(strength=strength)
+            _, fold, i = max(seen, key=lambda found: found[0])
+            self.best_estimator_ = fold.estimator(fold.networks[i]).set_params(strength=float(strengths[i]))
 
-    def _refitted(self, best: Any, task: Task, *samples: Any, **options: Any) -> Self:
-        """Fit the estimator that was found, which ends the task of the search."""
+    def _refitted(self, deadline: Deadline, task: Task, *samples: Any, **options: Any) -> Self:
+        """Fit the best parameters in the time that is left, which ends the task of the search."""
+        best = clone(self.estimator).set_params(**self.best_params_)
         refit = task.subtask("refit")
+        best.max_time = deadline.left
         with refit.handed_on(best):
             refit.begin()
             try:
                 best.fit(*samples, **options)
             finally:
+                best.max_time = self.estimator.max_time
                 # After Ctrl-C the estimator is fitted to the best point so far.
                 if hasattr(best, "model_"):
                     self.best_estimator_ = best
@@ -464,16 +458,6 @@ def _trained_on_all_classes(targets: Targets, train: np.ndarray, test: np.ndarra
     if len(missing):
         raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
     return train, test
-
-
-@contextmanager
-def _limited(estimator: Any, deadline: Deadline) -> Iterator[None]:
-    """Give the fit of an estimator the time that is left; its parameter is as before afterwards."""
-    given, estimator.max_time = estimator.max_time, deadline.left
-    try:
-        yield
-    finally:
-        estimator.max_time = given
 
 
 def _among(fold: Any, present: np.ndarray, n: int) -> tuple[np.ndarray, ...]:

@@ -50,7 +50,8 @@ _RATIOS = 0.5 ** np.arange(2, 11)
 # Strengths that are tried beyond the best one, and iterations of each fit (benchmarks/recommender).
 _PATIENCE, _EPOCHS = 3, 40
 STRENGTH = Rule(
-    "a finite number >= 0 or 'auto'", lambda value: value if value == "auto" else check_nonnegative.convert(value)
+    "a finite number >= 0 or 'auto'",
+    lambda value: (choice(["auto"]) if isinstance(value, str) else check_nonnegative).convert(value),
 )
 _SOLVER = Rule(f"{choice(_SOLVERS).takes} or a Solver", choice(_SOLVERS).convert)
 
@@ -67,6 +68,7 @@ class SingleOutputEstimator(ModelEstimator):
     _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag, "beta": STRENGTH}
     alpha: float | Literal["auto"] = 0.0
     beta: float | Literal["auto"]
+    alpha_: float
     loss: SingleLossName | Loss | None
     # The loss with its parameters; passes over parts of the samples keep that of the first part.
     loss_: Loss
@@ -141,14 +143,18 @@ class SingleOutputEstimator(ModelEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y, sample_weight)
         seed = self._seed()
-        if not (self.warm_start and hasattr(self, "beta_")):
-            self._set_strengths(solver, (X, y, sample_weight), seed, deadline)
+        interrupted = self._set_strengths(solver, (X, y, sample_weight), seed, deadline)
         problem = self._problem(X, y, sample_weight, seed)
         self._set_features(X, problem.rows.n_features)
         with task.iterations(partial(self._attributes, problem)) as callback:
             start = self._start(problem) if self.warm_start else None
-            limits: Any = {"tol": self.tol, "max_iter": self.max_iter, "max_time": deadline.left}
+            limits: Any = {
+                "tol": self.tol,
+                "max_iter": self.max_iter,
+                "max_time": 0.0 if interrupted else deadline.left,
+            }
             result = minimize(problem, solver, start=start, rng=seed, callback=callback, verbose=self.verbose, **limits)
+        result.status = Status.INTERRUPTED if interrupted else result.status
         self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
@@ -156,26 +162,41 @@ class SingleOutputEstimator(ModelEstimator):
         task.end({})
         return result
 
-    def _set_strengths(self, solver: Solver, samples: tuple[Any, Any, Any], seed: int, deadline: Deadline) -> None:
-        """Set the strengths, "auto" for the units by the loss on held-out samples, from the largest strength on."""
+    def _set_strengths(self, solver: Solver, samples: tuple[Any, Any, Any], seed: int, deadline: Deadline) -> bool:
+        """Set the strengths, "auto" for the units by the loss on held-out samples, from the largest strength on.
+
+        Return whether Ctrl-C ended the choice; the best strength so far is set then.
+        """
         X, y, sample_weight = samples
-        self.alpha_, self.beta_ = (1.0 if given == "auto" else given for given in (self.alpha, self.beta))
-        if isinstance(X, RowBlocks) or "auto" not in (self.alpha, self.beta):
-            return
+        known = self.warm_start and hasattr(self, "beta_")
+        self.alpha_, self.beta_ = self._given_strengths(*(self.alpha_, self.beta_) if known else (1.0, 1.0))
+        if known or isinstance(X, RowBlocks) or "auto" not in (self.alpha, self.beta):
+            return False
         alpha, unit = self._problem(X, y, sample_weight, seed).strength_units()
         self.alpha_ = alpha if self.alpha == "auto" else self.alpha_
         if self.beta != "auto" or not unit:
-            return
+            return False
         form = "labels" if isinstance(self, ClassifierMixin) else "vector"
         X, targets, units = in_canonical_order(X, Targets(y, y, self.loss_, form, sample_weight=sample_weight))
         folds = list(islice(splits(targets, PARTS, units), PARTS if len(y) <= FEW else 1))
         losses: list[float] = []
+        interrupted = False
         for beta in unit * _RATIOS if folds else ():
-            losses.append(sum(self._held_out_loss(beta, solver, X, targets, fold, seed, deadline) for fold in folds))
+            try:
+                loss = sum(self._held_out_loss(beta, solver, X, targets, fold, seed, deadline) for fold in folds)
+            except KeyboardInterrupt:
+                interrupted = True
+                break
+            losses.append(loss)
             say(self.verbose, f"beta {beta:.3g}: loss {losses[-1]:.6g} on held-out samples")
             if len(losses) > _PATIENCE + np.argmin(losses) or deadline.is_over:
                 break
         self.beta_ = float(unit * _RATIOS[np.argmin(losses)]) if losses else 1.0
+        return interrupted
+
+    def _given_strengths(self, alpha: float = 1.0, beta: float = 1.0) -> tuple[float, float]:
+        """Return the strengths that are parameters, and these for "auto"."""
+        return alpha if self.alpha == "auto" else self.alpha, beta if self.beta == "auto" else self.beta
 
     def _held_out_loss(
         self, beta: float, solver: Solver, X: Any, targets: Targets, fold: Any, seed: int, deadline: Deadline
@@ -283,7 +304,8 @@ class BinaryClassifier(Scored, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        return self.model_.outputs(self._checked(X))[:, 0]
+        X = self._checked(X)  # raises an error before the first fit
+        return self.model_.outputs(X)[:, 0]
 
     @available_if(_is_logistic)
     @door
@@ -294,7 +316,8 @@ class BinaryClassifier(Scored, ClassifierMixin):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        return self.model_.predict_proba(self._checked(X))
+        X = self._checked(X)  # raises an error before the first fit
+        return self.model_.predict_proba(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

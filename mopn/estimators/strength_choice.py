@@ -25,7 +25,7 @@ from mopn.solvers.tools.deadline import Deadline
 __all__ = ["FEW", "PARTS", "Choice", "choose_strength", "splits"]
 
 # Ratios to choose from.
-_RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001)))
+_RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
 # Every sample is held out once, or, of more samples than this, those of the first part alone.
 PARTS, FEW = 3, 1000
 # Held-out rows that are copied at once.
@@ -52,10 +52,6 @@ class Choice(NamedTuple):
     strength: float | Ratio
     ended: Status | None = None
     model: Model | None = None
-
-    def time_left(self, deadline: Deadline) -> float:
-        """Return the seconds for the fit: none after Ctrl-C."""
-        return 0.0 if self.ended == Status.INTERRUPTED else deadline.left
 
     def overrule(self, result: Result) -> None:
         """Give the result of the fit the status that ended the choice, unless its own says more."""

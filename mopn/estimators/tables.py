@@ -30,15 +30,21 @@ from mopn.estimators.targets import Targets
 from mopn.estimators.targets_in_chunks import samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
-from mopn.solvers import Result
-from mopn.solvers.tools.checks import Rule, check_positive, count
+from mopn.solvers import Result, Status
+from mopn.solvers.tools.checks import Rule, check_flag, check_positive, count
 from mopn.solvers.tools.deadline import Deadline
-from mopn.tables.reading import read_table, row_of
+from mopn.tables.reading import read_table
 
 __all__ = ["TableClassifier", "TableEstimator", "TableRegressor"]
 
 # Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
 _SHARE_OF_CHOICE = 1 / 3
+# Classes share units where features times classes are more than this: with units of their own the fit takes minutes,
+# and is no more accurate. There are then at most so many units, or so many for each class; a proof is out of reach.
+_MANY_ENTRIES, _SHARED_UNITS, _UNITS_A_CLASS = 3000, 30, 3
+# Gaps are proven to ``tol`` up to so many products of rows, features and outputs: beyond, half of the time would be for
+# the proof alone.
+_PROVEN = 1_000_000
 
 
 def _strength(value: Any) -> Any:
@@ -54,12 +60,15 @@ class TableEstimator(TableReader, NetworkAttributes):
     basis_: np.ndarray
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
+    norm: NormName | Literal["auto"]
     strength: float | Ratio | Literal["auto"]
+    prove: bool | Literal["auto"]
     max_time: float | None
     verbose: int
     _rules = COMMON | {
         "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
         "max_units": count().or_none(),
+        "prove": Rule("'auto' or a flag", lambda value: value if value == "auto" else check_flag.convert(value)),
     }
 
     @abstractmethod
@@ -141,21 +150,40 @@ class TableEstimator(TableReader, NetworkAttributes):
         task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
         (X, targets), held_out = network._parts((X, y, sample_weight), self._validation_samples(*validation))
         targets = targets.by_column(target_weight)
+        self._adapt(network, targets)
         choice = self._choice(network, X, targets, deadline.share(_SHARE_OF_CHOICE))
         network.strength = choice.strength
         problem, targets = network._problem_of_all(X, targets)
         del X  # the problem has its own arrays
         model, start = choice.model, None
-        if choice.ended is not None and model is not None:
+        if model is not None:
             start = network._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
-        limit = choice.time_left(deadline)
+        limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
         result = network._solve(task, problem, targets, held_out, start, limit, self._of_table)
         choice.overrule(result)
         fitted = {name: value for name, value in vars(network).items() if name.endswith("_")}
         self.__dict__.update(self._of_table(fitted), status_=result.status)
+        say(
+            self.verbose,
+            f"gap {self.gap_:.3g}, by estimate {self.estimated_gap_:.3g}, of the weights {self.restricted_gap_:.3g}: "
+            "units that lack make up the second one, and the bound is loose by the rest",
+        )
         self._raise_interruption(result)
         task.end({})
         return result
+
+    def _adapt(self, network: NetworkEstimator, targets: Targets) -> None:
+        """Choose norm, number of units and proof by the size of the table, where they are "auto"."""
+        outputs = 1 if targets.classes is None else len(targets.classes)
+        size = outputs * self.encoding_.n_features
+        shared = outputs > 2 and size > _MANY_ENTRIES and network.max_units is not None
+        if self.norm == "auto" and shared:
+            network.norm = "l1/l2"
+            network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
+        small = len(targets.y) * size <= _PROVEN or network.max_units is None
+        if not (small if self.prove == "auto" else self.prove):
+            say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
+            network._policy = replace(network._policy, prove=False, single_precision=True)
 
     def _choice(self, network: NetworkEstimator, X: Any, targets: Targets, deadline: Deadline) -> Choice:
         """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
@@ -167,6 +195,7 @@ class TableEstimator(TableReader, NetworkAttributes):
     def _of_table(self, fitted: dict[str, Any]) -> dict[str, Any]:
         """Return the fitted attributes of the network with the model of the table."""
         model = replace(fitted["model_"], feature_names=self.encoding_.feature_names)
+        model = replace(model, output_names=self._names_of_outputs(model))
         return fitted | {"model_": TableModel(model, self.encoding_)}
 
     def _samples(
@@ -201,13 +230,12 @@ class TableEstimator(TableReader, NetworkAttributes):
         return features, y, sample_weight, np.arange(len(y))
 
     def _checked(self, X: Any) -> Any:
-        """Return a table for a prediction; the model checks dictionaries, lists, and arrays like that of the fit."""
+        """Return a table for a prediction; the model checks dictionaries, rows, and arrays like that of the fit."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
-        if self._is_plain(X) or (type(X) is list and not hasattr(self, "feature_names_in_")):
+        if self._is_plain(X):
             return X
-        encoding = self.model_.encoding
-        X = row_of(X, encoding.columns, named=encoding.named)
+        X = self._row(X, self.model_.encoding)
         return X if is_named(X) else self._read(X, reset=False)
 
 
@@ -248,14 +276,15 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         self,
         *,
         loss: LossName | Loss = "logistic",
-        norm: NormName = "l1",
+        norm: NormName | Literal["auto"] = "auto",
         strength: float | Ratio | Literal["auto"] = "auto",
-        curves: int = 8,
+        curves: int | None = None,
         smoothness: float = 1.0,
         levels: Collection[str | int] = (),
         max_units: int | None = 200,
         class_weight: Any = None,
         tol: float = 1e-2,
+        prove: bool | Literal["auto"] = "auto",
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
@@ -265,17 +294,19 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         ----------
         loss : str or Loss, default "logistic"
             As for :class:`MultiOutputPNClassifier`.
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
+        norm : {"auto", "l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "auto"
             Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
             few, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
-            With the others classes share units.
+            With the others classes share units. "auto" is "l1", but "l1/l2" with at most 30 units where features times
+            classes are more than 3,000, or 3 units a class.
         strength : "auto", float or Ratio, default "auto"
-            Strength of the penalty; larger means fewer units. "auto" takes, of five :class:`mopn.Ratio` from 0.1 down
-            to 0.001, the last one before the loss on held-out samples rises. Copies of a sample are held out together;
+            Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
+            to 0.0003, the last one before the loss on held-out samples rises. Copies of a sample are held out together;
             samples of rows that repeat by nature, as those of a few categories do, one by one: repeat such rows, do not
             weight them.
-        curves : int, default 8
-            Largest number of functions of a column of numbers, beside itself.
+        curves : int or None, default None
+            Largest number of functions of a column of numbers, beside itself. None for 8, or 16 from 4,000
+            rows on in up to ten columns.
         smoothness : float, default 1.0
             How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
         levels : collection of str or int, default ()
@@ -287,6 +318,11 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             Factors of the sample weights, by label.
         tol : float, default 0.01
             Relative tolerance of the objective.
+        prove : "auto" or bool, default "auto"
+            Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
+            most twenty times ``tol``: the objective then is as near to its minimum as ``tol`` says, in half of the
+            time. "auto" proves tables of up to a million rows times features times outputs, and all with
+            ``max_units=None``.
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
             those that are left after reading; then the best strength so far is fitted.
@@ -302,13 +338,14 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         self.max_units = max_units
         self.class_weight = class_weight
         self.tol = tol
+        self.prove = prove
         self.max_time = max_time
         self.verbose = verbose
 
     def _network(self) -> NetworkEstimator:
         return MultiOutputPNClassifier(
             loss=self.loss,
-            norm=self.norm,
+            norm="l1" if self.norm == "auto" else self.norm,
             max_units=self.max_units,
             scale="data",
             tol=self.tol,
@@ -343,13 +380,14 @@ class TableRegressor(RegressorMethods, TableEstimator):
         self,
         *,
         loss: LossName | Loss = "squared",
-        norm: NormName = "l1",
+        norm: NormName | Literal["auto"] = "auto",
         strength: float | Ratio | Literal["auto"] = "auto",
-        curves: int = 8,
+        curves: int | None = None,
         smoothness: float = 1.0,
         levels: Collection[str | int] = (),
         max_units: int | None = 200,
         tol: float = 1e-2,
+        prove: bool | Literal["auto"] = "auto",
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
@@ -368,10 +406,16 @@ class TableRegressor(RegressorMethods, TableEstimator):
         self.levels = levels
         self.max_units = max_units
         self.tol = tol
+        self.prove = prove
         self.max_time = max_time
         self.verbose = verbose
 
     def _network(self) -> NetworkEstimator:
         return MultiOutputPNRegressor(
-            loss=self.loss, norm=self.norm, max_units=self.max_units, scale="data", tol=self.tol, verbose=self.verbose
+            loss=self.loss,
+            norm="l1" if self.norm == "auto" else self.norm,
+            max_units=self.max_units,
+            scale="data",
+            tol=self.tol,
+            verbose=self.verbose,
         )

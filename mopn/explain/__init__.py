@@ -1,7 +1,7 @@
 """Explanations of models and fitted estimators: Shapley values, effects, interactions, certified robustness.
 
-All functions take a model or a fitted estimator. SHAP values of degree 2, effects and contributions need NumPy and
-SciPy alone; certificates and other kernels need mopn's other dependencies, too.
+All functions take a model or a fitted estimator; anything else is a ``TypeError``. SHAP values of degree 2, effects and
+contributions need NumPy and SciPy alone; certificates and other kernels need mopn's other dependencies, too.
 """
 
 from mopn.explain.column_effects import effects
@@ -9,18 +9,20 @@ from mopn.explain.flips import certified_flips
 from mopn.explain.interactions import interaction_weights, strongest_interactions
 from mopn.explain.robustness import certified_radius
 from mopn.explain.row_contributions import contributions
-from mopn.explain.shapley import base_values, feature_importances, shap_interaction_values, shap_values, to_shap
+from mopn.explain.shapley import shap_interaction_values, shap_values, to_shap
 
 __all__ = [
-    "base_values",
     "certified_flips",
     "certified_radius",
     "contributions",
     "effects",
-    "feature_importances",
     "interaction_weights",
     "shap_interaction_values",
     "shap_values",
     "strongest_interactions",
     "to_shap",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,21 +14,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.data.values import NUMBERS, to_host
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.data.values import CATEGORIES, NUMBERS, to_host
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import door, doors
+from mopn.tables.columns import LevelColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table, read_table
 
-__all__ = ["Effects", "Strength", "effects"]
+__all__ = ["EffectSize", "Effects", "effects"]
+
+# Values of each column in a background without rows; an effect's size is then that of the knots to 1 %.
+_VALUES = 1000
+# Columns with fewer knots have one at every number (mopn.tables.learning).
+_KNOTS = 33
 
 
-class Strength(NamedTuple):
-    """A column or a pair of columns, and the standard deviation of its effect on one output, or on all outputs (m,)."""
+class EffectSize(NamedTuple):
+    """A column or pair of columns, and the standard deviation of its effect on the output, or on all outputs (m,)."""
 
     columns: tuple[str, ...]
     deviation: Any
@@ -36,7 +42,7 @@ class Strength(NamedTuple):
 
 @doors
 class Effects(Displayed):
-    """What single columns and pairs of columns add to the outputs of a model; :func:`mopn.explain.effects` returns it.
+    """Effects of single columns and of pairs of columns on the outputs of a model, from :func:`effects`.
 
     The outputs of a row are ``constant``, plus :meth:`main` of every column, plus :meth:`pair` of every two columns.
     All are arrays with the outputs last, or without this axis if there is one output.
@@ -48,22 +54,11 @@ class Effects(Displayed):
         The values of each column, in the order of the training data.
     constant : float or ndarray of shape (m,)
         The mean output over all combinations of the columns' values in the background.
-
-    Examples
-    --------
-    >>> import mopn
-    >>> from mopn.estimators import TableRegressor
-    >>> table = {"size": [1.0, 2.0, 3.0, 4.0] * 10, "color": ["red", "red", "blue", "blue"] * 10}
-    >>> model = TableRegressor(strength=mopn.Ratio(0.01)).fit(table, table["size"])
-    >>> found = mopn.explain.effects(model, table)
-    >>> total = found.constant + found.main("size") + found.main("color") + found.pair("size", "color")
-    >>> bool(abs(total - model.predict(table)).max() < 1e-12)
-    True
     """
 
     def __init__(self, model: TableModel, X: Any) -> None:
         self.model, encoding = model, model.encoding
-        self.background = encoding.arranged(X)
+        self.background = _typical_values(encoding) if X is None else encoding.arranged(X)
         self._columns = [
             _Column(encoding.of_column(j), self.background.columns[j], self.background.kinds[j])
             for j in range(len(encoding.columns))
@@ -84,24 +79,17 @@ class Effects(Displayed):
         self.constant = _of_outputs(constant + W @ mean + squares @ self._V)
 
     def _entries(self) -> dict[str, str]:
+        largest = [f"{' × '.join(size.columns)}: {np.linalg.norm(size.deviation):.3g}" for size in self.sizes()[:3]]
         return {
             "columns": shown(list(self.model.encoding.columns)),
             "constant": shown(np.round(self.constant, 6).tolist()),
+            "largest": f"[{', '.join(largest)}]",
         }
 
     def main(self, column: str | int, values: Any = None) -> Any:
-        """Return the effect of a column: what its value adds, on average over all values of the other columns.
+        """Return the effect (n, m), or (n,), of a column, averaged over all values of the other columns.
 
-        Parameters
-        ----------
-        column : str or int
-            Its name or index.
-        values : array-like of shape (n,), optional
-            Values of the column, None or NaN where it is missing; default those of the background.
-
-        Returns
-        -------
-        ndarray of shape (n, m), or (n,) of one output
+        ``column`` is a name or index. ``values`` (n,) are by default those of the background; None and NaN are missing.
         """
         j = self.index(column)
         s = self._sums(j, values)
@@ -109,23 +97,10 @@ class Effects(Displayed):
         return _of_outputs(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
 
     def pair(self, a: str | int, b: str | int, values_a: Any = None, values_b: Any = None) -> Any:
-        """Return the effect of a pair of columns: what remains beyond the effects of both, row by row.
+        """Return the effect (n, m), or (n,), of a pair of columns beyond the effects of both, row by row.
 
-        Parameters
-        ----------
-        a, b : str or int
-            Names or indices of two columns.
-        values_a, values_b : array-like of shape (n,), optional
-            A value of each for every row; default those of the background.
-
-        Returns
-        -------
-        ndarray of shape (n, m), or (n,) of one output
-
-        Raises
-        ------
-        ValueError
-            If both are the same column, or have different numbers of values.
+        ``values_a`` and ``values_b`` (n,) are by default those of the background. ``ValueError`` for one column twice,
+        or different numbers of values.
         """
         i, j = self.index(a), self.index(b)
         if i == j:
@@ -135,27 +110,23 @@ class Effects(Displayed):
             raise ValueError(f"a and b must have a value each for every row, got {len(s)} and {len(t)} values")
         return _of_outputs(2.0 * (s * t) @ self._V)
 
-    def strengths(self) -> list[Strength]:
+    def sizes(self) -> list[EffectSize]:
         """Return the standard deviations of all effects, the largest first.
 
-        They are over all combinations of the columns' values in the background. So effects are uncorrelated: the
-        squares of all deviations add up to the variance of the output.
-
-        Returns
-        -------
-        list of Strength
-            In order of decreasing deviation, or length of the deviations (m,); without those that are 0.
+        They are over all combinations of the columns' values in the background, where effects are uncorrelated: the
+        squares of all deviations add up to the variance of the output. Of several outputs the order is that of the
+        lengths of the deviations (m,). Effects of 0 are left out.
         """
         names, count = self.model.encoding.columns, len(self._columns)
         mains = [np.atleast_2d(self.main(j).T) for j in range(count)]
-        found = [Strength((names[j],), np.sqrt(np.mean(main**2, axis=1))) for j, main in enumerate(mains)]
+        found = [EffectSize((names[j],), np.sqrt(np.mean(main**2, axis=1))) for j, main in enumerate(mains)]
         C = np.reshape(self._covariances, (count, -1))
         # The mean of (2 sum_r v_r s_r t_r)^2 for independent s and t.
         squares = np.array([4.0 * (C * np.outer(v, v).ravel()) @ C.T for v in self._V.T])
         deviations = np.sqrt(np.maximum(squares, 0.0))
-        found += [Strength((names[i], names[j]), deviations[:, i, j]) for i, j in combinations(range(count), 2)]
+        found += [EffectSize((names[i], names[j]), deviations[:, i, j]) for i, j in combinations(range(count), 2)]
         found.sort(key=lambda item: -float(np.linalg.norm(item.deviation)))
-        return [Strength(item.columns, _of_outputs(item.deviation)) for item in found if item.deviation.any()]
+        return [EffectSize(item.columns, _of_outputs(item.deviation)) for item in found if item.deviation.any()]
 
     def index(self, column: str | int) -> int:
         """Return the index of a column that is given by name or index."""
@@ -172,19 +143,20 @@ class Effects(Displayed):
 
 
 @door
-def effects(model: Fitted, X: Any) -> Effects:
+def effects(model: Fitted, X: Any = None) -> Effects:
     """Return the effects of single columns and of pairs of columns on the outputs of a model of tables.
 
     With the features z of the columns, f(z) = c + <w, z> + z'Az has no products of three columns. So it is exactly a
-    constant, a function of each column, and a function of each pair of columns: it is known as a whole once these are
-    plotted (:func:`mopn.plotting.plot_effect`, :func:`mopn.plotting.plot_pair`).
+    constant, a function of each column, and a function of each pair of columns.
+    :func:`mopn.plotting.plot_model` draws all of them.
 
     Parameters
     ----------
     model : TableModel or fitted estimator of tables
-    X : DataFrame, array-like of shape (n, c), or dict
+    X : DataFrame, array-like of shape (n, c), or dict, optional
         The background, such as the training data. It enters by the distribution of each column alone: effects are means
-        over all combinations of values, whether or not they occur together.
+        over all combinations of values, whether or not they occur together. By default the distributions are those in
+        the encoding: quantiles of numbers that are not missing, and shares of categories.
 
     Returns
     -------
@@ -203,9 +175,8 @@ def effects(model: Fitted, X: Any) -> Effects:
     -----
     For the means mu and the covariance S of the features, which is zero between columns, the effect of column a is
     <(w + 2 A mu)_a, (z - mu)_a> + (z - mu)_a' A_aa (z - mu)_a - tr(A_aa S_aa), and that of the pair a, b is
-    2 (z - mu)_a' A_ab (z - mu)_b. docs/mathematics.md derives both, and what they have to do with Shapley values. Such
-    effects with mean 0 over each column: Sobol (Mathematical Modelling and Computational Experiments, 1993), Hooker
-    (KDD 2004).
+    2 (z - mu)_a' A_ab (z - mu)_b. docs/mathematics.md derives both, and relates them to Shapley values. Effects with
+    mean 0 over each column: Sobol (Mathematical Modelling and Computational Experiments, 1993), Hooker (KDD 2004).
 
     Examples
     --------
@@ -213,11 +184,15 @@ def effects(model: Fitted, X: Any) -> Effects:
     >>> from mopn.estimators import TableRegressor
     >>> table = {"size": np.tile([1.0, 2.0, 3.0], 20), "color": ["red"] * 30 + ["blue"] * 30}
     >>> y = table["size"] * np.repeat([1.0, -1.0], 30)
-    >>> found = mopn.explain.effects(TableRegressor(strength=mopn.Ratio(1e-5)).fit(table, y), table)
-    >>> found.strengths()[0].columns
+    >>> model = TableRegressor(strength=mopn.Ratio(1e-5)).fit(table, y)
+    >>> found = mopn.explain.effects(model, table)
+    >>> found.sizes()[0].columns
     ('color',)
     >>> found.pair("size", "color", [1.0, 3.0], ["red", "red"]).round(1)
     array([-1.,  1.])
+    >>> total = found.constant + found.main("size") + found.main("color") + found.pair("size", "color")
+    >>> bool(abs(total - model.predict(table)).max() < 1e-12)
+    True
     """
     machine = fitted_model(model)
     if not isinstance(machine, TableModel):
@@ -226,6 +201,43 @@ def effects(model: Fitted, X: Any) -> Effects:
             f"{type(machine).__name__}; what features add to its outputs: shap_values"
         )
     return Effects(machine, to_host(X))
+
+
+def _typical_values(encoding: TableEncoding) -> Table:
+    """Return values of the columns, as they are distributed in the training data, each column for itself."""
+    u = (np.arange(_VALUES) + 0.5) / _VALUES
+    columns: list[Any] = [None] * len(encoding.columns)
+    kinds = [CATEGORIES] * len(columns)
+    parts = zip(encoding.number_columns, encoding.number_kinds, encoding.numbers.parts, strict=True)
+    for j, kind, (knots, functions) in parts:
+        columns[j], kinds[j] = _quantiles(u, knots, functions), kind
+    for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
+        columns[j] = _frequent_levels(u, level)
+    return Table(encoding.columns, tuple(columns), tuple(kinds), len(u), named=True)
+
+
+def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> np.ndarray:
+    """Return the numbers of ranks u, by the ranks of the knots: the part below, and half of the part that is equal."""
+    q, width = functions.shape
+    if width > 1:  # the first curve is a cosine of the ranks
+        ranks = np.arccos(np.clip(functions[:, 1] / np.sqrt(2.0), -1.0, 1.0)) / np.pi
+    elif width and q == 2:  # the function is the indicator of the larger number, less its mean
+        ranks = 0.5 + 0.5 * functions[:, 0]
+    else:
+        ranks = (np.arange(q) + 0.5) / q
+    if q >= _KNOTS:
+        return np.interp(u, ranks, knots)
+    parts_below = [0.0]
+    for rank in ranks.tolist():
+        parts_below.append(2.0 * rank - parts_below[-1])
+    return knots[np.searchsorted(parts_below[1:-1], u)]
+
+
+def _frequent_levels(u: np.ndarray, level: LevelColumn) -> np.ndarray:
+    """Return as many of each level as its share in the training data."""
+    texts = np.array([*level.levels, *level.rare[:1], *[None] * level.gaps], object)
+    shares = np.append(1.0 - level.means.sum(), level.means)[-level.count :]
+    return texts[np.searchsorted(np.cumsum(shares), u).clip(max=len(texts) - 1)]
 
 
 class _Column:

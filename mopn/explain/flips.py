@@ -17,10 +17,10 @@ from scipy import sparse
 
 from mopn.data.designs import Design
 from mopn.data.values import to_host
-from mopn.explain.margins import Margins
-from mopn.explain.robustness import Rows, contests, meetings
+from mopn.explain.margins import OutputMargins
+from mopn.explain.robustness import RowOutputs, contests, meetings
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.fields import feature_groups
-from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown
@@ -31,33 +31,17 @@ from mopn.tables.reading import Table
 
 __all__ = ["Flips", "certified_flips"]
 
-# Coefficients, sums of them, their bounds, and predictions elsewhere each err as the terms of Margins do, at most.
+# Coefficients, sums of them, their bounds, and predictions elsewhere err as much as terms of OutputMargins, at most.
 _ERRORS = 4.0
 # Entries that the proof for a row and a pair of classes reads, at most; about as many nanoseconds.
 _WORK = 4_000_000
 
 
 class Flips(NamedTuple):
-    """How many columns of each row may change, proven, and how many change its class.
+    """How many columns of each row may change, proven, and how many change its class; see :func:`certified_flips`.
 
-    Attributes
-    ----------
-    proven : ndarray of int, shape (n,) or (n, m)
-        No change of so many columns, or fewer, changes the prediction. The number of all columns that may change, if
-        none changes it.
-    found : ndarray of shape (n,) or (n, m)
-        The number of columns of a change that alters it; inf if none is known. The answer is exact where it is
-        ``proven + 1``, or inf while all columns are proven.
-    attack : ndarray, dict or None
-        Rows after such a change, if requested; unchanged where none is known.
-
-    Examples
-    --------
-    >>> import numpy as np, mopn
-    >>> names = np.array(["same", "different"])
-    >>> either = mopn.Model(np.array([[1.0, -1.0]]), np.ones((1, 1)), offset=-0.5, classes=names)
-    >>> mopn.explain.certified_flips(either, [[1, 0]], return_attack=True)
-    Flips(proven=array([0]), found=array([1.]), attack=array([[0., 0.]]))
+    No change of ``proven`` columns or fewer changes the prediction; a change of ``found`` columns does, inf if none is
+    known. Both are exact where ``found`` is ``proven + 1``, or inf while all columns are proven.
     """
 
     proven: np.ndarray
@@ -87,8 +71,8 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
     Returns
     -------
     Flips
-        A tuple of ``proven``, the number of columns that may change, whichever they are; ``found``, the number of
-        columns of a change to another class; and ``attack``, rows after that change: an array of shape (n, d), or a
+        A tuple: ``proven``, the number of columns that may change, whichever they are; ``found``, the number of columns
+        of a change to another class, inf if none is known; ``attack``, rows after that change, an array (n, d) or a
         dictionary of the columns of a table. For m labels that are predicted separately, all have another axis, of
         length m, after the rows.
 
@@ -102,11 +86,11 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
 
     Notes
     -----
-    Flips gain a number each, and one for each pair. Half of what a pair gains is given to either, so that the best
-    of these sums bound what r flips gain; branch and bound closes what that leaves open, for a few milliseconds a
-    row and class. Rounding errors count against the flips. A row and a pair of classes take a matrix over all
-    options that its columns have. docs/mathematics.md, section 15. The question, and relaxations of it: Liu et al.
-    (SIGIR 2020), *Certifiable Robustness to Discrete Adversarial Perturbations for Factorization Machines*.
+    Flips gain a number each, and one for each pair. Half of a pair's gain is given to either flip, so that the best
+    of these sums bound the gain of r flips; branch and bound closes the rest, in a few milliseconds a row and class.
+    Rounding errors count against the flips. A row and a pair of classes take a matrix over all options of the columns.
+    docs/mathematics.md, section 15. The question, and relaxations of it: Liu et al. (SIGIR 2020), *Certifiable
+    Robustness to Discrete Adversarial Perturbations for Factorization Machines*.
 
     Examples
     --------
@@ -127,13 +111,14 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
     options: Options = (FeatureOptions if given.encoding is None else TableOptions).of(given, X, one_hot, fixed)
     found = []
     with limited_threads(), np.errstate(all="ignore"):
-        margins = Margins(machine, np.ones(machine.n_features), reduced=False)
-        rows = Rows.of(machine, margins, options.design)
+        margins = OutputMargins(machine, np.ones(machine.n_features), reduced=False)
+        rows = RowOutputs.of(machine, margins, options.design)
         for contest in predictions:
-            search = _Search(margins, rows, contest, options)
+            search = _FlipSearch(margins, rows, contest, options)
             search.run(attack_flips, [], [search.found, search.picks])
             search.run(prove_flips, [_WORK], [search.proven, search.found, search.picks])
-            found.append(search.result(return_attack))
+            reached = np.where(search.found <= len(options.current.T), search.found, np.inf)
+            found.append(Flips(search.proven, reached, options.changed(search.picks) if return_attack else None))
     if given.target == "labels":
         return found[0]
     proven, counts, attacks = zip(*found, strict=True)
@@ -142,19 +127,10 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
 
 @dataclass(frozen=True)
 class Options(ABC):
-    """What the columns of rows may be: column j is one of the options ``starts[j]``, ..., ``starts[j + 1] - 1``.
+    """The options of the columns of rows: column j is one of ``starts[j]``, ..., ``starts[j + 1] - 1``.
 
-    Attributes
-    ----------
-    design : Design
-        The features of the rows.
-    features : sparse array of shape (T, d)
-        Those of every option, which lie in the column's own.
-    starts : ndarray of shape (C + 1,)
-    allowed : ndarray of bool, shape (T,)
-        Whether a column may change to an option.
-    current : ndarray of shape (n, C)
-        The options of the rows.
+    ``design`` has the rows, ``current`` (n, C) their options, ``features`` (T, d) those of every option, and
+    ``allowed`` (T,) says whether a column may change to it.
     """
 
     design: Design
@@ -162,11 +138,6 @@ class Options(ABC):
     starts: np.ndarray
     allowed: np.ndarray
     current: np.ndarray
-
-    @classmethod
-    @abstractmethod
-    def of(cls, model: Any, X: Any, one_hot: Any, fixed: Any) -> Options:
-        """Return the options of the rows X of a model."""
 
     @abstractmethod
     def changed(self, picks: np.ndarray) -> Any:
@@ -179,7 +150,7 @@ class FeatureOptions(Options):
     @classmethod
     def of(cls, model: Any, X: Any, one_hot: Any, fixed: Any) -> Options:
         """Return the options of all features but the fixed ones."""
-        d, names = model.n_features, [] if model.feature_names is None else model.feature_names.tolist()
+        d, names = model.n_features, model.feature_names
         groups, still = feature_groups(one_hot, names, d, "one_hot"), _fixed(fixed, names, d)
         members = [*chain(*groups), *still]
         if len(set(members)) < len(members):
@@ -253,10 +224,10 @@ class TableOptions(Options):
         return self.encoding.as_given(replace(self.table, columns=tuple(columns)))
 
 
-class _Search:
+class _FlipSearch:
     """The flips that one prediction withstands, and those that change it, over all pairs of a winner and a loser."""
 
-    def __init__(self, margins: Margins, rows: Rows, contest: np.ndarray, options: Options) -> None:
+    def __init__(self, margins: OutputMargins, rows: RowOutputs, contest: np.ndarray, options: Options) -> None:
         n, C = options.current.shape
         self.options, self.meetings = options, list(meetings(margins, rows, contest))
         self.features = options.features / margins.unit
@@ -266,7 +237,7 @@ class _Search:
         self.powers = _ERRORS * np.stack([np.ones(C + 1), lengths, lengths**2])
 
     def run(self, search: Callable[..., None], limits: list[int], state: list[np.ndarray]) -> None:
-        """Run a compiled search on all pairs of classes, which changes the state (n, ...) of the rows."""
+        """Run a compiled search on all pairs of classes; it changes the state (n, ...) of the rows."""
         options, D = self.options, self.features
         for meeting in self.meetings:
             P = D @ (D @ meeting.matrix).T
@@ -278,16 +249,11 @@ class _Search:
                 for whole, part in zip(state, parts, strict=True):
                     whole[rows] = part
 
-    def result(self, return_attack: bool) -> Flips:
-        """Return what is known."""
-        found = np.where(self.found <= self.picks.shape[1], self.found, np.inf)
-        return Flips(self.proven, found, self.options.changed(self.picks) if return_attack else None)
 
-
-def _fixed(fixed: Any, names: Sequence[str], d: int) -> tuple[int, ...]:
+def _fixed(fixed: Any, names: Any, d: int) -> tuple[int, ...]:
     """Return the indices of what does not change."""
     given = list(fixed) if np.iterable(fixed) else fixed
-    return () if given == [] else feature_groups([given], list(names), d, "fixed")[0]
+    return () if given == [] else feature_groups([given], names, d, "fixed")[0]
 
 
 def _binary(values: np.ndarray, features: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -1,11 +1,8 @@
-"""Shapley values of polynomials, exactly: the games whose players are the features of a row.
+"""Exact Shapley values of polynomials of degree 2: games whose players are the features of a row.
 
-The game of a row x and an output f is v(T) = E f(x_T, b_{-T}): the features in T are those of x, the others those of a
+The game of a row x and an output f is v(T) = E f(x_T, b_{-T}): features in T are those of x, the others those of a
 background row b, averaged over the rows of a background (the "interventional" value function of Lundberg and Lee, NIPS
-2017, which takes the background's features apart as they are, without a model of how they depend on each other).
-
-Degree 2 has a closed form, in which the background enters by its mean and covariance alone (:class:`QuadraticGame`).
-Higher degrees: :mod:`mopn.explain.higher_games`.
+2017). The background enters by its mean and covariance alone. Higher degrees: :mod:`mopn.explain.higher_games`.
 """
 
 from __future__ import annotations
@@ -67,10 +64,9 @@ class Game(ABC):
 
 
 class ColumnGame(Game):
-    """Games of degree 2 whose players are columns, sets of features: the values of players are sums.
+    """Games of degree 2 whose players are columns, sets of features: their values are sums of those of ``game``.
 
-    A product of two features of one column is the column's alone; of one of two columns each has half, as each of its
-    features. ``owners`` (d,) are the columns of the features, the players of ``game``.
+    ``owners`` (d,) are the columns of the features.
     """
 
     def __init__(self, game: QuadraticGame, owners: np.ndarray, columns: int) -> None:
@@ -129,8 +125,7 @@ class QuadraticGame(Game):
     def between(self, x: np.ndarray, fields: Sequence[np.ndarray]) -> np.ndarray:
         """Return the interaction values (m, G, G) of one row whose players are fields, sets of features.
 
-        They are sums over the features of the fields, as a polynomial of degree 2 has no products of three players.
-        No matrix (d, d) is formed.
+        They are sums over features, as degree 2 has no products of three players. No matrix (d, d) is formed.
         """
         whole = np.zeros((self.H.shape[1], len(fields)))
         for g, field in enumerate(fields):

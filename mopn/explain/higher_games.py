@@ -1,4 +1,4 @@
-"""Shapley values of outputs of any degree, exactly, in time polynomial in the number of features.
+"""Exact Shapley values of outputs of any degree, in time polynomial in the number of features.
 
 Owen's diagonal formula (Management Science, 1972): with the multilinear extension F(t) = E v(T) of a game v, where T
 contains each feature j independently with probability t_j,
@@ -50,10 +50,9 @@ class _OfHigherDegree(Game):
         return total[None] / self.background.n
 
     def _changes(self, j: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """Return half of what the values gain when feature j is in every coalition rather than in none.
+        """Return half the gain of the values if feature j is in every coalition rather than in none.
 
-        This is the Shapley interaction index (Grabisch and Roubens, 1999); a feature that has the same value in both
-        rows is no player.
+        This is the Shapley interaction index (Grabisch and Roubens, 1999).
         """
 
         def half(X: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -27,8 +27,8 @@ def importances_without_rows(model: Predictor, coordinates: Coordinates | None) 
     formula = model._formula()
     if not is_quadratic(formula):
         raise AttributeError(
-            "feature_importances_ is for outputs of degree 2 at most; for others take "
-            "mopn.explain.feature_importances(model, X)"
+            "feature_importances_ is for outputs of degree 2 at most; for others take means of absolute values of "
+            "mopn.explain.shap_values(model, X)"
         )
     outputs = Quadratic.of(formula).squared()
     d = outputs.linear.shape[1]

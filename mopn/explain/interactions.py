@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.data.validation import check_count
-from mopn.models.base import Predictor
-from mopn.models.fields import check_feature_names, check_scale, feature_groups
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.base import Fitted, fitted_model
+from mopn.models.fields import check_scale, feature_groups
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.table import TableModel
 from mopn.solvers.tools.door import door
 
 __all__ = ["Interaction", "Interactions", "interaction_weights", "strongest_interactions"]
 
+# Incomplete products that a search of degree 3 or more visits: some seconds.
 _NODES = 200_000
 # Lengths are computed for many interactions at once, and for one: they differ by rounding.
 _ROUNDING = 1e-12
@@ -50,25 +50,19 @@ class Interactions(list[Interaction]):
 
 
 @door
-def interaction_weights(
-    model: Fitted, features: Any, names: Sequence[str] | None = None, *, output: int | None = None
-) -> np.ndarray:
+def interaction_weights(model: Fitted, features: Any) -> np.ndarray:
     """Return the weights in the outputs of products of distinct features.
 
-    For factorization machines it is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s} (section 2
-    of Blondel et al., NIPS 2016); for polynomial networks it is multiplied by the number of permutations of the
-    indices, as the sum contains each of them. Weights of lower degrees by dummies are included; a linear term
-    ``model.w`` or ``model.linear`` is not.
+    For factorization machines the weight is the tensor's entry, W_{j1,...,jt} = sum_s lambda_s p_{j1,s} ... p_{jt,s}
+    (section 2 of Blondel et al., NIPS 2016). For polynomial networks it is multiplied by the number of permutations of
+    the indices, as the sum contains each of them. Weights of lower degrees by dummies are included; a linear term is
+    not.
 
     Parameters
     ----------
     model : Model, FactorizationModel or fitted estimator
     features : sequence of tuples
-        Tuples of indices, or of names if ``names`` are given; all of one length, the degree.
-    names : sequence of d strings, optional
-        Names of the features; default those of the model.
-    output : int, optional
-        The number of an output; default all.
+        Tuples of indices, or of names if the model has ``feature_names``; all of one length, the degree.
 
     Returns
     -------
@@ -76,58 +70,42 @@ def interaction_weights(
 
     Raises
     ------
-    TypeError
-        If it is neither a model nor an estimator.
     ValueError
-        For a degree of which the model has no interactions, for unknown or repeated features in a tuple, or for an
-        output that does not exist.
+        For a degree of which the model has no interactions, and for unknown or repeated features in a tuple.
 
     Examples
     --------
     >>> import mopn, numpy as np
     >>> model = mopn.Model(np.array([[1.0, 2.0, 0.0]]), np.array([[0.5]]), kernel="anova", target="vector")
-    >>> mopn.explain.interaction_weights(model, [("a", "b"), ("b", "c")], names=["a", "b", "c"])
+    >>> mopn.explain.interaction_weights(model, [(0, 1), (1, 2)])
     array([1., 0.])
     """
     machine: Any = fitted_model(model)
-    units, V = units_and_weights(machine, output)
-    d = machine.n_features
-    labels = _labels(machine, names)
-    tuples = feature_groups(features, labels, d, "features")
+    units, V = units_and_weights(machine)
+    tuples = feature_groups(features, machine.feature_names, machine.n_features, "features")
     if len({len(group) for group in tuples}) > 1:
         raise ValueError("all tuples of features must have the same length")
+    found = np.zeros((0, V.shape[1]))
     if tuples:
         weights, factors = products(units, V, len(tuples[0]))
         index = np.array(tuples)
         found = np.prod([F[:, index[:, a]] for a, F in enumerate(factors)], axis=0).T @ weights
-    else:
-        found = np.zeros((0, V.shape[1]))
     return found if found.shape[1] > 1 else found[:, 0]
 
 
 @door
-def strongest_interactions(
-    model: Fitted,
-    k: int = 10,
-    degree: int = 2,
-    *,
-    output: int | None = None,
-    scale: Any = None,
-    names: Sequence[str] | None = None,
-    max_nodes: int = _NODES,
-) -> Interactions:
+def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale: Any = None) -> Interactions:
     """Return the k products of ``degree`` distinct features whose weights are largest in absolute value.
 
-    With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs.
+    With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs; for a single one
+    see :meth:`mopn.FactorizationModel.from_outputs`. Of models of tables they are pairs of columns, with the length of
+    the array of the weights of all products of a feature of one and a feature of the other; :func:`effects` says how
+    much such a pair adds in given data.
 
-    This is a branch and bound over the features in order of decreasing size; no tensor is formed. The size of a
-    feature is the l_t norm of its row of P, weighted by ``|lambda|`` or the lengths of the output weights, so a product
-    of sizes bounds the size or length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the
-    search ends at ``max_nodes``: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
-
-    Of models of tables they are pairs of columns, and the weight is the length of the array of the weights of all
-    products of a feature of one and a feature of the other. How much such a pair adds in given data:
-    :func:`mopn.explain.effects`.
+    Branch and bound over the features in order of decreasing size; no tensor is formed. The size of a feature is the
+    l_t norm of its row of P, weighted by ``|lambda|`` or the lengths of the output weights, so a product of sizes
+    bounds the length of a weight (Hölder). Pairs are exact. Higher degrees are exact unless the search ends after
+    200,000 incomplete products: then ``exact`` is False, and ``bound`` bounds the weights that may be missing.
 
     Parameters
     ----------
@@ -135,30 +113,20 @@ def strongest_interactions(
     k : int, default 10
     degree : int, default 2
         The number t of features in a product, at least 2.
-    output : int, optional
-        The number of the output whose interactions are asked for, such as that of a class in ``model.classes``; default
-        all outputs together.
     scale : array-like of shape (d,), optional
-        Typical sizes of the features, such as ``X.std(axis=0)``: the weights are those of X / scale, and so comparable
-        where features have several units. Default 1.
-    names : sequence of d strings, optional
-        Names of the features, for the result; default those of the model, or else their numbers.
-    max_nodes : int, default 200000
-        Largest number of incomplete products that are visited, for degrees above 2.
+        Typical sizes of the features, such as ``X.std(axis=0)``: the weights are those of X / scale, comparable where
+        features have several units. Default 1.
 
     Returns
     -------
     Interactions
-        A list of at most k items; those of weight 0 are not in it. Weights are numbers for one output, else arrays
-        (m,).
+        A list of at most k items, without those of weight 0. Weights are numbers for one output, else arrays (m,).
+        The names are those of the model's features, or their numbers.
 
     Raises
     ------
-    TypeError
-        If it is neither a model nor an estimator.
     ValueError
-        For a degree of which models of this form have no interactions, whatever their numbers are, or for an output
-        that does not exist.
+        For a degree of which models of this form have no interactions, whatever their numbers are.
 
     Examples
     --------
@@ -166,25 +134,22 @@ def strongest_interactions(
     >>> model = mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]), np.eye(2), kernel="anova")
     >>> [(item.features, item.weight.tolist()) for item in mopn.explain.strongest_interactions(model)]
     [((0, 2), [2.0, 0.0]), ((1, 2), [0.0, 1.0])]
-    >>> mopn.explain.strongest_interactions(model, output=1)
-    [Interaction(features=(1, 2), weight=1.0, names=('1', '2'))]
     """
     machine: Any = fitted_model(model)
     k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
-    max_nodes = check_count(max_nodes, "max_nodes", least=0)
-    labels = _labels(machine, names) or list(map(str, range(machine.n_features)))
+    labels = list(map(str, range(machine.n_features) if machine.feature_names is None else machine.feature_names))
     if isinstance(machine, TableModel):
         if degree > 2 or scale is not None:
             raise ValueError(
                 "pairs of columns of a table have weights for features of their own scale, and no third column: leave "
-                "out degree and scale; mopn.explain.effects(model, X).strengths() is for columns as they vary in X"
+                "out degree and scale; mopn.explain.effects(model, X).sizes() is for columns as they vary in X"
             )
-        return _of_columns(machine, k, output, labels)
-    units, V = units_and_weights(machine, output)
+        return _of_columns(machine, k, labels)
+    units, V = units_and_weights(machine)
     weights, factors = products(units, V, degree)
     if scale is not None:
         factors = [F * check_scale(scale, machine.n_features) for F in factors]
-    search = _Search(weights, factors, k, max_nodes if degree > 2 else None)
+    search = _ProductSearch(weights, factors, k, _NODES if degree > 2 else None)
     search.extend((), np.ones(len(weights)), 1.0)
     found = sorted(search.best, key=lambda item: (-item[0], item[1]))
     items = [
@@ -195,9 +160,9 @@ def strongest_interactions(
     return Interactions(items, search.missed())
 
 
-def _of_columns(model: TableModel, k: int, output: int | None, labels: list[str]) -> Interactions:
+def _of_columns(model: TableModel, k: int, labels: list[str]) -> Interactions:
     """Return the pairs of columns with the longest arrays of weights of products of their features."""
-    units, V = units_and_weights(model.model, output)
+    units, V = units_and_weights(model.model)
     weights, (P, _) = products(units, V, 2)
     members = (model.encoding.owners[:, None] == np.arange(model.n_features)).astype(np.float64)
     lengths = np.sqrt([members.T @ ((P.T * v) @ P) ** 2 @ members for v in weights.T])
@@ -215,13 +180,7 @@ def _length(weight: Any) -> float:
     return float(np.linalg.norm(weight))
 
 
-def _labels(model: Predictor, names: Any) -> list[str]:
-    """Return the names of the features, given or those of the model; [] if there are none."""
-    labels = model.feature_names if names is None else check_feature_names(names, model.n_features, "names")
-    return [] if labels is None else labels.tolist()
-
-
-class _Search:
+class _ProductSearch:
     """Depth-first search over products of features, in order of decreasing size."""
 
     def __init__(self, weights: np.ndarray, factors: list[np.ndarray], k: int, max_nodes: int | None) -> None:

@@ -13,7 +13,7 @@ from mopn.models.quadratic import Quadratic
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.principal_directions import far_from_orthonormal
 
-__all__ = ["Margins", "with_zero"]
+__all__ = ["OutputMargins", "with_zero"]
 
 _EPS = float(np.finfo(float).eps)
 # What products may lose where they underflow.
@@ -25,15 +25,15 @@ def with_zero(by_output: np.ndarray) -> np.ndarray:
     return np.concatenate([by_output, np.zeros_like(by_output[:, :1])], axis=1)
 
 
-class Margins:
+class OutputMargins:
     """Differences of outputs around rows x as quadratics: f(x + scale * B u) = f(x) + <slope, u> + u'Au.
 
-    Beside the m outputs there is one more, which is 0.
+    After the m outputs there is one more, which is 0.
 
     Attributes
     ----------
     unit : float
-        The power of two, times the given scale, that ``scale`` is: with it the longest units are about 1.
+        The power of two by which the given scale is multiplied, so that the longest units are about 1.
     scale : ndarray of shape (d,)
     basis : ndarray of shape (d, r) or None
         B, orthonormal up to rounding, which spans all that the outputs depend on; None is the identity.
@@ -64,7 +64,7 @@ class Margins:
             self._reduce()
 
     def _reduce(self) -> None:
-        """Change to coordinates of the span, if it is smaller than the space; what that loses is rounding."""
+        """Change to coordinates of the span, if it is smaller than the space; the loss counts as rounding."""
         first, second = self.local.factors
         bends = np.flatnonzero(self.local.linear.any(axis=1))
         vectors = np.vstack([first, *([] if np.array_equal(first, second) else [second]), self.local.linear[bends]])

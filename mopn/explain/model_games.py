@@ -44,11 +44,9 @@ def model_game(model: Any, background: Background) -> Game:
     direct = _as_direct(model) if model.form == "lifted" else model
     assert direct.lams is not None
     if direct.kernel == "homogeneous":
-        w = np.zeros(direct.n_features) if direct.w is None else direct.w
-        parts = [
-            PowersOfForms(degree, direct.lams, P[:, : direct.dummies].sum(axis=1), P[:, direct.dummies :])
-            for degree, P in zip(direct._degrees(), direct.factors, strict=True)
-        ]
+        w, t = np.zeros(direct.n_features) if direct.w is None else direct.w, direct.dummies
+        units = zip(direct._degrees(), direct.factors, strict=True)
+        parts = [PowersOfForms(degree, direct.lams, P[:, :t].sum(axis=1), P[:, t:]) for degree, P in units]
         return Powers(parts, w, background)
     degree = direct.n_features if direct.kernel == "all-subsets" else min(direct.degree, direct.n_features)
     return Multilinear(partial(_gradient, direct), degree, background)

@@ -1,7 +1,7 @@
 """Certified radii: how far the features of a row may change, together, while the predicted class provably stays.
 
-The outputs of two classes are equal on a quadric; docs/mathematics.md, section 15. What is proven holds for predictions
-as they are computed: rounding errors in coefficients, and in outputs at every point around, count against the radius.
+The outputs of two classes are equal on a quadric; docs/mathematics.md, section 15. Proofs hold for predictions as they
+are computed: rounding errors in coefficients, and in outputs at every point, count against the radius.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from mopn.data.cache import rows_at_once
 from mopn.data.designs import DenseDesign, Design
 from mopn.data.values import to_host
-from mopn.explain.margins import Margins, with_zero
+from mopn.explain.margins import OutputMargins, with_zero
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.fields import check_scale
-from mopn.models.fitted import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import is_quadratic
 from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
@@ -27,7 +27,7 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
 from mopn.solvers.tools.door import door
 
-__all__ = ["Rows", "certified_radius", "contests", "meetings"]
+__all__ = ["RowOutputs", "certified_radius", "contests", "meetings"]
 
 # How far beyond the boundary, relative to the way there, an attack may have to go until predictions change.
 _BEYOND = 10.0 ** np.arange(-14.0, -1.0)
@@ -39,20 +39,20 @@ def certified_radius(
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """Return how far the features of a row may change, all at once, while the predicted class provably stays.
 
-    Within this radius ``predict`` returns the same label at every point, rounding errors included. Nothing is
-    assumed of the data, nor bounds of features: all points around the row count, whether they occur or not. One-hot
-    columns are treated as numbers; :func:`certified_flips` is for these.
+    Within this radius ``predict`` returns the same label at every point, rounding errors included. All points around
+    the row count, whether they occur in data or not. One-hot columns are treated as numbers;
+    :func:`certified_flips` is for these.
 
     Parameters
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
     X : array-like or sparse matrix of shape (n, d)
     norm : {"l2", "linf"}, default "l2"
-        Of changes: the root of the sum of their squares, or the largest. The radius in l2 is the distance to
-        the nearest other class up to rounding; that in linf is a lower bound of it.
+        Of changes: the root of the sum of their squares, or the largest. The l2 radius is the distance to the nearest
+        other class up to rounding; the linf radius is a lower bound of it.
     scale : array-like of shape (d,), optional
-        What a change by 1 is in each feature, such as standard deviations; 0 for features that do not change.
-        Default: 1, so that radii are in the units of X.
+        The size of a change by 1 in each feature, such as standard deviations; 0 for features that do not change.
+        Default 1: radii in the units of X.
     return_attack : bool, default False
         Whether to return points of other classes as well.
 
@@ -62,8 +62,8 @@ def certified_radius(
         0 where nothing is proven, as at a tie; inf if the prediction does not depend on the features.
     attack : ndarray of shape (n, d) or (n, m, d), if ``return_attack``
         Points with other predictions, NaN where none was found. The distance to the nearest other prediction is
-        at least the radius, and at most that to this point: in l2 the two are nearly equal. There is no such
-        point where two outputs become level without a change of the class; the l2 radius ends there.
+        between the radius and the distance to this point; in l2 the two are nearly equal. No point is found where two
+        outputs become level without a change of the class; the l2 radius ends there.
 
     Raises
     ------
@@ -77,8 +77,7 @@ def certified_radius(
     Two outputs are equal on a quadric. The distance to it has an exact dual with one multiplier, and each pair of
     classes takes one decomposition into eigenvectors, for any number of rows, in the span of the units. Boxes are
     bounded by a convex relaxation; they, and anova kernels, take a matrix (d, d) for each pair of classes.
-    docs/mathematics.md, section 15. The question, for discrete features: Liu et al. (SIGIR 2020), *Certifiable
-    Robustness to Discrete Adversarial Perturbations for Factorization Machines*.
+    docs/mathematics.md, section 15.
 
     Examples
     --------
@@ -105,20 +104,17 @@ def certified_radius(
         raise ValueError("scale must be positive for at least one feature; with zeros alone none can change")
     design = machine._design(X)
     machine.outputs(X)  # refuses rows whose outputs overflow
-    found, attacks = [], []
+    found: list[list[np.ndarray]] = []
     with limited_threads(), np.errstate(all="ignore"):
-        margins = Margins(machine, scale, reduced=norm == "l2")
-        rows = Rows.of(machine, margins, design)
+        margins = OutputMargins(machine, scale, reduced=norm == "l2")
+        rows = RowOutputs.of(machine, margins, design)
         for contest in predictions:
-            nearest = Nearest(margins, design.shape[0], return_attack)
+            nearest = Nearest(margins, design.shape[0])
             search(nearest, list(meetings(margins, rows, contest)))
-            found.append(nearest.radii * margins.unit)
-            if nearest.steps is not None:
-                attacks.append(_attack(machine, margins, rows, contest, nearest.steps))
-    if machine.target == "labels":
-        return (found[0], attacks[0]) if return_attack else found[0]
-    radii = np.stack(found, axis=1)
-    return (radii, np.stack(attacks, axis=1)) if return_attack else radii
+            attacks = [_attack(machine, margins, rows, contest, nearest.steps)] if return_attack else []
+            found.append([nearest.radii * margins.unit, *attacks])
+    parts = found[0] if machine.target == "labels" else [np.stack(part, axis=1) for part in zip(*found, strict=True)]
+    return (parts[0], parts[1]) if return_attack else parts[0]
 
 
 def contests(model: Any, name: str) -> list[np.ndarray]:
@@ -135,15 +131,15 @@ def contests(model: Any, name: str) -> list[np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows, with outputs (n, m + 1) and errors (n, m + 1, 3), as of :meth:`Margins.errors`."""
+class RowOutputs:
+    """Rows, with outputs (n, m + 1) and errors (n, m + 1, 3), as of :meth:`OutputMargins.errors`."""
 
     design: Design
     outputs: np.ndarray
     errors: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, margins: Margins, design: Design) -> Rows:
+    def of(cls, model: Any, margins: OutputMargins, design: Design) -> RowOutputs:
         """Return the rows of a design."""
         return cls(design, with_zero(model._outputs(design)), margins.errors(design))
 
@@ -153,35 +149,30 @@ class Rows:
 
 
 class Nearest:
-    """Of every row the radius that is proven, and the nearest point found at which the class changes.
+    """The proven radius of every row, and the nearest point found at which the class changes.
 
-    ``steps`` (n, d) lead there in the coordinates of :class:`Margins`, NaN if there is none; None if nobody asks.
+    ``steps`` (n, d) lead there in the coordinates of :class:`OutputMargins`, NaN without such a point.
     """
 
-    def __init__(self, margins: Margins, n: int, keep_steps: bool) -> None:
+    def __init__(self, margins: OutputMargins, n: int) -> None:
         self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)
-        self.steps = np.full((n, margins.scale.size), np.nan) if keep_steps else None
-        self.basis = margins.basis
+        self.steps, self.basis = np.full((n, margins.scale.size), np.nan), margins.basis
 
     def prove(self, rows: np.ndarray, radii: np.ndarray) -> None:
-        """Take note of radii in which one other class does not win."""
+        """Note radii in which one other class does not win."""
         self.radii[rows] = np.minimum(self.radii[rows], radii)
 
     def reach(self, rows: np.ndarray, distances: np.ndarray, steps: np.ndarray) -> None:
-        """Take note of steps after which one other class is level."""
+        """Note steps after which one other class is level."""
         closer = distances < self.distances[rows]
         self.distances[rows[closer]] = distances[closer]
-        if self.steps is not None:
-            self.steps[rows[closer]] = steps[closer] if self.basis is None else steps[closer] @ self.basis.T
+        self.steps[rows[closer]] = steps[closer] if self.basis is None else steps[closer] @ self.basis.T
 
 
 class Meeting:
-    """The rows in which one output wins against another; iterating yields blocks of them.
+    """The rows in which one output wins against another; yields blocks: indices, slopes, margins and errors of rows."""
 
-    A block is the indices of its rows, and their slopes, margins and errors.
-    """
-
-    def __init__(self, margins: Margins, rows: Rows, wins: np.ndarray, winner: int, loser: int) -> None:
+    def __init__(self, margins: OutputMargins, rows: RowOutputs, wins: np.ndarray, winner: int, loser: int) -> None:
         self.margins, self.rows, self.wins, self.pair = margins, rows, wins, (winner, loser)
 
     @property
@@ -199,7 +190,7 @@ class Meeting:
             yield at, slopes, outputs[:, winner] - outputs[:, loser], errors[:, winner] + errors[:, loser]
 
 
-def meetings(margins: Margins, rows: Rows, contest: np.ndarray) -> Iterator[Meeting]:
+def meetings(margins: OutputMargins, rows: RowOutputs, contest: np.ndarray) -> Iterator[Meeting]:
     """Yield the meetings of all outputs that win somewhere with all others."""
     winners = rows.winners(contest)
     for winner, loser in permutations(contest.tolist(), 2):
@@ -234,7 +225,7 @@ def _boxes(nearest: Nearest, meetings: list[Meeting]) -> None:
 _SEARCHES = {"l2": _balls, "linf": _boxes}
 
 
-def _attack(model: Any, margins: Margins, rows: Rows, contest: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def _attack(model: Any, margins: OutputMargins, rows: RowOutputs, contest: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return points (n, d) beyond the ends of steps where another class wins by more than rounding; NaN if none."""
     X, before = dense_rows(rows.design), rows.winners(contest)
     points = np.full_like(steps, np.nan)
@@ -243,7 +234,7 @@ def _attack(model: Any, margins: Margins, rows: Rows, contest: np.ndarray, steps
         if not len(left):
             break
         ends = X[left] + (1.0 + beyond) * margins.scale * steps[left]
-        there = Rows.of(model, margins, DenseDesign(ends))
+        there = RowOutputs.of(model, margins, DenseDesign(ends))
         at, after = np.arange(len(left)), there.winners(contest)
         gains = there.outputs[at, after] - there.outputs[at, before[left]]
         changed = gains > there.errors[at, after, 0] + there.errors[at, before[left], 0]

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.data.values import to_host
 from mopn.explain.games import ColumnGame, QuadraticGame
 from mopn.explain.model_games import background_rows, model_game
-from mopn.explain.shapley import base_values
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.door import door
 
@@ -42,18 +42,17 @@ class Contributions(list[Contribution]):
 def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, Any]) -> Contributions:
     """Return what each field, and each pair of fields, adds to the outputs of one row.
 
-    A field is a set of features that are switched together, such as the one-hot columns of all users. These are SHAP
-    interaction values with fields as players, exactly: the fields' own effects, and both halves of those of pairs. They
-    explain a single recommendation by the user's and the item's biases and by how the two fit.
+    A field is a set of features, such as the one-hot columns of all users. Contributions are exact SHAP interaction
+    values with fields as players: the fields' own effects, and both halves of those of pairs. They explain a single
+    recommendation by the biases of user and item and by how the two fit.
 
     Parameters
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
         Of degree 2 at most.
     x : array-like or sparse matrix of shape (1, d), or a row of a table
-        The row.
     background : array-like or sparse matrix of shape (N, d)
-        What the row is compared with, such as the training data.
+        Rows for comparison, such as the training data.
     fields : mapping of name to indices of features, or of columns of a table
         Every feature belongs to exactly one field.
 
@@ -64,14 +63,12 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
 
     Raises
     ------
-    TypeError
-        If it is neither a model nor an estimator.
     ValueError
         For degrees above 2, several rows, or fields that overlap or leave features out.
 
     Examples
     --------
-    A user (first two features) and an item (the others): the pair is what remains beyond the two averages.
+    A user (first two features) and an item (the others), whose contributions are all in the pair:
 
     >>> import numpy as np, mopn
     >>> model = mopn.Model(np.array([[1.0, -1.0, 1.0, -1.0]]), np.array([[2.0]]), kernel="anova", target="vector")
@@ -95,7 +92,7 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
     items = [Contribution((name,), _value(Phi[:, g, g])) for g, name in enumerate(names)]
     for g, h in zip(*np.triu_indices(len(names), 1), strict=True):
         items.append(Contribution((names[g], names[h]), _value(2.0 * Phi[:, g, h])))
-    return Contributions(items, _value(np.atleast_1d(base_values(machine, background))))
+    return Contributions(items, _value(machine.outputs(to_host(background)).mean(axis=0)))
 
 
 def _value(values: np.ndarray) -> float | np.ndarray:

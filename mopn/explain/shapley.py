@@ -10,32 +10,30 @@ from mopn.data.designs import Design
 from mopn.data.values import to_host
 from mopn.explain.games import Game
 from mopn.explain.model_games import background_rows, model_game
-from mopn.models.fitted import Fitted, fitted_model
-from mopn.models.formula import blocks
+from mopn.models.base import Fitted, fitted_model
 from mopn.solvers.tools.door import door
 
-__all__ = ["base_values", "feature_importances", "shap_interaction_values", "shap_values", "to_shap"]
+__all__ = ["shap_interaction_values", "shap_values", "to_shap"]
 
 
 @door
 def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     """Return the exact SHAP values of the outputs: what each feature of a row adds to the output.
 
-    They are Shapley values of the game in which features that are out of the coalition take the values of a
-    background row, averaged over the background ("interventional"); those of a row add up to its output minus
-    :func:`base_values`. Nothing is sampled. Degree 2 needs the mean and the covariance of the background alone, and
-    the values of an output take about two products with the units. Degrees above 2 take a sum over the
-    background's rows: give a few.
+    They are Shapley values of the game in which features outside the coalition take the values of a background row,
+    averaged over the background ("interventional"). Those of a row add up to its output minus the mean output of the
+    background. The outputs are those of :meth:`mopn.Model.outputs`, before any link: log-odds, not probabilities.
 
-    The outputs are those of :meth:`mopn.Model.outputs`, before any link: log-odds, not probabilities.
+    Nothing is sampled. Degree 2 needs the mean and the covariance of the background alone; the values of an output
+    take about two products with the units. Higher degrees take a sum over the background's rows: give a few.
 
     Parameters
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
     X : array-like or sparse matrix of shape (n, d)
     background : array-like or sparse matrix of shape (N, d), optional
-        What the rows are compared with, such as the training data; default X itself. A row of zeros explains
-        one-hot data by the categories that are present.
+        Rows for comparison, such as the training data; default X itself. A row of zeros explains one-hot data by the
+        categories that are present.
 
     Returns
     -------
@@ -71,8 +69,8 @@ def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
 def shap_interaction_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     """Return the exact SHAP interaction values of the outputs.
 
-    Entry (i, j) is half of what the features i and j add together, beyond what each adds alone; (i, i) is what
-    remains of feature i. Rows add up to the SHAP values. Degrees above 2 take 2 d times the work of those.
+    Entry (i, j) is half of what the features i and j add together, beyond what each adds alone; (i, i) is the rest of
+    feature i. Rows add up to the SHAP values. Degrees above 2 take 2 d times the work of those.
 
     Parameters
     ----------
@@ -109,74 +107,19 @@ def shap_interaction_values(model: Fitted, X: Any, background: Any = None) -> np
 
 
 @door
-def base_values(model: Fitted, background: Any) -> np.ndarray:
-    """Return the mean outputs of a background, to which SHAP values are added: shape (m,), or () of one output.
-
-    Parameters
-    ----------
-    model : Model, FactorizationModel, TableModel or fitted estimator
-    background : array-like or sparse matrix of shape (N, d)
-
-    Examples
-    --------
-    >>> import numpy as np, mopn
-    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
-    >>> float(mopn.explain.base_values(model, [[1.0, 1.0], [0.0, 0.0]]))
-    1.0
-    """
-    means = fitted_model(model).outputs(to_host(background)).mean(axis=0)
-    return means if len(means) > 1 else means[0]
-
-
-@door
-def feature_importances(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
-    """Return the mean absolute SHAP value of every feature, over the rows of X.
-
-    Parameters
-    ----------
-    model : Model, FactorizationModel, TableModel or fitted estimator
-    X : array-like or sparse matrix of shape (n, d)
-    background : array-like or sparse matrix of shape (N, d), optional
-        As for :func:`shap_values`.
-
-    Returns
-    -------
-    ndarray of shape (d, m), or (d,) of a single output
-
-    Raises
-    ------
-    ValueError
-        As :func:`shap_values`.
-
-    Examples
-    --------
-    >>> import numpy as np, mopn
-    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
-    >>> mopn.explain.feature_importances(model, [[1.0, 2.0]], background=[[0.0, 0.0]])
-    array([1.5, 3. ])
-    """
-    design, game = _explained(model, X, background)
-    total = sum(np.abs(game.values(block)).sum(axis=1) for _, block in blocks(design, design.shape[1]))
-    return _outputs_last(total / design.shape[0])
-
-
-@door
-def to_shap(model: Fitted, X: Any, background: Any = None, *, names: Any = None) -> Any:
+def to_shap(model: Fitted, X: Any, background: Any = None) -> Any:
     """Return the SHAP values as a ``shap.Explanation``, for the plots of the package shap.
 
     Parameters
     ----------
-    model : Model, FactorizationModel, TableModel or fitted estimator
-    X : array-like or sparse matrix of shape (n, d)
-    background : array-like or sparse matrix of shape (N, d), optional
+    model, X, background
         As for :func:`shap_values`.
-    names : sequence of d strings, optional
-        Names of the features; default those of the training data, or the columns of X if it is a DataFrame.
 
     Returns
     -------
     shap.Explanation
-        With values (n, d, m), or (n, d) of a single output, base values, data and names.
+        With values (n, d, m), or (n, d) of a single output, base values (the mean outputs of the background), data, and
+        names of the features: those of the training data, or else the columns of X if it is a DataFrame.
 
     Raises
     ------
@@ -198,13 +141,12 @@ def to_shap(model: Fitted, X: Any, background: Any = None, *, names: Any = None)
         raise ImportError("explanations as objects of shap need it: pip install shap") from None
     machine = fitted_model(model)
     values = shap_values(machine, X, background)
-    base = base_values(machine, X if background is None else background)
-    labelled = machine.classes is not None and len(machine.classes) == np.size(base)
-    if names is None:
-        names = getattr(X, "columns", None) if machine.feature_names is None else machine.feature_names
+    base = machine.outputs(to_host(X if background is None else background)).mean(axis=0)
+    labelled = machine.classes is not None and len(machine.classes) == len(base)
+    names = getattr(X, "columns", None) if machine.feature_names is None else machine.feature_names
     return Explanation(
         values,
-        base_values=np.broadcast_to(base, (len(values), *np.shape(base))),
+        base_values=np.broadcast_to(base, values.shape[:1] + values.shape[2:]),
         data=machine._cells(to_host(X)),
         feature_names=None if names is None else list(map(str, names)),
         output_names=list(map(str, machine.classes)) if labelled else None,

@@ -6,10 +6,13 @@ import os
 from typing import Any
 
 from mopn.data.values import to_host
-from mopn.export.c_header import write_c
-from mopn.export.c_integer import write_integer_c
+from mopn.export.c_header import float_header
+from mopn.export.c_integer import integer_header
+from mopn.export.c_writer import header_prefix
 from mopn.export.integers import IntegerModel
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.export.quantization import quantize
+from mopn.models.base import Fitted, fitted_model
+from mopn.models.files import replacement
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.door import door
 
@@ -26,7 +29,7 @@ def to_c(
     arithmetic: str = "float",
     X: Any = None,
 ) -> IntegerModel | None:
-    """Write the model as a C99 header, which needs no memory but the stack and no library but ``math.h``.
+    """Write the model as a C99 header that needs no memory but the stack and no library but ``math.h``.
 
     Parameters
     ----------
@@ -37,28 +40,26 @@ def to_c(
         The prefix of all names in the header, ``model`` below; by default from the name of the file: ``left_hand``
         for "left-hand.h". A compiler refuses two headers of one prefix in a program.
     dtype : {"float32", "float64", "int16", "int8"}, optional
-        The type of the parameters. Of floats, with the features, the arithmetic and the outputs: "float32", the
-        default, for ``float``, or "float64" for ``double``. Of integers: "int8", the default, or "int16".
+        With floats the type of parameters, features, arithmetic and outputs: "float32", the default, for ``float``, or
+        "float64" for ``double``. With integers the type of the parameters: "int8", the default, or "int16".
     arithmetic : {"float", "integer"}, default "float"
-        With "integer" the header has no float and no division, and includes only ``stdint.h``; for models of
-        degree 1 and 2.
+        With "integer" the header has no float and no division, and includes only ``stdint.h``; for degrees 1 and 2.
     X : array-like or sparse matrix of shape (n, d), optional
         For integers: rows from which ranges are taken, such as the training data.
 
     Returns
     -------
     IntegerModel or None
-        For integers what the header computes, bit for bit, with its ``agreement`` with the model; print it.
+        For integers the model that the header computes, bit for bit, with its ``agreement`` with floats; print it.
 
     Raises
     ------
     OSError
         If no file can be written in this folder.
     TypeError
-        If integers are asked for a model of a table or of a higher degree, or for predictions that need
-        exponentials.
+        With integers for a model of a table, a higher degree, or predictions that need exponentials.
     ValueError
-        For a name that C does not take, another dtype, or numbers whose digits it does not hold; for integers, if 32
+        For a name that C does not take, another dtype, or numbers whose digits it does not hold. With integers if 32
         bits cannot hold the sums, or without X.
 
     Warns
@@ -69,23 +70,20 @@ def to_c(
 
     Notes
     -----
-    The functions: ``model_outputs(x, out)``, ``model_probabilities(x, p)`` if the model has them,
-    ``model_predict`` unless the outputs are the prediction, and ``model_self_test()``, which returns 0 if the
-    outputs of a row in the header are what they were here. Labels are an index in ``model_classes``. Arrays are as
-    long as the comments say, and x holds all features, zeros too, in the order of their names in
-    ``model_features``, if they have names. They are ``float`` or ``double`` as the
-    dtype says. Nothing is checked: NaN gives NaN. A comment says how many bytes the constants take.
+    The functions: ``model_outputs(x, out)``, ``model_probabilities(x, p)`` if the model has them, ``model_predict``
+    unless the outputs are the prediction, and ``model_self_test()``, which returns 0 if the outputs of a row in the
+    header are as here. Labels are an index in ``model_classes``. The comments give the lengths of arrays; x holds all
+    features, zeros too, in the order of ``model_features``, if they have names. Nothing is checked: NaN gives NaN.
 
     For a model of a table x holds its columns, ``model_columns``: numbers, ``NAN`` where they are missing, dates as
-    days since 1970, and for a level a constant such as ``MODEL_CITY_ROME``, the index of its text in
-    ``model_levels_j`` for column j, or else ``MODEL_CITY_MISSING`` or ``MODEL_CITY_UNKNOWN``.
-    ``model_encode(x, z)`` computes the features, and the other functions call it.
+    days since 1970, and categories as constants such as ``MODEL_CITY_ROME``, ``MODEL_CITY_MISSING`` or
+    ``MODEL_CITY_UNKNOWN``, indices of texts in ``model_levels_j`` for column j. ``model_encode(x, z)`` computes the
+    features, and the other functions call it.
 
-    In integers x is of the type ``model_input``. Features with integer values only are these numbers, and any other
-    feature j is the nearest integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers out of the
-    range of all of X are clamped to it, and ``model_check(x)`` returns 0 if there are none. Outputs are integers
-    times a power of 2, which the header says, and there are no probabilities. On an AVR parameters stay in flash.
-    docs/mathematics.md derives the bound.
+    In integers x is of the type ``model_input``. Features of whole numbers stay; any other feature j is the nearest
+    integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers out of the range of all of X are clamped
+    to it, and ``model_check(x)`` returns 0 if there are none. Outputs are integers times a power of 2, which the header
+    says; there are no probabilities. On an AVR parameters stay in flash. docs/mathematics.md derives the bound.
 
     Examples
     --------
@@ -98,12 +96,17 @@ def to_c(
     >>> integers.predict([[9, 7], [-100, -90], [100, -20]]).tolist()
     ['alike', 'alike', 'unlike']
     """
-    choice(("float", "integer"))(arithmetic, "arithmetic")
-    if arithmetic == "float":
-        if X is not None:
-            raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
-        write_c(fitted_model(model), path, name, "float32" if dtype is None else dtype)
-        return None
-    if X is None:
+    in_integers = choice(("float", "integer"))(arithmetic, "arithmetic") == "integer"
+    if X is not None and not in_integers:
+        raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
+    if X is None and in_integers:
         raise ValueError("arithmetic='integer' needs X, rows from which ranges are taken, such as the training data")
-    return write_integer_c(fitted_model(model), path, name, "int8" if dtype is None else dtype, to_host(X))
+    machine, name, integers = fitted_model(model), header_prefix(name, path), None
+    if in_integers:
+        integers = quantize(machine, to_host(X), "int8" if dtype is None else dtype)
+        text = integer_header(integers, name)
+    else:
+        text = float_header(machine, name, "float32" if dtype is None else dtype)
+    with replacement(path) as file:
+        file.write(text.encode())
+    return integers

@@ -1,7 +1,7 @@
-"""The encoding of a table in C: rows of numbers, and of numbers for levels, become the features of a network.
+"""The encoding of a table in C: rows of numbers, and of numbers for categories, become the features of a network.
 
-Every column has a line in the function ``encode``. Knots are numbers of the type of the columns, so that rounding
-changes the part of a segment that lies below a number in the last digits only.
+Every column has a line in the function ``encode``. Knots are numbers of the type of the columns: rounding changes the
+part of a segment below a number in the last digits only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from mopn.export.c_writer import CWriter
-from mopn.tables.columns import LevelColumn
 from mopn.tables.encoding import TableEncoding
 
 __all__ = ["test_rows", "write_encoding"]
@@ -104,7 +103,7 @@ class _Identifiers:
     """Identifiers of C that are made of texts, each of them once."""
 
     def __init__(self, header: CWriter) -> None:
-        self.prefix = header.name.upper()
+        self.prefix = header.upper
         self.taken: Counter[str] = Counter()
 
     def take(self, *texts: str) -> str:
@@ -131,18 +130,13 @@ def _level_lines(header: CWriter, encoding: TableEncoding, identifiers: _Identif
         )
         header.enum([*names, *others])
         header.strings(f"levels_{j}", texts)
-        if len(level.means):
-            lines.append(_level_line(header, j, level))
+        if w := len(level.means):
+            means, gap = header.constant(f"means_{j}", level.means), int(level.codes([None])[0])
+            counts = f"{len(level.levels)}, {len(texts)}, {gap}, {level.count - w}, {w}"
+            lines.append(f"z = {header.name}_level(x[{j}], {counts}, {means}, z);")
     if lines:
         _define_level(header)
     return lines
-
-
-def _level_line(header: CWriter, j: int, level: LevelColumn) -> str:
-    frequent, missing, w = len(level.levels), len(level.levels) + len(level.rare), len(level.means)
-    gap = int(level.codes([None])[0])
-    means = header.constant(f"means_{j}", level.means)
-    return f"z = {header.name}_level(x[{j}], {frequent}, {missing}, {gap}, {level.count - w}, {w}, {means}, z);"
 
 
 def _define_level(header: CWriter) -> None:

@@ -5,32 +5,32 @@ Parameters are read in the order in which they are stored, so no index is comput
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.export.c_encoding import test_rows, write_encoding
-from mopn.export.c_writer import CWriter, header_prefix
+from mopn.export.c_writer import CWriter
 from mopn.export.comparison import warn_of_lost_digits
-from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
-from mopn.models.replacement import replacement
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
+from mopn.solvers.tools.checks import choice
 
-__all__ = ["write_c"]
+__all__ = ["float_header"]
+
+_REALS = {"float32": "float", "float64": "double"}
 
 # Of the self-test: what rounding may change, relative to the sum of the moduli of all that is added up.
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
-def write_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str) -> None:
-    """Write the header of a model; see :func:`mopn.export.to_c`."""
-    name = header_prefix(name, path)
-    header = _Header(name, dtype)
+def float_header(model: Any, name: str, dtype: str) -> str:
+    """Return the header of a model with a prefix of its names; see :func:`mopn.export.to_c`."""
+    real = _REALS[choice(_REALS)(dtype, "dtype")]
+    header = _Header(name, real, f"const {real} *x")
     text = header.text(model)
     warn_of_lost_digits(model, header.kind)
-    with replacement(path) as file:
-        file.write(text.encode())
+    return text
 
 
 class _Header(CWriter):
@@ -84,11 +84,11 @@ class _Header(CWriter):
         self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
         self.function("void", "outputs", f"const {self.real} *{row}, {self.real} *out", body)
 
-    def _term(self, term: Term, number: int, d: int) -> str:
+    def _term(self, term: UnitTerm, number: int, d: int) -> str:
         """Return the loop over the units of a term."""
         k, m = term.weights.shape
         pointer = self.stream(f"v{number}", term.weights)
-        lines, feature = self._feature(term, f"{number}", d)
+        lines, feature = self._feature(term, number, d)
         return (
             f"{pointer}{lines}"
             f"    for (int s = 0; s < {k}; s++) {{\n"
@@ -98,7 +98,7 @@ class _Header(CWriter):
             "    }\n"
         )
 
-    def _feature(self, term: Term, number: str, d: int) -> tuple[str, str]:
+    def _feature(self, term: UnitTerm, number: int, d: int) -> tuple[str, str]:
         """Return the pointers to the parameters of units, and the lines that compute ``feature`` of one of them."""
         if isinstance(term, Products):
             return self._product(term, number, d)
@@ -120,7 +120,7 @@ class _Header(CWriter):
             f"        for (int t = 1; t <= {degree}; t++) feature += {theta}[t] * degrees[t];\n"
         )
 
-    def _product(self, term: Products, number: str, d: int) -> tuple[str, str]:
+    def _product(self, term: Products, number: int, d: int) -> tuple[str, str]:
         pointers = self.stream(f"u{number}", term.factors.swapaxes(0, 1)) + self.stream(f"b{number}", term.biases.T)
         return pointers, (
             f"        for (int t = 0; t < {len(term.factors)}; t++) {{\n"
@@ -148,7 +148,7 @@ class _Header(CWriter):
             count = m + 1
             body += self._levels(m)
         self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
-        self.function("void", "probabilities", f"const {self.real} *x, {self.real} *p", body)
+        self.function("void", "probabilities", f"{self.row}, {self.real} *p", body)
 
     def _softmax(self, m: int) -> str:
         return (
@@ -180,22 +180,16 @@ class _Header(CWriter):
         )
 
     def _prediction(self, model: Any, m: int) -> None:
-        if model.target == "outputs":
-            if model.predicts_means:
-                self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
-                body = f"    {self.name}_outputs(x, means);\n"
-                body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
-                self.function("void", "predict", f"const {self.real} *x, {self.real} *means", body)
-            return
-        argument = f"const {self.real} *x"
-        if model.target in ("labels", "indicator"):
-            self.predict_classes(model, argument, self._local_outputs(m), m)
-            return
-        if model.target == "vector":
+        if model.target == "outputs" and model.predicts_means:
+            self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
+            body = f"    {self.name}_outputs(x, means);\n"
+            body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
+            self.function("void", "predict", f"{self.row}, {self.real} *means", body)
+        elif model.target == "vector":
             value = f"exp{self.suffix}(out[0])" if model.predicts_means else "out[0]"
             self.parts.append(f"/* Returns {'the exponential of ' * model.predicts_means}the output. */")
-            body = self._local_outputs(m) + f"    return {value};\n"
-        else:
+            self.function(self.real, "predict", self.row, self.local_outputs(m) + f"    return {value};\n")
+        elif model.target == "ordinal":
             if not model.has_probabilities:
                 raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
             levels = self.constant("levels", model.classes.astype(np.float64))
@@ -206,10 +200,8 @@ class _Header(CWriter):
                 f"    for (int c = 0; c < {m + 1}; c++) level += p[c] * {levels}[c];\n"
                 "    return level;\n"
             )
-        self.function(self.real, "predict", argument, body)
-
-    def _local_outputs(self, m: int) -> str:
-        return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
+            self.function(self.real, "predict", self.row, body)
+        self.predict_classes(model, m)
 
     def _self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""

@@ -6,45 +6,30 @@ of a row is made. Nothing that C leaves to the compiler is used: only numbers th
 
 from __future__ import annotations
 
-import os
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 
-from mopn.export.c_writer import CWriter, header_prefix
+from mopn.export.c_writer import CWriter
 from mopn.export.integers import IntegerModel
-from mopn.export.quantization import quantize
-from mopn.models.replacement import replacement
 
-__all__ = ["write_integer_c"]
+__all__ = ["integer_header"]
 
 # Products up to this need no more than the int of an AVR.
 _INT16 = np.iinfo(np.int16).max
-# Of a line in the comment.
-_LINE = 110
 # Cycles of a product of a parameter and a feature, of one with a square, and of the rest of a unit; and bytes of the
 # stack beside sums and outputs. ``python -m benchmarks.devices --parts costs`` compares them with what emulators count.
 _CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233), "AVR, wide": (90, 115, 362)}
 _STACK = 40
 
 
-def write_integer_c(model: Any, path: str | os.PathLike[str], name: str | None, dtype: str, X: Any) -> IntegerModel:
-    """Write the header of a model in integers and return it; see :func:`mopn.export.to_c`."""
-    name = header_prefix(name, path)
-    integers = quantize(model, X, dtype)
-    text = _IntegerHeader(name).text(integers)
-    with replacement(path) as file:
-        file.write(text.encode())
-    return integers
+def integer_header(integers: IntegerModel, name: str) -> str:
+    """Return the header of a model in integers with a prefix of its names; see :func:`mopn.export.to_c`."""
+    return _IntegerHeader(name, "int32_t", f"const {name}_input *x").text(integers)
 
 
 class _IntegerHeader(CWriter):
     """The functions of a model in integers."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, "float32")
-        self.upper = name.upper()
 
     def text(self, integers: IntegerModel) -> str:
         """Return the header."""
@@ -54,8 +39,7 @@ class _IntegerHeader(CWriter):
         self._inputs(integers)
         self._check(integers)
         self._outputs(integers)
-        local = f"    int32_t out[{m}];\n    {self.name}_outputs(x, out);\n"
-        self.predict_classes(model, f"const {self.name}_input *x", local, m)
+        self.predict_classes(model, m)
         self._self_test(integers)
         comment = (
             f"A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
@@ -64,7 +48,7 @@ class _IntegerHeader(CWriter):
             f"{self._cost(integers)}\n"
             f"{self.name}_self_test() returns 0 if the functions below compute what they should."
         )
-        lines = [line for part in comment.split("\n") for line in wrap(part, _LINE)]
+        lines = [line for part in comment.split("\n") for line in wrap(part, 110)]
         return self.guarded("\n   ".join(lines), ["stdint.h"])
 
     def _memory(self, dtype: str) -> str:
@@ -107,7 +91,7 @@ class _IntegerHeader(CWriter):
         self.function(
             "int",
             "check",
-            f"const {self.name}_input *x",
+            self.row,
             f"    for (int j = 0; j < {len(inputs.bits)}; j++) {{\n"
             f"        const int32_t t = {self.feature};\n"
             f"        if (t < {inputs.lowest} || t > {inputs.highest}) return j + 1;\n"
@@ -138,7 +122,7 @@ class _IntegerHeader(CWriter):
             )
         d = len(integers.inputs.bits)
         self.parts.append(f"/* Sets out[{m}] to the outputs of x[{d}], in steps of 2^{-integers.exponent}. */")
-        self.function("void", "outputs", f"const {self.name}_input *x, int32_t *out", body)
+        self.function("void", "outputs", f"{self.row}, int32_t *out", body)
 
     def _sums(self, integers: IntegerModel) -> str:
         """Return the loop over the features, which adds them to the sums of all forms."""

@@ -14,24 +14,25 @@ import numpy as np
 
 from mopn.models.files import plain_labels
 from mopn.models.formula import as_real
-from mopn.solvers.tools.checks import choice
 
 __all__ = ["CWriter", "header_prefix"]
 
-_REALS = {"float32": "float", "float64": "double"}
 # Numbers in a line.
 _WIDTH = 8
 _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 class CWriter:
-    """The parts of a header: ``name`` is the prefix of all names, ``flash`` the bytes of constants without texts."""
+    """The parts of a header: ``name`` is the prefix of all names, ``flash`` the bytes of constants without texts.
 
-    def __init__(self, name: str, dtype: str) -> None:
-        self.name, self.dtype, self.real = name, dtype, _REALS[choice(_REALS)(dtype, "dtype")]
+    ``real`` is the type of outputs, and ``row`` declares the argument x.
+    """
+
+    def __init__(self, name: str, real: str, row: str) -> None:
+        self.name, self.upper, self.real, self.row = name, name.upper(), real, row
         # Of functions and of numbers.
-        self.suffix = "f" if self.real == "float" else ""
-        self.kind: type = np.float32 if self.real == "float" else np.float64
+        self.suffix = "f" if real == "float" else ""
+        self.kind: type = np.float32 if real == "float" else np.float64
         self.flash = 0
         self.parts: list[str] = []
 
@@ -60,22 +61,23 @@ class CWriter:
         """Define a function."""
         self.parts.append(f"static inline {kind} {self.name}_{name}({arguments}) {{\n{body}}}\n")
 
-    def predict_classes(self, model: Any, argument: str, outputs: str, m: int) -> None:
-        """Define ``predict`` of labels or of indicators, by the lines that set ``out[m]``."""
+    def local_outputs(self, m: int) -> str:
+        """Return the lines that set ``out[m]``."""
+        return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
+
+    def predict_classes(self, model: Any, m: int) -> None:
+        """Define ``predict`` of labels or of indicators."""
         if model.target == "labels":
             self.parts.append(f"/* Returns the index of the label in {self.labels(model.classes)}. */")
-            self.function("int", "predict", argument, outputs + self.largest(m))
+            body = "    return out[0] > 0;\n"
+            if m > 1:
+                body = f"    for (int c = 1; c < {m}; c++) if (out[c] > out[best]) best = c;\n"
+                body = f"    int best = 0;\n{body}    return best;\n"
+            self.function("int", "predict", self.row, self.local_outputs(m) + body)
         elif model.target == "indicator":
             self.parts.append(f"/* Sets labels[{m}] to 1 for positive outputs and 0 for others. */")
-            body = f"{outputs}    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
-            self.function("void", "predict", f"{argument}, int *labels", body)
-
-    def largest(self, m: int) -> str:
-        """Return the lines that return the index of the label for ``out[m]``."""
-        if m == 1:
-            return "    return out[0] > 0;\n"
-        highest = f"    for (int c = 1; c < {m}; c++) if (out[c] > out[best]) best = c;\n"
-        return f"    int best = 0;\n{highest}    return best;\n"
+            body = f"    for (int c = 0; c < {m}; c++) labels[c] = out[c] > 0;\n"
+            self.function("void", "predict", f"{self.row}, int *labels", self.local_outputs(m) + body)
 
     def guarded(self, comment: str, includes: Sequence[str]) -> str:
         """Return the header: a comment, the files that it includes, and its parts.
@@ -90,8 +92,7 @@ class CWriter:
 
     def strings(self, label: str, strings: Sequence[str | bytes]) -> str:
         """Declare an array of texts and return its name."""
-        encoded = (string if isinstance(string, bytes) else string.encode() for string in strings)
-        return self.array("char *const", label, [_literal(string) for string in encoded])
+        return self.array("char *const", label, list(map(_literal, strings)))
 
     def feature_names(self, names: np.ndarray | None) -> None:
         """Declare the names of features, if there are some."""
@@ -135,7 +136,7 @@ def _integer(label: int) -> str:
     return f"{label}ULL" if label > np.iinfo(np.int64).max else str(label)
 
 
-def _literal(string: bytes) -> str:
+def _literal(text: str | bytes) -> str:
     """Return a literal of C; characters but plain ones as octal numbers."""
-    plain = set(range(32, 127)) - set(b'"\\?')
-    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in string) + '"'
+    plain, content = set(range(32, 127)) - set(b'"\\?'), text.encode() if isinstance(text, str) else text
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in content) + '"'

@@ -1,9 +1,8 @@
 """Models in float32 compared with float64, on rows like the training data, when an export is written.
 
-Parameters and features are rounded as in the export, and sums are left in float64: what is lost to rounding is lost
-where large numbers cancel, and there the order of sums matters little. No rows of the data are kept: those of a table
-are drawn from the knots and categories of its encoding, and those of features from the network, whose units are near 0
-at the center of the data, and from the scales by which the fit divided the features.
+Parameters and features are rounded as in the export, and sums stay in float64: digits are lost where large numbers
+cancel, where the order of sums matters little. Rows of a table are drawn from the knots and categories of its encoding.
+Rows of features are drawn from the scales by which the fit divided them, around the point where the units are near 0.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from mopn.models.formula import Formula, Products
 from mopn.solvers.tools.caller import warn_caller
 from mopn.tables.encoding import TableEncoding
 
-__all__ = ["warn_of_lost_digits"]
+__all__ = ["changed_classes", "warn_of_lost_digits"]
 
 # Rows that are compared, fewer where they have many entries.
 _ROWS, _ENTRIES = 256, 2**20
@@ -34,8 +33,7 @@ def warn_of_lost_digits(model: Any, dtype: type) -> None:
     if model.encoding is not None:
         exact, rounded = _rows_of_table(model.encoding, n, dtype, rng)
     elif getattr(model, "feature_scales", None) is not None:
-        exact = _rows_of_features(formula, model.feature_scales, n, rng)
-        rounded = exact
+        exact = rounded = _rows_of_features(formula, model.feature_scales, n, rng)
     else:
         return
     outputs = formula.outputs(make_design(exact))
@@ -47,10 +45,15 @@ def warn_of_lost_digits(model: Any, dtype: type) -> None:
         text = f"dtype: in float32 the outputs of {lost} of {n} rows like the training data change by up to "
         text += f"{errors.max():.1%} of their range"
         if model.target in ("labels", "indicator"):
-            changed = [model._predictions(values).reshape(n, -1) for values in (outputs, found)]
-            text += f", and the classes of {int(np.sum((changed[0] != changed[1]).any(axis=1)))}"
+            text += f", and the classes of {changed_classes(model, outputs, found)}"
         text += "; take dtype='float64', or subtract from large features their means in training"
         warn_caller(text)
+
+
+def changed_classes(model: Any, *outputs: np.ndarray) -> int:
+    """Return how many rows have other classes by one of two outputs (n, m) than by the other."""
+    a, b = (model._predictions(values).reshape(len(values), -1) for values in outputs)
+    return int(np.sum((a != b).any(axis=1)))
 
 
 def _held(values: Any, dtype: type) -> Any:

@@ -14,8 +14,9 @@ from mopn.models.quadratic import Quadratic
 
 __all__ = ["InputIntegers", "choose_inputs"]
 
-# Bits of features: at most those of int16 without the sign, and as few as say something.
-_MOST_BITS, _FEWEST_BITS = 15, 5
+# Bits of features: at most those of int16 without the sign; fewer than 5 lose too much.
+_MOST_BITS = np.iinfo(np.int16).bits - 1
+_FEWEST_BITS = 5
 # Features are shifted if that gains so many steps of parameters.
 _WORTH = 4.0
 _TYPES = ("uint8", "int8", "int16")
@@ -23,20 +24,11 @@ _TYPES = ("uint8", "int8", "int16")
 
 @dataclass(frozen=True)
 class InputIntegers:
-    """How features become the integers that C takes.
+    """The features as integers that C takes.
 
-    Attributes
-    ----------
-    dtype : {"uint8", "int8", "int16"}
-        The type of the inputs.
-    bits, zero : ndarray of shape (d,)
-        An input is the nearest integer to ``x * 2 ** bits``, minus ``zero``; both are 0 where X had whole numbers.
-    shifts : ndarray of shape (d,)
-        What inputs are shifted by, to the left.
-    lowest, highest : int
-        The range of all shifted inputs; others are clamped to it.
-    with_squares : bool
-        Whether the squares of features are features, too, shifted to the right by ``square_shift``.
+    An input is the nearest integer to ``x * 2 ** bits``, minus ``zero`` (d,), both 0 where X had whole numbers. It is
+    shifted to the left by ``shifts`` (d,) and clamped to [``lowest``, ``highest``]. Squares of features are features,
+    too, ``with_squares``, shifted to the right by ``square_shift``.
     """
 
     dtype: str
@@ -64,22 +56,11 @@ class InputIntegers:
         return np.hstack([tau, np.ldexp(tau * tau, -self.square_shift)]) if self.with_squares else tau
 
     @property
-    def lowest_features(self) -> np.ndarray:
-        """The smallest y (D,)."""
-        d = len(self.bits)
-        return np.append(np.full(d, self.lowest), np.zeros(d, int)) if self.with_squares else np.full(d, self.lowest)
-
-    @property
-    def highest_features(self) -> np.ndarray:
-        """The largest y (D,)."""
-        d, largest = len(self.bits), max(self.highest, -self.lowest)
-        highest = np.full(d, self.highest)
-        return np.append(highest, np.full(d, largest**2 >> self.square_shift)) if self.with_squares else highest
-
-    @property
-    def size(self) -> np.ndarray:
-        """The largest moduli (D,) of y."""
-        return np.maximum(np.abs(self.lowest_features), np.abs(self.highest_features)).astype(np.float64)
+    def ends(self) -> np.ndarray:
+        """The smallest and the largest y, (2, D)."""
+        ends = np.repeat([[self.lowest], [self.highest]], len(self.bits), axis=1)
+        squares = [[0], [max(self.highest, -self.lowest) ** 2 >> self.square_shift]]
+        return np.hstack([ends, np.broadcast_to(squares, ends.shape)]) if self.with_squares else ends
 
     def rewritten(self, outputs: Quadratic) -> Quadratic:
         """Return the outputs as functions of the features t, where x = scale t + origin."""
@@ -120,11 +101,11 @@ def choose_inputs(outputs: Quadratic, X: np.ndarray, room: int) -> InputIntegers
     inputs = InputIntegers("int16", bits, zero, _shifts(outputs, bits, size), 0, 0, with_squares, 0)
     integers = inputs.integers(X)
     t = integers << inputs.shifts
-    dtype = next(name for name in _TYPES if _holds(name, integers))
+    held = [np.iinfo(name).min <= integers.min() and integers.max() <= np.iinfo(name).max for name in _TYPES]
     square_bits = 2 * int(np.abs(t).max()).bit_length()
     return replace(
         inputs,
-        dtype=dtype,
+        dtype=_TYPES[held.index(True)],
         lowest=int(t.min()),
         highest=int(t.max()),
         square_shift=max(square_bits - most, 0) if with_squares else 0,
@@ -142,8 +123,3 @@ def _shifts(outputs: Quadratic, bits: np.ndarray, size: np.ndarray) -> np.ndarra
         return np.zeros(len(size), int)
     needed = np.ceil(np.log2(np.maximum(columns, best) / best))
     return np.minimum(needed, free).astype(int)
-
-
-def _holds(dtype: str, integers: np.ndarray) -> bool:
-    ends = np.iinfo(dtype)
-    return bool(ends.min <= integers.min() and integers.max() <= ends.max)

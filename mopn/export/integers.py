@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mopn.data.designs import DenseDesign
+from mopn.export.comparison import changed_classes
 from mopn.export.input_integers import InputIntegers
 from mopn.models.formula import Formula, dense_rows
 from mopn.models.quadratic import Quadratic
@@ -31,20 +32,10 @@ class Agreement:
     Attributes
     ----------
     rows : int
-    bound : float
-        A proven bound of the error of every output of these rows.
-    error : float
-        The largest error that was found.
-    may_change : int or None
-        Rows whose class may change, by the bound; None if the model predicts no classes.
-    changed : int or None
-        Rows whose class was found to change.
-
-    Examples
-    --------
-    >>> from mopn.export.integers import Agreement
-    >>> print(Agreement(rows=450, bound=3.5, error=0.7, may_change=13, changed=0).may_change)
-    13
+    bound, error : float
+        A proven bound of the error of every output of these rows, and the largest error found.
+    may_change, changed : int or None
+        Rows whose class may change, by the bound, and whose class changes; None if the model predicts no classes.
     """
 
     rows: int
@@ -62,16 +53,10 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Forms:
-    """Linear forms ``Z = start + <U, y>`` of integers, and the real numbers that they stand for.
+    """Linear forms ``Z = start + <U, y>`` of integers, for ``U`` (F, D) and ``start`` (F,), both int64.
 
-    Attributes
-    ----------
-    U : ndarray of shape (F, D), and start (F,)
-        Integers, as int64.
-    exact : ndarray of shape (F, D), and exact_start (F,)
-        What they were rounded from.
-    center, center_error : ndarray of shape (D,)
-        Means over the data of y, and of its difference from the features that it stands for.
+    ``exact`` and ``exact_start`` are the real numbers before rounding. ``center`` and ``center_error`` (D,) are means
+    over the data of y, and of its difference from the exact features.
     """
 
     U: np.ndarray
@@ -106,9 +91,7 @@ class Forms:
 @doors
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegerModel(Displayed):
-    """A model of degree 2 in integers, computed here bit for bit as its C header computes it.
-
-    It is made by ``mopn.export.to_c(model, path, arithmetic="integer", X=rows)``.
+    """A model of degree 2 in integers, bit for bit as in its C header, by :func:`mopn.export.to_c`.
 
     Attributes
     ----------
@@ -117,9 +100,9 @@ class IntegerModel(Displayed):
     exponent : int
         Outputs are integers times ``2 ** -exponent``.
     agreement : Agreement
-        Of these outputs and classes with those of the model, for the rows that the ranges were taken from.
+        With the outputs and classes of the model, for the rows from which the ranges were taken.
     inputs : InputIntegers
-        How features become integers: ``inputs.integers(X)`` are those that C takes.
+        ``inputs.integers(X)`` are the integers that C takes.
     forms : Forms
         The F linear forms: of k units, then of m outputs if they have linear terms.
     shifts, square_shifts : ndarray of shape (F,), and (k,)
@@ -127,22 +110,11 @@ class IntegerModel(Displayed):
     top : int
         The largest value of a unit.
     V, constant : ndarray of shape (k, m), and (m,)
-        Weights of the units, and constants of the outputs, as integers.
+        Weights of the units, and constants of the outputs, as integers; ``exact_V`` is V before rounding.
     model : Model or FactorizationModel
-        What is computed in integers; ``formula`` is that of the features as integers, and ``exact_V`` what V was
-        rounded from.
+        The model in floats; ``formula`` is its formula for features as integers.
     center, center_error : ndarray of shape (k,)
-        Means over the data of the values of units, and of the real numbers that they stand for minus these values.
-
-    Examples
-    --------
-    >>> import numpy as np, mopn, tempfile
-    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), target="vector")
-    >>> X = np.arange(200).reshape(100, 2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     integers = mopn.export.to_c(model, f"{folder}/model.h", arithmetic="integer", X=X)
-    >>> bool(np.all(np.abs(integers.outputs([[3, 5]]) - 32.0) <= integers.bounds([[3, 5]])))
-    True
+        Means over the data of the values of units, and of the exact values minus these.
     """
 
     model: Any
@@ -165,59 +137,35 @@ class IntegerModel(Displayed):
         return {"dtype": self.dtype, "agreement": str(self.agreement)}
 
     def integer_outputs(self, X: Any) -> np.ndarray:
-        """Return the outputs (n, m) as integers, those of the function ``outputs`` in C.
+        """Return the outputs (n, m) of features X (n, d) as integers, as the function ``outputs`` in C.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Features as the model takes them; numbers out of the ranges are clamped to them, as in C.
+        Numbers out of the ranges are clamped to them.
         """
         return self._integer_outputs(self.inputs.integers(self._rows(X)))
 
     def outputs(self, X: Any) -> np.ndarray:
-        """Return the outputs (n, m) as floats, the integers times ``2 ** -exponent``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
+        """Return the outputs (n, m) of features X (n, d) as floats, the integers times ``2 ** -exponent``."""
         return np.ldexp(self.integer_outputs(X).astype(np.float64), -self.exponent)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return what the model predicts from these outputs: labels, indicators or numbers.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
+        """Return the model's predictions from these outputs: labels, indicators or numbers."""
         return self.model._predictions(self.outputs(X))
 
     def agree(self, X: Any) -> Agreement:
-        """Return how outputs and classes of rows agree with those of the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Any rows, not only those that the ranges were taken from.
-        """
+        """Return how outputs and classes of any rows X (n, d) agree with those of the model."""
         X = self._rows(X)
         exact, found, bound = self.model.outputs(X), self.outputs(X), self.bounds(X)
         may_change = changed = None
         if self.model.target in ("labels", "indicator"):
-            alone = self.model.target == "indicator" or exact.shape[1] == 1
-            may_change = int(np.sum((_signs_may_change if alone else _argmax_may_change)(exact, bound)))
-            classes = [self.model._predictions(outputs).reshape(len(X), -1) for outputs in (exact, found)]
-            changed = int(np.sum((classes[0] != classes[1]).any(axis=1)))
+            signs = self.model.target == "indicator" or exact.shape[1] == 1
+            stays = (np.abs(exact) > bound).all(axis=1) if signs else _argmax_stays(exact, bound)
+            may_change, changed = int(np.sum(~stays)), changed_classes(self.model, exact, found)
         return Agreement(len(X), float(bound.max()), float(np.abs(found - exact).max()), may_change, changed)
 
     def bounds(self, X: Any) -> np.ndarray:
-        """Return bounds (n, m) of the errors of the outputs of rows, rounding of floats included.
+        """Return bounds (n, m) of the errors of the outputs of rows X (n, d), rounding of floats included.
 
         They are inf for rows so far out of the ranges that their squares overflow.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return proven_upper(self._bounds(self._rows(X)))
@@ -273,15 +221,10 @@ def shifted(Z: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     return np.sign(Z) * (np.abs(Z) >> shifts)
 
 
-def _argmax_may_change(outputs: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """Return whether another output may become the largest, by rows: unless the contrary is proven."""
+def _argmax_stays(outputs: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Return for each row whether the largest output provably stays the largest."""
     best = outputs.argmax(axis=1)[:, None]
     least = np.take_along_axis(outputs - bound, best, axis=1)
     others = outputs + bound
     np.put_along_axis(others, best, -np.inf, axis=1)
-    return ~(others < least).all(axis=1)
-
-
-def _signs_may_change(outputs: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """Return whether the sign of an output may change, by rows: unless the contrary is proven."""
-    return ~(np.abs(outputs) > bound).all(axis=1)
+    return (others < least).all(axis=1)

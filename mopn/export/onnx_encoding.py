@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.export.onnx_nodes import Graph, type_code
+from mopn.export.onnx_nodes import Graph
 from mopn.solvers.tools.caller import warn_caller
 from mopn.tables.columns import LevelColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
@@ -31,12 +31,12 @@ def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
     encoding = encoding.rounded(read)
     if not encoding.levels:
         X = graph.input("X", read, len(encoding.columns))
-        return _joined(graph, _of_numbers(graph, X, encoding.numbers, read))
+        return graph("Concat", *_of_numbers(graph, X, encoding.numbers, read), axis=1)
     kinds = [object if j in encoding.level_columns else read for j in range(len(encoding.columns))]
     inputs = [graph.input(name, kind, 1) for name, kind in zip(encoding.columns, kinds, strict=True)]
     parts = []
     if encoding.number_columns:
-        numbers = _joined(graph, [inputs[j] for j in encoding.number_columns])
+        numbers = graph("Concat", *(inputs[j] for j in encoding.number_columns), axis=1)
         parts += _of_numbers(graph, numbers, encoding.numbers, read)
     for j, level in zip(encoding.level_columns, encoding.levels, strict=True):
         if len(level.means):
@@ -46,10 +46,6 @@ def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
                 f"column {encoding.columns[j]!r} has the text '' and missing values, and ONNX one text for both: a "
                 "missing value counts as ''"
             )
-    return _joined(graph, parts)
-
-
-def _joined(graph: Graph, parts: list[str]) -> str:
     return graph("Concat", *parts, axis=1)
 
 
@@ -61,7 +57,7 @@ def _of_numbers(graph: Graph, X: str, numbers: NumberColumns, read: type) -> lis
         parts.append(_functions(graph, X, missing, numbers, read))
     if numbers.gaps.any():
         gaps = graph("Gather", missing, np.flatnonzero(numbers.gaps), axis=1)
-        parts.append(graph("Cast", gaps, to=type_code(graph.dtype)))
+        parts.append(graph.cast(gaps))
     return parts
 
 
@@ -72,7 +68,7 @@ def _functions(graph: Graph, X: str, missing: str, numbers: NumberColumns, read:
     zero, one = graph.real(np.zeros(1), read), graph.real(np.ones(1), read)
     present = graph("Sub", _by_columns(graph, graph("Where", missing, zero, X)), graph.real(knots[:, None], read))
     ramps = graph("Mul", present, graph.real(slopes.reshape(knots.shape)[:, None], read))
-    ramps = graph("Cast", graph("Max", graph("Min", ramps, one), zero), to=type_code(graph.dtype))
+    ramps = graph.cast(graph("Max", graph("Min", ramps, one), zero))
     sums = graph("MatMul", ramps, changes.reshape(numbers.functions.shape))
     values = graph("Add", sums, numbers.functions[:, :1])
     values = graph("Where", _by_columns(graph, missing), np.zeros(1), values)
@@ -91,7 +87,5 @@ def _of_levels(graph: Graph, texts: str, level: LevelColumn) -> str:
     keys = known if "" in known else [*known, ""]
     numbers = level.codes([*known, None])[: len(keys)].tolist()
     codes = graph("LabelEncoder", texts, keys_strings=keys, values_int64s=numbers, default_int64=-1, domain=ML)
-    w = len(level.means)
-    first = level.count - w
-    indicators = graph("Cast", graph("Equal", codes, np.arange(first, first + w)), to=type_code(graph.dtype))
+    indicators = graph.cast(graph("Equal", codes, np.arange(level.count - len(level.means), level.count)))
     return graph("Where", graph("Less", codes, np.array([0])), level.means, indicators)

@@ -15,10 +15,10 @@ import numpy as np
 
 from mopn.export.comparison import warn_of_lost_digits
 from mopn.export.onnx_encoding import ML, encode_columns
-from mopn.export.onnx_nodes import Graph, type_code
+from mopn.export.onnx_nodes import Graph
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
-from mopn.models.fitted import Fitted, fitted_model
-from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, Term
+from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
 from mopn.solvers.tools.door import door
 from mopn.tables.encoding import TableEncoding
 
@@ -42,21 +42,21 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
     dtype : {"float32", "float64"}, default "float32"
-        The type of the input ``X`` (n, d), of the arithmetic and of the outputs. Numbers of a table are float64 in
-        a graph of float32, too, where float32 would lose digits of a column, such as milliseconds since 1970.
+        The type of the input ``X`` (n, d), of the arithmetic and of the outputs. Numbers of a table are float64 in a
+        graph of float32, too, where float32 would lose digits of a column, such as milliseconds since 1970.
 
     Returns
     -------
     onnx.ModelProto
-        Of operator set 18. Its outputs: ``prediction``, what ``predict`` returns; ``probabilities``, what
-        ``predict_proba`` returns, if the model has probabilities; ``outputs``, what :meth:`mopn.Model.outputs`
-        returns, if that is not the prediction. If the features have names, the metadata hold them in the order of
-        the columns of X, as ``feature_names``, a JSON list. Store the graph by ``onnx.save(graph, path)``.
+        Of operator set 18; ``onnx.save(graph, path)`` stores it. Its outputs are ``prediction``, as by ``predict``;
+        ``probabilities``, as by ``predict_proba``, if the model has them; and ``outputs``, as by
+        :meth:`mopn.Model.outputs`, if these are not the prediction. The metadata hold the names of the features, if
+        they have names, as ``feature_names``, a JSON list.
 
-        A model of a table takes its columns: one input ``X`` (n, c), NaN where a number is missing, if all are
-        numbers; if not, an input (n, 1) for each column, of its name (with an underscore, if the graph has this
-        name), in their order: of numbers or, for levels, of texts, empty where they are missing. Dates are days
-        since 1970. An unknown text counts as the mean of the known ones.
+        A model of a table takes one input ``X`` (n, c), NaN where a number is missing, if all columns are numbers.
+        Otherwise each column is an input (n, 1) of its name (with an underscore, if the graph has this name): numbers,
+        or texts of categories, empty where they are missing. Dates are days since 1970. An unknown text counts as the
+        mean of the known ones.
 
     Raises
     ------
@@ -70,15 +70,15 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     Warns
     -----
     UserWarning
-        If float32 changes outputs of rows like the training data by more than 0.1 % of their range: rows drawn
-        from the encoding of a table, or about the center of the features that the fit scaled. And where a column
-        has the empty text and missing values, which are one text in a graph.
+        If float32 changes outputs of rows like the training data by more than 0.1 % of their range; rows are drawn from
+        the encoding of a table, or around the center of the features that the fit scaled. And if a column has both the
+        empty text and missing values, which are one text in a graph.
 
     Notes
     -----
-    X is dense. A graph does not check its input: NaN, infinity and overflow give NaN, not an error. Outputs agree
-    with those of the model to about 1e-4 of the largest in float32, 1e-11 in float64. The ANOVA kernel of degree 3
-    and above and the all-subsets kernel form an array (n, d, k).
+    X is dense. A graph does not check its input: NaN, infinity and overflow give NaN. Outputs agree with the model to
+    about 1e-4 of the largest in float32, 1e-11 in float64. The ANOVA kernel of degree 3 and above and the all-subsets
+    kernel form an array (n, d, k).
 
     Examples
     --------
@@ -87,8 +87,7 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     >>> [output.name for output in mopn.export.to_onnx(model).graph.output]  # doctest: +SKIP
     ['prediction', 'outputs']
     """
-    graph = _graph(dtype)
-    machine = fitted_model(model)
+    graph, machine = Graph(dtype), fitted_model(model)
     formula = machine._formula()
     if machine.encoding is None:
         features = graph.input("X", graph.dtype, machine.n_features)
@@ -108,24 +107,14 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
 
 def make_encoder_onnx(encoding: TableEncoding, dtype: str) -> onnx.ModelProto:
     """Return the graph of an encoding; its output is ``features`` (n, d)."""
-    graph = _graph(dtype)
+    graph = Graph(dtype)
     graph.output("features", encode_columns(graph, encoding))
     return _made(graph, {"feature_names": encoding.columns})
 
 
-def _graph(dtype: str) -> Graph:
-    """Return a graph without nodes, if onnx is installed."""
-    try:
-        import onnx  # noqa: F401
-    except ImportError as error:
-        raise ImportError("to_onnx needs the package onnx: pip install onnx") from error
-    return Graph(dtype)
-
-
 def _made(graph: Graph, metadata: Mapping[str, Sequence[Any]]) -> onnx.ModelProto:
     """Return the model of a graph, with metadata as lists of JSON."""
-    import onnx
-
+    onnx = graph.onnx
     made = onnx.helper.make_model(
         graph.proto(),
         producer_name="mopn",
@@ -147,14 +136,16 @@ def _outputs(graph: Graph, formula: Formula, X: str) -> str:
     return graph("Add", graph("Sum", *parts), formula.constant)
 
 
-def _features(graph: Graph, term: Term, X: str) -> str:
+def _features(graph: Graph, term: UnitTerm, X: str) -> str:
     """Add the values (n, k) of the units of a term."""
     if isinstance(term, Products):
         return _product(graph, term, X)
+    # z (n, d, k), the products of every entry with the parameters of its feature
+    z = graph("Mul", graph("Unsqueeze", X, np.array([2])), term.factors.T)
     if isinstance(term, Subsets):
-        return graph("ReduceProd", graph("Add", _entries(graph, term.factors, X), np.ones(1)), _ONE, keepdims=0)
+        return graph("ReduceProd", graph("Add", z, np.ones(1)), _ONE, keepdims=0)
     assert isinstance(term, AnovaTerm)
-    return _anova(graph, term, X)
+    return _anova(graph, term, z)
 
 
 def _product(graph: Graph, term: Products, X: str) -> str:
@@ -167,24 +158,16 @@ def _product(graph: Graph, term: Products, X: str) -> str:
     return product if term.power == 1 else graph("Pow", product, np.array(term.power, dtype=np.int64))
 
 
-def _anova(graph: Graph, term: AnovaTerm, X: str) -> str:
+def _anova(graph: Graph, term: AnovaTerm, z: str) -> str:
     """Algorithm 1 by degrees: A^t of the entries before j is a cumulative sum of z_j A^{t-1} of those before j."""
-    z = before = _entries(graph, term.factors, X)
-    parts = []
-    for t, (start, theta) in enumerate(zip(term.start, term.theta, strict=True)):
-        if t == 0:
-            continue
+    before, parts = z, []
+    for t, (start, theta) in enumerate(zip(term.start[1:], term.theta[1:], strict=True), 1):
         if theta:
             whole = graph("Add", graph("ReduceSum", before, _ONE, keepdims=0), start)
             parts.append(graph("Mul", whole, np.array(theta)))
         if t < len(term.theta) - 1:
             before = graph("Mul", z, graph("Add", graph("CumSum", before, np.array(1), exclusive=1), start))
     return graph("Sum", *parts)
-
-
-def _entries(graph: Graph, factors: np.ndarray, X: str) -> str:
-    """Add z (n, d, k), the products of every entry with the parameters of its feature."""
-    return graph("Mul", graph("Unsqueeze", X, np.array([2])), factors.T)
 
 
 def _probabilities(graph: Graph, model: Any, outputs: str, single: bool) -> str:
@@ -217,14 +200,14 @@ def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilit
         classes = graph.store(onnx_labels(model.classes))
         if single:
             positive = graph("Greater", graph("Squeeze", outputs, _ONE), np.zeros(()))
-            return graph("Gather", classes, graph("Cast", positive, to=type_code(np.int64)))
+            return graph("Gather", classes, graph.cast(positive, np.int64))
         return graph("Gather", classes, graph("ArgMax", outputs, axis=1, keepdims=0))
     if model.target == "ordinal":
         if probabilities is None:
             raise TypeError("the model of ordered levels has no link, so it predicts nothing; set link='logistic'")
         return graph("MatMul", probabilities, model.classes.astype(np.float64))
     if model.target == "indicator":
-        return graph("Cast", graph("Greater", outputs, np.zeros(())), to=type_code(np.int64))
+        return graph.cast(graph("Greater", outputs, np.zeros(())), np.int64)
     if model.predicts_means:
         outputs = graph("Exp", outputs)
     return graph("Squeeze", outputs, _ONE) if model.target == "vector" else outputs

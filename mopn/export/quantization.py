@@ -23,12 +23,14 @@ __all__ = ["quantize"]
 # bits of weights would leave fewer for the units that they multiply.
 _PARAMETERS, _WEIGHTS, _ROOM = {"int8": 127, "int16": 32767}, {"int8": 127, "int16": 4095}, {"int8": 7, "int16": 12}
 _LARGEST = np.iinfo(np.int32).max
-# Bits of |Z| >> r, whose square has 32 bits without a sign, and the longest shift.
-_SIZE_BITS, _LONGEST = 16, 31
+# The longest shift, and bits of |Z| >> r, whose square has 32 bits without a sign.
+_LONGEST = np.iinfo(np.int32).bits - 1
+_SIZE_BITS = np.iinfo(np.int32).bits // 2
 # Rows may have squares that are so many times those of the data before they are cut off.
 _MARGIN = 4
-# Exponents of 2 of the outputs that are tried, and the largest, for which float64 has room.
-_TRIED, _LARGEST_EXPONENT = 64, 960
+# Exponents of 2 of the outputs that are tried, and the largest, so that float64 has room for all of them.
+_TRIED = 64
+_LARGEST_EXPONENT = np.finfo(float).maxexp - _TRIED
 _TINY = np.finfo(float).tiny
 
 
@@ -67,7 +69,7 @@ def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
 
 
 class _Quantizer:
-    """What does not depend on the steps of the outputs: inputs, linear forms (F, D) and the smallest steps of these."""
+    """Inputs, linear forms (F, D) and their smallest steps, which do not depend on the steps of the outputs."""
 
     def __init__(self, model: Any, quadratic: Quadratic, X: np.ndarray, dtype: str) -> None:
         self.model, self.dtype, self.outputs = model, dtype, model.outputs(X)
@@ -76,15 +78,15 @@ class _Quantizer:
         self.y, self.eta = self.inputs.features(self.inputs.integers(X)), self.inputs.exact_features(X)
         self.k = len(quadratic.weights)
         self.exact, self.starts = _exact_forms(self.quadratic, self.inputs)
-        self.steps = _steps(self.exact, self.starts, self.inputs.size, _PARAMETERS[dtype])
+        self.steps = _steps(self.exact, self.starts, np.abs(self.inputs.ends).max(axis=0), _PARAMETERS[dtype])
 
     def integers(self, exponent: int) -> IntegerModel | None:
         """Return the model with outputs in steps of ``2 ** -exponent``, or None if 32 bits cannot hold them."""
         # The step of a linear form is a shift from that of the outputs.
         linear_shifts = np.minimum(-exponent - np.ceil(np.log2(self.steps[self.k :])), _LONGEST).astype(int)
         forms = self._forms(np.append(self.steps[: self.k], np.ldexp(1.0, -exponent - linear_shifts)))
-        largest = forms.largest(self.inputs.lowest_features, self.inputs.highest_features)
-        sizes = np.maximum(_bits(largest[: self.k]) - _SIZE_BITS, 0)
+        largest = forms.largest(*self.inputs.ends)
+        sizes = np.maximum(np.frexp(largest[: self.k].astype(float))[1] - _SIZE_BITS, 0)
         exact_V, square_shifts = self._weights(exponent, sizes)
         if (linear_shifts < 0).any() or (square_shifts < 0).any():
             return None
@@ -157,8 +159,3 @@ def _steps(exact: np.ndarray, starts: np.ndarray, size: np.ndarray, largest: int
     room = _LARGEST - 2.0 - size.sum() - 3.0 * largest * len(size)
     steps = np.maximum(np.abs(exact).max(axis=1) / largest, (np.abs(exact) @ size + np.abs(starts)) / room)
     return np.maximum(steps, _TINY)
-
-
-def _bits(values: np.ndarray) -> np.ndarray:
-    """Return the numbers of bits of positive integers."""
-    return np.frexp(values.astype(np.float64))[1]

@@ -8,42 +8,29 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.values import to_host
-from mopn.models.fields import check_output, feature_groups
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.base import Fitted, fitted_model
+from mopn.models.fields import feature_groups
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
 from mopn.solvers.tools.door import door
 
 __all__ = ["Qubo", "to_qubo"]
 
-# What the default penalty is above its bound, relative to it and to the largest weight: far more than rounding errors.
+# Excess of the default penalty over its bound, relative to it and to the largest weight: far above rounding errors.
 _MARGIN = 1e-3
 
 
 class Qubo(NamedTuple):
     """A quadratic function of x in {0, 1}^d, to be minimised: sum_ij weights[i, j] x_i x_j + offset.
 
-    This is what ``dimod.BinaryQuadraticModel.to_qubo`` returns and ``from_qubo(*qubo)`` takes.
+    The form of ``dimod.BinaryQuadraticModel.to_qubo``; ``from_qubo(*qubo)`` takes it.
 
     Attributes
     ----------
     weights : dict of (int, int) to float
-        The keys are indices of features, (i, i) for all of them, as x_i^2 = x_i, and (i, j) with i < j where the weight
+        The keys are indices of features: (i, i) for all of them, as x_i^2 = x_i, and (i, j) with i < j where the weight
         is not 0.
     offset : float
-
-    Examples
-    --------
-    >>> import mopn, numpy as np
-    >>> model = mopn.Model(np.array([[1.0, -2.0]]), np.array([[0.5]]), target="vector")  # (x_0 - 2 x_1)^2 / 2
-    >>> qubo = mopn.export.to_qubo(model)
-    >>> qubo
-    Qubo(features=2, products=1, offset=0)
-    >>> qubo.weights
-    {(0, 0): 0.5, (1, 1): 2.0, (0, 1): -2.0}
-    >>> qubo.matrix()
-    array([[ 0.5, -2. ],
-           [ 0. ,  2. ]])
     """
 
     weights: dict[tuple[int, int], float]
@@ -70,27 +57,24 @@ def to_qubo(
 ) -> Qubo:
     """Return an output as a function of features that are 0 or 1, in dimod's convention, to be minimised.
 
-    For the solvers of quadratic unconstrained binary optimisation (QUBO): simulated annealing, tabu search,
-    quantum annealers. Of any model of degree 2: products of features, linear terms, and squares, as x^2 = x.
-
-    The function is the output before any link, that of :meth:`mopn.Model.outputs`. A logistic link or a logarithm
-    increases with it, so the minimum is that of the probability, of the second class if there are two, or of the
-    mean.
+    For solvers of quadratic unconstrained binary optimisation (QUBO): simulated annealing, tabu search, quantum
+    annealers. The function is the output of :meth:`mopn.Model.outputs`, before any link. Links increase with it, so it
+    has the minimum of the mean, or of the probability, of the second class if there are two.
 
     Parameters
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
     X : array-like or sparse matrix of shape (n, d), optional
-        Rows, such as the training data, whose features are checked to be 0 or 1: models do not remember.
+        Rows, such as the training data, whose features are checked to be 0 or 1.
     output : int, optional
         The number of the output, of models of several.
     one_hot : sequence of tuples, optional
-        Groups of features, by index or name, of which exactly one is to be 1: those of the levels of a category,
-        say. Each adds penalty * (1 - sum of its features)^2.
+        Groups of features, by index or name, of which exactly one is to be 1, such as indicators of the values of a
+        setting. Each adds penalty * (1 - sum of its features)^2.
     penalty : float, optional
-        By default there is one for each group, with which all minimisers are proven to satisfy all constraints:
-        a bound on what breaking one can gain, and a thousandth of it and of the largest weight. If groups share
-        features, the bound is the range of the function, and some x must satisfy them all.
+        Default: for each group a bound of the gain of breaking a constraint, and a thousandth of it and of the largest
+        weight, so that all minimisers provably satisfy all constraints. If groups share features, the bound is the
+        range of the function, and some x must satisfy them all.
 
     Returns
     -------
@@ -116,12 +100,13 @@ def to_qubo(
     Examples
     --------
     >>> import mopn, numpy as np
-    >>> model = mopn.Model(np.array([[1.0, -2.0, 1.0]]), np.array([[-1.0]]), target="vector")
-    >>> weights, offset = mopn.export.to_qubo(model, one_hot=[(0, 1)])
-    >>> round(weights[0, 1], 3), round(offset, 3)  # 4 of the model and two penalties; a penalty
-    (12.016, 4.008)
-
-    ``dimod.BinaryQuadraticModel.from_qubo(*to_qubo(model))`` is the same for dimod and its samplers.
+    >>> model = mopn.Model(np.array([[1.0, -2.0]]), np.array([[0.5]]), target="vector")  # (x_0 - 2 x_1)^2 / 2
+    >>> qubo = mopn.export.to_qubo(model)  # for dimod: BinaryQuadraticModel.from_qubo(*qubo)
+    >>> qubo.weights
+    {(0, 0): 0.5, (1, 1): 2.0, (0, 1): -2.0}
+    >>> mopn.export.to_qubo(model, one_hot=[(0, 1)], penalty=3.0).matrix()
+    array([[-2.5,  4. ],
+           [ 0. , -1. ]])
     """
     machine = fitted_model(model)
     if machine.encoding is not None:
@@ -137,15 +122,17 @@ def to_qubo(
         )
     if X is not None:
         _check_binary(machine, X)
-    formula, names = machine._formula(), machine.feature_names
+    formula = machine._formula()
     if not is_quadratic(formula):
         raise ValueError(
             "a QUBO is of degree 2, but the model has products of three features or more: fit one with degree=2"
         )
-    labels = [] if names is None else names.tolist()
-    groups = [np.sort(group) for group in feature_groups(one_hot, labels, machine.n_features, "one_hot")]
+    given = feature_groups(one_hot, machine.feature_names, machine.n_features, "one_hot")
+    groups = [np.sort(group) for group in given]
     m = len(formula.constant)
-    output = 0 if output is None and m == 1 else check_output(output, m)
+    output = 0 if output is None and m == 1 else output
+    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < m:
+        raise ValueError(f"output must be an integer from 0 to {m - 1}, got {output!r}")
     if penalty is not None and not groups:
         raise ValueError("penalty is for the constraints in one_hot, of which there are none; leave it out")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -189,11 +176,10 @@ def _triangular(outputs: Quadratic, c: int) -> tuple[float, np.ndarray]:
 def _enough(Q: np.ndarray, groups: list[np.ndarray]) -> list[float]:
     """Return a penalty for every group with which all minimisers satisfy the constraints, if any x does.
 
-    What x_i = 1 adds to the function is between ``least`` and ``most``, whatever the other features are. Where no x_i
-    of a group is 1, one of them costs at most the least ``most``; where s > 1 are, s - 1 of them gain at most s - 1
-    times the largest ``-least``, and the constraint is broken by (s - 1)^2. So with a larger penalty than both each x
-    becomes better by such a step for every group that is broken. Where groups share features, steps for one may break
-    another: there the penalty is above the range of the function.
+    x_i = 1 adds between ``least`` and ``most`` to the function. Where no x_i of a group is 1, one of them costs at most
+    the least ``most``; where s > 1 are, s - 1 of them gain at most s - 1 times the largest ``-least``, and the
+    constraint is broken by (s - 1)^2. So with a larger penalty than both such a step improves each x. Where groups
+    share features, steps for one may break another: there the penalty is above the range of the function.
     """
     S = np.triu(Q, 1) + np.triu(Q, 1).T
     most = Q.diagonal() + np.maximum(S, 0.0).sum(axis=1)

@@ -1,8 +1,9 @@
-"""The common base of fitted models: predictions and probabilities from outputs, and files."""
+"""The common base of fitted models and of estimators that have one: files, predictions, probabilities."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import os
+from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import Any
 
@@ -11,15 +12,16 @@ import numpy as np
 from mopn.data.designs import Design
 from mopn.data.relation_blocks import design_of
 from mopn.losses.loss import LINKS, check_link
-from mopn.models.fields import check_feature_names, check_labels
-from mopn.models.fitted import Fitted
+from mopn.models.fields import check_labels, check_names
+from mopn.models.files import write
 from mopn.models.formula import Formula, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
 
-__all__ = ["Predictor", "common_offset"]
+__all__ = ["Fitted", "Predictor", "common_offset", "fitted_model"]
 
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
@@ -28,11 +30,36 @@ _DEEP = -500.0
 _FEW = 3
 
 
-def _in_short(value: Any) -> str:
-    """Return the shape of an array that is long, and the value of any other."""
-    if isinstance(value, np.ndarray):
-        return str(value.tolist()) if value.size <= _FEW else f"array{value.shape}"
-    return repr(value)
+@doors
+class Fitted(ABC):
+    """A model, or an estimator that has one."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make doors of the public methods of models and estimators."""
+        super().__init_subclass__(**options)
+        doors(cls, special=())
+
+    @abstractmethod
+    def _fitted_model(self) -> Any:
+        """Return the model."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a plain ``.npz`` file, which :func:`mopn.load` reads without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file, without any change. A file that is there is replaced in a single step, when the new one
+            is complete: if writing fails or is interrupted, it stays as it was.
+
+        Raises
+        ------
+        OSError
+            If no file can be written in this folder.
+        TypeError
+            If the classes are not strings, numbers or dates, all of one type, or would not come back equal.
+        """
+        write(path, self._fitted_model()._fields())
 
 
 class Predictor(Displayed, Fitted):
@@ -65,15 +92,20 @@ class Predictor(Displayed, Fitted):
 
     @abstractmethod
     def _formula(self) -> Formula:
-        """Return what the outputs are, in terms that other languages have."""
+        """Return the outputs in terms that other languages have."""
 
     def _fitted_model(self) -> Predictor:
         return self
 
     def _entries(self) -> dict[str, str]:
-        """Return the shapes of arrays and the values of other fields, without those that are None."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: _in_short(value) for name, value in values.items() if value is not None}
+        """Return the shapes of long arrays and the values of other fields, without those that are None."""
+        found = {}
+        for name, value in self._fields().items():
+            if isinstance(value, np.ndarray):
+                found[name] = str(value.tolist()) if value.size <= _FEW else f"array{value.shape}"
+            elif value is not None:
+                found[name] = repr(value)
+        return found
 
     def outputs(self, X: Any) -> np.ndarray:
         """Return the outputs, the values of the polynomials, shape (n, m).
@@ -123,7 +155,6 @@ class Predictor(Displayed, Fitted):
         return self._predictions(self.outputs(X))
 
     def _predictions(self, outputs: np.ndarray) -> np.ndarray:
-        """Return what ``predict`` does, for given outputs."""
         if self.target == "labels":
             assert self.classes is not None
             codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
@@ -154,7 +185,7 @@ class Predictor(Displayed, Fitted):
         return self._probabilities_of_labels(self.outputs(X))
 
     def _probabilities_of_labels(self, outputs: np.ndarray) -> np.ndarray:
-        """Return what ``predict_proba`` does, for given outputs, which it may overwrite."""
+        """Return the probabilities for outputs, which may be overwritten."""
         if self.target == "ordinal":
             return level_probabilities(self._probabilities(outputs))
         if self.target != "labels" or self.link == "softmax":
@@ -177,7 +208,7 @@ class Predictor(Displayed, Fitted):
         return design
 
     def _cells(self, X: Any) -> np.ndarray:
-        """Return what stands in the rows and columns of X, for plots that show it."""
+        """Return the values in the rows and columns of X, for plots."""
         return dense_rows(self._design(X))
 
     def _probabilities(self, outputs: np.ndarray) -> np.ndarray:
@@ -198,7 +229,7 @@ class Predictor(Displayed, Fitted):
 
     def _check_target(self, m: int) -> None:
         """Validate the names, the link, and that classes and target fit the number of outputs."""
-        self._set(feature_names=check_feature_names(self.feature_names, self.n_features))
+        self._set(feature_names=check_names(self.feature_names, self.n_features, "feature_names"))
         check_link(self.link)
         classes = check_labels(self.classes)
         if self.target is None:
@@ -215,6 +246,16 @@ class Predictor(Displayed, Fitted):
         count = 2 if m == 1 else m
         if self.target == "labels" and (classes is None or classes.shape != (count,)):
             raise ValueError(f"labels from {m} outputs need classes of shape ({count},), got {got}")
+
+
+def fitted_model(value: Any) -> Any:
+    """Return a model as it is, or the model of a fitted estimator; ``TypeError`` for anything else."""
+    if not isinstance(value, Fitted):
+        raise TypeError(
+            f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}"
+            + "; give its last step, pipeline[-1]" * hasattr(value, "steps")
+        )
+    return value._fitted_model()
 
 
 def common_offset(offset: np.ndarray | None) -> np.ndarray | None:

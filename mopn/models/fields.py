@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.data.validation import finite_numbers
 
-__all__ = ["check_feature_names", "check_labels", "check_number", "check_output", "check_scale", "feature_groups"]
+__all__ = ["check_labels", "check_names", "check_number", "check_scale", "feature_groups"]
 
 
 def check_number(value: Any, name: str) -> float:
@@ -28,14 +28,14 @@ def check_scale(value: Any, d: int, name: str = "scale") -> np.ndarray:
     return scale
 
 
-def check_feature_names(names: Any, d: int, name: str = "feature_names") -> np.ndarray | None:
-    """Return the names (d,) of the features, or None."""
+def check_names(names: Any, count: int, name: str) -> np.ndarray | None:
+    """Return the names (count,) of features or outputs, or None."""
     if names is None:
         return None
     labels = list(names) if np.iterable(names) and not isinstance(names, str) else []
-    if len(labels) != d:
+    if len(labels) != count:
         got = f"{len(labels)} names" if labels else repr(names)
-        raise ValueError(f"{name} must be a sequence with one name per feature, {d} in all, got {got}")
+        raise ValueError(f"{name} must be a sequence of {count} names, got {got}")
     if not all(isinstance(label, str) for label in labels):
         raise TypeError(f"{name} must be strings, got {next(x for x in labels if not isinstance(x, str))!r}")
     return np.array(labels, dtype=np.str_)
@@ -53,17 +53,11 @@ def check_labels(classes: Any) -> np.ndarray | None:
     return classes
 
 
-def check_output(output: Any, m: int) -> int:
-    """Return the number of one of m outputs."""
-    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < m:
-        raise ValueError(f"output must be an integer from 0 to {m - 1}, got {output!r}")
-    return int(output)
-
-
-def feature_groups(groups: Any, labels: Sequence[str], d: int, name: str) -> list[tuple[int, ...]]:
+def feature_groups(groups: Any, labels: Sequence[str] | np.ndarray | None, d: int, name: str) -> list[tuple[int, ...]]:
     """Return groups of features, which are given by index or by name, as tuples of indices."""
-    given, numbers = list(groups) if np.iterable(groups) else [groups], {label: j for j, label in enumerate(labels)}
-    if given and len(numbers) < len(labels):
+    names = [] if labels is None else list(map(str, labels))
+    given, numbers = list(groups) if np.iterable(groups) else [groups], {label: j for j, label in enumerate(names)}
+    if given and len(numbers) < len(names):
         raise ValueError("names must be distinct, so that features can be found by them")
     return [_indices(group, numbers, d, name) for group in given]
 

@@ -11,17 +11,18 @@ import errno
 import io
 import math
 import os
+import secrets
+import shutil
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from numbers import Real
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from mopn.models.replacement import replacement
-
-__all__ = ["plain_labels", "read", "write"]
+__all__ = ["plain_labels", "read", "replacement", "write"]
 
 _FORMAT = 3
 # Kinds of NumPy's dtypes: booleans, integers, floats, strings, bytes and dates.
@@ -48,27 +49,21 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         try:
             values = _members(stream)
         except Exception as error:
-            # Damaged bytes make zipfile and NumPy raise errors of a dozen kinds; EINVAL is a seek before the
-            # beginning.
+            # Damaged bytes make zipfile and NumPy raise errors of a dozen kinds; EINVAL is a seek before the start.
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise
             why = "it is too short" if isinstance(error, OSError) else error
             raise ValueError(f"{name!r} is not a mopn model, or it is damaged: {why}") from error
-    number = values.pop("format", None)
+    number, listed = values.pop("format", None), values.pop("fields", None)
     if type(number) is not int or number < 1:
         raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
     if number > _FORMAT:
         raise ValueError(f"{name!r} was written by a newer mopn (format {number}); update mopn")
     if number < _FORMAT:
         raise ValueError(f"{name!r} has format {number}, from before the first release; fit and save the model again")
-    _check_names(values.keys() - {"fields"}, values.pop("fields", None), name)
+    if np.size(listed) != len(values) or set(np.ravel(listed).tolist()) != values.keys():
+        raise ValueError(f"{name!r} is damaged: it lists other fields than it holds, {', '.join(sorted(values))}")
     return values
-
-
-def _check_names(found: set[str], listed: Any, name: str | bytes) -> None:
-    """Raise ``ValueError`` unless the fields of a file are those that it lists."""
-    if np.size(listed) != len(found) or set(np.ravel(listed).tolist()) != found:
-        raise ValueError(f"{name!r} is damaged: it lists other fields than it holds, {', '.join(sorted(found))}")
 
 
 def _members(stream: BinaryIO) -> dict[str, Any]:
@@ -85,13 +80,9 @@ def _members(stream: BinaryIO) -> dict[str, Any]:
             raise ValueError("members are compressed; numpy.savez stores them as they are")
         if sum(member.file_size for member in members) > size:
             raise ValueError("members are larger than the file")
-        return {_name(member.filename): _value(file.read(member), member.filename) for member in members}
-
-
-def _name(member: str) -> str:
-    if not member.endswith(".npy"):
-        raise ValueError(f"{member!r} is not an array")
-    return member.removesuffix(".npy")
+        if strangers := [member.filename for member in members if not member.filename.endswith(".npy")]:
+            raise ValueError(f"{strangers[0]!r} is not an array")
+        return {m.filename.removesuffix(".npy"): _value(file.read(m), m.filename) for m in members}
 
 
 def _value(content: bytes, name: str) -> Any:
@@ -125,3 +116,36 @@ def plain_labels(classes: np.ndarray | None) -> np.ndarray | None:
         "classes of mixed types, and labels that NumPy changes, cannot be saved without pickle; use strings, numbers "
         f"or dates, all of one type; got {labels[:3]!r}"
     )
+
+
+@contextmanager
+def replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a new file, which takes the place of ``path`` in a single step once it is complete.
+
+    After an error or an interrupt nothing has changed. Links are followed, and a file that is replaced keeps its mode.
+    Devices and pipes, which cannot be replaced, are written to.
+    """
+    name = os.fsdecode(path)
+    target = os.path.realpath(name) if os.path.islink(name) else name
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as file:
+            yield file
+        return
+    # A process that is killed leaves it behind: its name says whose it is. Names of files may have 255 bytes.
+    folder, file_name = os.path.split(target)
+    temporary = os.path.join(folder, f".{file_name[:40]}-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            if os.path.exists(target):
+                open(target, "r+b").close()  # raises for files that must not be written
+                shutil.copymode(target, temporary)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename == temporary:
+            raise OSError(error.errno, error.strerror, name) from error
+        raise

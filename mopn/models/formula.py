@@ -1,8 +1,8 @@
-"""What a model computes, as a few terms: evaluated here by NumPy and SciPy, and written in other languages.
+"""The outputs of a model as a few terms, for NumPy and SciPy here and for exports to other languages.
 
 All outputs are ``c + W x + Q (x * x)`` and a sum over units. Dummies have become constants: in products the sum of
-their parameters gamma, in the ANOVA kernel their elementary symmetric polynomials, with which Algorithm 1 of Blondel et
-al. (Higher-Order Factorization Machines, NIPS 2016) begins. A^2 is half the difference of ``<p, x>^2`` and of
+their parameters gamma, in the ANOVA kernel their elementary symmetric polynomials, the start of Algorithm 1 of Blondel
+et al. (Higher-Order Factorization Machines, NIPS 2016). A^2 is half the difference of ``<p, x>^2`` and of
 ``<p * p, x * x>``, and the latter needs no units, only Q.
 """
 
@@ -24,7 +24,7 @@ __all__ = [
     "Formula",
     "Products",
     "Subsets",
-    "Term",
+    "UnitTerm",
     "as_real",
     "blocks",
     "dense_rows",
@@ -33,12 +33,12 @@ __all__ = [
     "products",
 ]
 
-_Record = TypeVar("_Record", "Term", "Formula")
+_Record = TypeVar("_Record", "UnitTerm", "Formula")
 Map = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Term(ABC):
+class UnitTerm(ABC):
     """A sum over units s, with ``factors`` (..., k, d) and with ``weights`` V (k, m) in the outputs."""
 
     weights: np.ndarray
@@ -50,7 +50,7 @@ class Term(ABC):
 
 
 @dataclass(frozen=True)
-class Products(Term):
+class Products(UnitTerm):
     """prod_t (b_ts + <u_ts, x>)^power, with ``factors`` U (t, k, d) and ``biases`` b (t, k)."""
 
     biases: np.ndarray
@@ -72,7 +72,7 @@ class Products(Term):
 
 
 @dataclass(frozen=True)
-class AnovaTerm(Term):
+class AnovaTerm(UnitTerm):
     """sum_t theta_t A^t(p_s, x), with ``factors`` P (k, d) and ``theta`` (degree + 1,).
 
     ``start`` (degree + 1, k) are A^0 to A^degree of the dummies alone.
@@ -109,7 +109,7 @@ class AnovaTerm(Term):
 
 
 @dataclass(frozen=True)
-class Subsets(Term):
+class Subsets(UnitTerm):
     """prod_j (1 + p_js x_j), with ``factors`` P (k, d)."""
 
     def features(self, design: Design) -> np.ndarray:
@@ -133,7 +133,7 @@ class Formula:
     constant: np.ndarray
     linear: np.ndarray
     squares: np.ndarray
-    terms: tuple[Term, ...] = ()
+    terms: tuple[UnitTerm, ...] = ()
 
     def __add__(self, other: Formula) -> Formula:
         return Formula(
@@ -182,15 +182,15 @@ def dense_rows(design: Design) -> np.ndarray:
 
 def products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int = 1) -> Formula:
     """Return sum_s v_s prod_t <u_ts, [1, x]>^power for ``factors`` (t, k, dummies + d) and ``weights`` (k, m)."""
-    return _of_units(_products(factors, dummies, weights, power))
+    return _of_units(Products(weights, factors[..., dummies:], factors[..., :dummies].sum(axis=-1), power))
 
 
 def pairs(P: np.ndarray, R: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
     """Return sum_s v_s (<p_s, z> <r_s, z> - <p_s * r_s, z * z>) / 2 for z = [1, x], which is A^2 if R = P."""
     half = 0.5 * weights
     diagonal = half.T @ (P * R)
-    both = _products(P[None], dummies, half, 2) if P is R else _products(np.stack([P, R]), dummies, half, 1)
-    return _of_units(both, -diagonal[:, :dummies].sum(axis=1), -diagonal[:, dummies:])
+    both = products(P[None], dummies, half, 2) if P is R else products(np.stack([P, R]), dummies, half)
+    return replace(both, constant=-diagonal[:, :dummies].sum(axis=1), squares=-diagonal[:, dummies:])
 
 
 def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
@@ -228,16 +228,10 @@ def as_real(values: np.ndarray, dtype: type) -> np.ndarray:
     return numbers
 
 
-def _products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int) -> Products:
-    return Products(weights, factors[..., dummies:], factors[..., :dummies].sum(axis=-1), power)
-
-
-def _of_units(term: Term, constant: np.ndarray | None = None, squares: np.ndarray | None = None) -> Formula:
-    """Return a formula of a sum over units, a constant and squares."""
-    m, d = term.weights.shape[1], term.factors.shape[-1]
-    none = np.zeros((m, d))
-    terms = (term,) if len(term.weights) else ()
-    return Formula(np.zeros(m) if constant is None else constant, none, none if squares is None else squares, terms)
+def _of_units(term: UnitTerm) -> Formula:
+    """Return a formula of a sum over units."""
+    none = np.zeros((term.weights.shape[1], term.factors.shape[-1]))
+    return Formula(none[:, 0], none, none, (term,) if len(term.weights) else ())
 
 
 def _mapped(record: _Record, function: Map) -> _Record:

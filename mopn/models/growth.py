@@ -1,4 +1,4 @@
-"""One more feature in a fitted factorization machine: what its coefficients change, and the model that has it.
+"""One more feature in a fitted factorization machine.
 
 Kernels of distinct features are affine in each of them, A^m([p, h], [x, 1]) = A^m(p, x) + h A^{m-1}(p, x)
 (multi-linearity: Blondel et al., Higher-Order Factorization Machines, NIPS 2016), so outputs are linear in what is new.
@@ -26,7 +26,7 @@ _NAME = "new"
 def slopes_of_new(model: Machine, design: Design) -> tuple[np.ndarray, np.ndarray]:
     """Return Z (n, K) and V (K, m): coefficients h (K,) of a new feature that is 1 add (Z * h) V to the outputs.
 
-    There is a coefficient for each unit, of each degree. The model is no polynomial network, and in the direct form.
+    There is a coefficient for each unit of each degree. The model is a factorization machine in the direct form.
     """
     if isinstance(model, Model):
         dummies, V = model.basis.shape[1] - model.n_features, model.weights

@@ -10,34 +10,27 @@ from typing import Any
 import numpy as np
 
 from mopn.models.base import Predictor
-from mopn.models.fields import check_output
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 
 __all__ = ["products", "units_and_weights"]
 
 
-def units_and_weights(model: Predictor, output: int | None) -> tuple[FactorizationModel, np.ndarray]:
+def units_and_weights(model: Predictor) -> tuple[FactorizationModel, np.ndarray]:
     """Return a model of one output and the weights V (k, m) of its units in the outputs."""
     if isinstance(model, Model):
         V, dummies = model.weights, model.basis.shape[1] - model.n_features
         options: dict[str, Any] = {"degree": 2, "kernel": model.kernel, "dummies": dummies}
         if model.groups is None:
-            units = FactorizationModel(factors=model.basis[None], lams=np.ones(len(V)), **options)
-        else:
-            factors = _between_groups(model.basis, np.append(np.full(dummies, -1), model.groups))
-            units = FactorizationModel(factors=factors, form="lifted", **options)
-            V = np.vstack([V] * int(model.groups.max() + 2))
-    elif isinstance(model, FactorizationModel):
-        V, units = np.ones((1, 1)), model
-    else:
-        raise TypeError(
-            "products of columns of a table have no weights, as columns are curves: use "
-            "mopn.explain.strongest_interactions, mopn.explain.effects, or the network of the features, model.model"
-        )
-    if output is None:
-        return units, V
-    return units, V[:, [check_output(output, V.shape[1])]]
+            return FactorizationModel(factors=model.basis[None], lams=np.ones(len(V)), **options), V
+        factors = _between_groups(model.basis, np.append(np.full(dummies, -1), model.groups))
+        return FactorizationModel(factors=factors, form="lifted", **options), np.vstack([V] * (model.groups.max() + 2))
+    if isinstance(model, FactorizationModel):
+        return model, np.ones((1, 1))
+    raise TypeError(
+        "products of columns of a table have no weights, as columns are curves: use "
+        "mopn.explain.strongest_interactions, mopn.explain.effects, or the network of the features, model.model"
+    )
 
 
 def _between_groups(H: np.ndarray, groups: np.ndarray) -> np.ndarray:

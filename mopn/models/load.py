@@ -18,7 +18,7 @@ __all__ = ["load"]
 
 @door
 def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel:
-    """Read a model that ``save`` wrote; neither pickle, nor scikit-learn, nor numba is needed.
+    """Read a model file of ``save``, without pickle, scikit-learn or numba.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
 
     Notes
     -----
-    Nothing in the file is executed, and to read it takes memory in proportion to its size, whatever it declares. So a
-    file from a stranger can be loaded; what such a model predicts is another question.
+    Nothing in the file is executed, and reading takes memory in proportion to its size, whatever it declares. So files
+    from strangers can be loaded; trust their predictions no more than their source.
 
     Examples
     --------

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mopn.core.feature_groups import check_groups
-from mopn.core.kernels import Kernel, get_kernel
+from mopn.core.kernels import get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, common_offset
-from mopn.models.fields import check_scale
+from mopn.models.fields import check_names, check_scale
 from mopn.models.formula import Formula, blocks, kernel_formula
 
 __all__ = ["Model"]
@@ -28,11 +28,10 @@ class Model(Predictor):
         Units H; with ``augment`` the leading columns belong to the dummies.
     weights : ndarray of shape (k, m)
         Output weights V.
-    kernel : str
-        ``"homogeneous"`` or ``"anova"``.
+    kernel : {"homogeneous", "anova"}
     link : {"softmax", "logistic", "log"} or None, default None
-        The map from outputs to probabilities, of the classes, which add up to 1, or that each output is positive; or,
-        ``"log"``, to means, which are predicted in place of outputs. Without a link there are no probabilities.
+        The map from outputs to probabilities, of the classes or that each output is positive; or, ``"log"``, to means,
+        which are predicted in place of outputs. Without a link there are no probabilities.
     augment : bool
         Whether dummies, columns of ones, are put in front of X.
     offset : ndarray of shape (m,) or float
@@ -41,19 +40,21 @@ class Model(Predictor):
         Labels, if the model predicts labels: one per output, or two for the signs of a single output. For ordered
         levels of shape (m + 1,), ascending.
     target : {"outputs", "vector", "labels", "indicator", "ordinal"}
-        What ``predict`` returns: the outputs (n, m); a single output as (n,); labels (n,); whether each output is
-        positive, as 0 and 1 (n, m); or the expected level (n,), if output c is for a level of at most classes[c]. By
-        default ``"labels"`` if there are classes, else ``"outputs"``.
+        Predictions: the outputs (n, m); a single output as (n,); labels (n,); whether each output is positive, as 0 and
+        1 (n, m); or the expected level (n,), if output c is for a level of at most classes[c]. Default ``"labels"`` if
+        there are classes, else ``"outputs"``.
     linear : ndarray of shape (m, 1 + d), optional
         Coefficients W of a linear term, constants first.
     feature_names : ndarray of shape (d,), optional
-        Names of the features, which explanations, files and exports have then; those of the columns of a DataFrame that
-        an estimator was fitted to. Give others by ``dataclasses.replace(model, feature_names=names)``.
+        Names of the features in explanations, files and exports, such as those of the columns of a DataFrame. Give
+        others by ``dataclasses.replace(model, feature_names=names)``.
     feature_scales : ndarray of shape (d,), optional
-        What the fit divided the features by, 0 for those that were constant; plots of units use it.
+        Divisors of the features in the fit, 0 for constant ones; plots of units use them.
     groups : ndarray of shape (d,), optional
         The number of each feature's group, -1 for none: with the kernel ``"anova"`` features of the same group are not
         multiplied.
+    output_names : ndarray of shape (m,), optional
+        Names of outputs that are no classes, in plots: of a Series, or of the columns of a DataFrame.
 
     Raises
     ------
@@ -80,6 +81,7 @@ class Model(Predictor):
     feature_names: np.ndarray | None = None
     feature_scales: np.ndarray | None = None
     groups: np.ndarray | None = None
+    output_names: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         basis, weights = finite_numbers(self.basis, "basis"), finite_numbers(self.weights, "weights")
@@ -105,6 +107,7 @@ class Model(Predictor):
             get_kernel(kernel, self.groups)
         if self.feature_scales is not None:
             self._set(feature_scales=check_scale(self.feature_scales, self.n_features, "feature_scales"))
+        self._set(output_names=check_names(self.output_names, m, "output_names"))
         self._check_target(m)
 
     @classmethod
@@ -114,13 +117,11 @@ class Model(Predictor):
         Parameters
         ----------
         problem : NetworkProblem
-            The problem that was solved.
-        result : Result, or anything with ``basis`` and ``weights``
-            The network; ``linear`` too, if it has one.
+        result : Result, or anything with ``basis``, ``weights`` and, if the network has one, ``linear``
         classes : array-like of shape (m,), optional
             Labels in place of the problem's; two of them for a single output.
         target : str, optional
-            What ``predict`` returns; see :class:`Model`.
+            The kind of predictions; see :class:`Model`.
 
         Returns
         -------
@@ -157,10 +158,6 @@ class Model(Predictor):
     def _dummies(self) -> int:
         return get_kernel(self.kernel).dummies if self.augment else 0
 
-    @property
-    def _kernel(self) -> Kernel:
-        return get_kernel(self.kernel, self.groups)
-
     def _plain(self) -> Model:
         """Return a model of the same outputs without groups: the units of each group alone are subtracted."""
         if self.groups is None:
@@ -178,7 +175,7 @@ class Model(Predictor):
 
     def _outputs(self, design: Design) -> np.ndarray:
         """Return K(X, H) V + [1, X] W' + offset, shape (n, m)."""
-        kernel = self._kernel
+        kernel = get_kernel(self.kernel, self.groups)
         if self.augment:
             design = AugmentedDesign(design, kernel.dummies)
         out = np.empty((design.shape[0], self.weights.shape[1]))

@@ -1,8 +1,8 @@
-"""The best items for a user: what depends only on the items is computed once for all users.
+"""The best items for a user; the parts of the outputs that depend only on the items are computed once.
 
-In a model of degree 2 the output of a row u + v, of a user and an item that share no feature, is that of u, plus that
-of v, minus that of zeros, plus the products of features of both, which are an inner product of two short vectors, as
-all interactions are those of factors (Rendle, Factorization Machines, ICDM 2010).
+In a model of degree 2 the output of a row u + v, of a user and an item without a common feature, is the output of u,
+plus that of v, minus that of zeros, plus the products of features of both. These are an inner product of two short
+vectors, as all interactions are products of factors (Rendle, Factorization Machines, ICDM 2010).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 
 from mopn.data.designs import DenseDesign
 from mopn.data.validation import check_count, distinct_labels
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.similarity import reliabilities
 from mopn.solvers.tools.door import doors
 
-__all__ = ["Ranker", "Ranking", "rank"]
+__all__ = ["Ranker", "Ranking"]
 
 
 class Ranking(NamedTuple):
@@ -28,15 +28,8 @@ class Ranking(NamedTuple):
     Attributes
     ----------
     items : ndarray of shape (n,)
-        Their rows among those of all items, or their ids if the :class:`Ranker` has these.
+        Their rows among all items, or their ids if the :class:`Ranker` has ids.
     scores : ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mopn.models.ranker import Ranking
-    >>> Ranking(items=np.array([3, 0]), scores=np.array([4.5, 4.0])).items.tolist()
-    [3, 0]
     """
 
     items: np.ndarray
@@ -47,33 +40,33 @@ class Ranking(NamedTuple):
 class Ranker:
     """Items, prepared to be scored for one user after the other.
 
-    A user costs the user's own part and one product of a matrix (n_items, K) with a vector, where K is the number k of
-    units, or more if ``interactions`` are given.
+    A user costs one product of a matrix (n_items, K) with a vector, where K is the number of units, or more with
+    ``interactions``.
 
     Parameters
     ----------
     model : Model, FactorizationModel or fitted estimator
-        Of degree 2, with one output or ordered levels. Of several outputs, ``FactorizationModel.from_outputs`` makes a
-        model of one: minus the last of those of ordered levels ranks by the probability of the highest level.
+        Of degree 2, with one output or ordered levels. ``FactorizationModel.from_outputs`` makes a model of one output:
+        minus the last one of ordered levels ranks by the probability of the highest level.
     item_rows : array-like or sparse matrix of shape (n_items, d)
-        The features of every item, with those of users 0.
+        The features of every item; features of users are 0.
     ids : array-like of shape (n_items,), optional
-        A number or string of each item, which then stands for its row in rankings and in ``exclude``.
+        A number or string of each item, in place of its row in rankings and in ``exclude``.
     counts : array-like of shape (n_items,), optional
-        How many ratings each item has in training. The score of an item with n ratings is then shrunk towards the mean
-        of the user's scores of all items: its distance from the mean is multiplied by n / (n + ``shrinkage``). For the
-        best of all items, among which those that hardly anybody rated otherwise come first too often. Leave it out to
-        rank what a user has rated or is sure to try.
+        Ratings of each item in training. The score of an item with n ratings is shrunk towards the mean of the user's
+        scores: its distance from the mean is multiplied by n / (n + ``shrinkage``). For the best of all items, where
+        rarely rated ones would come first too often; leave it out to rank items that a user has rated or is sure to
+        try.
     shrinkage : float, default 1000.0
         The number of ratings at which the distance is halved; 0 for none.
 
     Raises
     ------
     TypeError
-        If it is neither a model nor an estimator, or a model of a table.
+        For a model of a table.
     ValueError
-        For other degrees, or several outputs that are not ordered levels; for ids that are not distinct or of another
-        shape, or counts of another shape or below 0.
+        For other degrees, or several outputs that are not ordered levels; for ids that are not distinct, negative
+        counts, or other shapes of these.
 
     Examples
     --------
@@ -97,7 +90,7 @@ class Ranker:
         self, model: Fitted, item_rows: Any, *, ids: Any = None, counts: Any = None, shrinkage: float = 1000.0
     ) -> None:
         machine: Any = fitted_model(model)
-        units, V = units_and_weights(machine, None)
+        units, V = units_and_weights(machine)
         if units.degree != 2 or units.kernel == "all-subsets":
             raise ValueError(
                 f"rows are split into user and item for degree 2; this model has the kernel {units.kernel!r} and "
@@ -126,7 +119,7 @@ class Ranker:
         Parameters
         ----------
         user_row : array-like or sparse matrix of shape (1, d)
-            The features of the user, and of the context, with those of items 0.
+            The features of the user and of the context; features of items are 0.
 
         Raises
         ------
@@ -177,13 +170,21 @@ class Ranker:
 
     def _rows_of(self, exclude: Any, n_items: int) -> np.ndarray:
         """Return the rows of items to leave out."""
-        if self._ids is None:
-            return _row_numbers(exclude, n_items)
-        names = np.asarray(exclude).ravel().tolist()
-        unknown = [name for name in names if name not in self._places]
-        if unknown:
-            raise ValueError(f"exclude must hold ids of items, got {unknown[0]!r}, which is not in ids")
-        return np.array([self._places[name] for name in names], np.intp)
+        rows = np.asarray(exclude)
+        if self._ids is not None:
+            unknown = [name for name in rows.ravel().tolist() if name not in self._places]
+            if unknown:
+                raise ValueError(f"exclude must hold ids of items, got {unknown[0]!r}, which is not in ids")
+            return np.array([self._places[name] for name in rows.ravel().tolist()], np.intp)
+        if not rows.size:
+            return np.zeros(0, np.intp)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise TypeError(f"exclude must hold rows of items, integers, got dtype {rows.dtype} and shape {rows.shape}")
+        if rows.min() < 0 or rows.max() >= n_items:
+            raise ValueError(
+                f"exclude must hold rows of items, from 0 to {n_items - 1}, got {rows.min()} to {rows.max()}"
+            )
+        return rows
 
 
 def _distinct_ids(ids: Any, n_items: int) -> np.ndarray:
@@ -194,49 +195,3 @@ def _distinct_ids(ids: Any, n_items: int) -> np.ndarray:
             f"ids must hold another id for each of the {n_items} items, got {len(distinct)} in shape {codes.shape}"
         )
     return distinct[codes]
-
-
-def _row_numbers(exclude: Any, n_items: int) -> np.ndarray:
-    """Return the rows of items to leave out."""
-    rows = np.asarray(exclude)
-    if not rows.size:
-        return np.zeros(0, np.intp)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise TypeError(f"exclude must hold rows of items, integers, got dtype {rows.dtype} and shape {rows.shape}")
-    if rows.min() < 0 or rows.max() >= n_items:
-        raise ValueError(f"exclude must hold rows of items, from 0 to {n_items - 1}, got {rows.min()} to {rows.max()}")
-    return rows
-
-
-def rank(model: Fitted, user_row: Any, item_rows: Any, n: int) -> Ranking:
-    """Return the n best items for a user: those with the largest predictions for the sum of both rows.
-
-    No joined row is formed. For more than one user make a :class:`Ranker`, which reads the items once.
-
-    Parameters
-    ----------
-    model : Model, FactorizationModel or fitted estimator
-        See :class:`Ranker`.
-    user_row : array-like or sparse matrix of shape (1, d)
-    item_rows : array-like or sparse matrix of shape (n_items, d)
-    n : int
-
-    Returns
-    -------
-    Ranking
-        Rows of ``item_rows``, and their scores: expected levels, or the output before any link.
-
-    Raises
-    ------
-    TypeError, ValueError
-        See :class:`Ranker`.
-
-    Examples
-    --------
-    >>> import numpy as np, mopn
-    >>> from mopn.ranking import rank
-    >>> model = mopn.FactorizationModel(np.array([[[1.0, -1.0, 2.0, 1.0, -1.0]]]), degree=2, lams=np.ones(1))
-    >>> rank(model, [[0, 1, 0, 0, 0]], np.eye(5)[2:], n=1)
-    Ranking(items=array([2]), scores=array([1.]))
-    """
-    return Ranker(model, item_rows).rank(user_row, n)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.data.validation import check_count, check_nonnegative, finite_numbers
-from mopn.models.fitted import Fitted, fitted_model
+from mopn.models.base import Fitted, fitted_model
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door
@@ -16,14 +16,7 @@ __all__ = ["Similar", "reliabilities", "similar_features"]
 
 
 class Similar(NamedTuple):
-    """A feature, and the cosine of its interactions with those of the feature asked about, shrunk if counts are given.
-
-    Examples
-    --------
-    >>> from mopn.models.similarity import Similar
-    >>> Similar(feature=3, cosine=0.5).cosine
-    0.5
-    """
+    """A feature, and the cosine of its interactions with those of the given feature, shrunk if counts are given."""
 
     feature: int
     cosine: float
@@ -42,10 +35,10 @@ def similar_features(
 ) -> list[Similar]:
     """Return the k features whose interactions are most like those of a feature.
 
-    Two items are similar if the model gives the same users the same taste for both: the interactions of feature j are
-    the weights of its products with all ``partners``, in all outputs, and the cosine is that of two such arrays. It
-    does not depend on how units are scaled, ordered or split, and says nothing of how well liked either item is, as
-    the linear term is not in it. No array of features by partners is formed.
+    The interactions of a feature are the weights of its products with all ``partners``, in all outputs. Two items are
+    similar if the cosine of these arrays is large: the same users like both, beyond how well liked either is, as the
+    linear term is left out. Scales, order and splits of units do not matter. No array of features by partners is
+    formed.
 
     Parameters
     ----------
@@ -53,15 +46,15 @@ def similar_features(
     feature : int
         Index of a feature, such as the one-hot column of an item.
     among : sequence of int
-        Indices of the features to choose from, such as the columns of all items; ``feature`` itself is left out.
+        Indices of candidates, such as the columns of all items; ``feature`` itself is left out.
     k : int, default 10
     partners : sequence of int, optional
-        Indices of the features to interact with, such as the columns of all users; default all that are not in
+        Indices of the other features in the products, such as the columns of all users; default all that are not in
         ``among``.
     counts : array-like of shape (d,), optional
-        The number of rows of the fit in which each feature is not zero, such as ``(X != 0).sum(axis=0)``. The cosine
-        of a feature with n rows is multiplied by n / (n + ``shrinkage``), as that of an item with few ratings is large
-        by chance. Without counts nothing is shrunk.
+        Rows of the fit in which each feature is not zero, such as ``(X != 0).sum(axis=0)``. The cosine of a feature
+        with n rows is multiplied by n / (n + ``shrinkage``), as cosines of items with few ratings are large by chance.
+        Default: no shrinkage.
     shrinkage : float, default 10.0
         The number of rows at which a cosine is halved; 0 for none.
 
@@ -72,16 +65,13 @@ def similar_features(
 
     Raises
     ------
-    TypeError
-        If it is neither a model nor an estimator.
     ValueError
         For indices that are not features, for a degree without pairs, if there are no partners, or for counts of
         another shape or below 0.
 
-    References
-    ----------
-    Koren: Factorization Meets the Neighborhood. KDD 2008. Equation 2 shrinks similarities so, by the number of users
-    who rated both items.
+    Notes
+    -----
+    The shrinkage: equation 2 of Koren, Factorization Meets the Neighborhood (KDD 2008).
 
     Examples
     --------
@@ -94,7 +84,7 @@ def similar_features(
     [(3, 1.0), (4, -1.0)]
     """
     machine: Any = fitted_model(model)
-    units, V = units_and_weights(machine, None)
+    units, V = units_and_weights(machine)
     d, k = machine.n_features, check_count(k, "k")
     (feature,) = _indices([feature], "feature", d)
     among = _indices(among, "among", d)

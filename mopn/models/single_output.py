@@ -47,11 +47,11 @@ class FactorizationModel(Predictor):
     dummies : int
         Number of dummies, columns of ones, in front of X; the linear term has no coefficients for them.
     link : {"logistic", "log"} or None, default None
-        The map from outputs to probabilities, that the output is positive, or to means, which are predicted then.
+        The map from outputs to probabilities that they are positive, or to means, which are then predicted.
     classes : ndarray of shape (2,) or None
         Labels, if the model predicts labels: the second one for positive outputs.
     target : {"vector", "labels", "outputs"}
-        What ``predict`` returns: by default labels if there are classes, else numbers (n,).
+        Predictions: by default labels if there are classes, else numbers (n,).
     feature_names : ndarray of shape (d,), optional
         Names of the features; see :class:`mopn.Model`.
 
@@ -174,8 +174,7 @@ class FactorizationModel(Predictor):
         Returns
         -------
         FactorizationModel
-            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term; units of
-            groups are units without groups, minus those of each group alone.
+            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term.
 
         Raises
         ------
@@ -213,25 +212,19 @@ class FactorizationModel(Predictor):
         return out
 
     def _formula(self) -> Formula:
-        units = self._lifted() if self.form == "lifted" else self._direct()
+        lams = self.lams if self.form == "direct" else None
+        weights = np.ones((self.factors.shape[1], 1)) if lams is None else lams[:, None]
+        if self.form == "direct":
+            parts = zip(self._degrees(), self.factors, strict=True)
+            kernels = (kernel_formula(self.kernel, self._theta(m), P, self.dummies, weights) for m, P in parts)
+            units = reduce(add, kernels)
+        elif self.kernel == "anova":
+            P, R = self.factors
+            units = pairs(P, R, self.dummies, weights)
+        else:
+            units = products(self.factors, self.dummies, weights)
         linear = units.linear if self.w is None else units.linear + self.w
         return Formula(units.constant + self.intercept, linear, units.squares, units.terms)
-
-    def _direct(self) -> Formula:
-        assert self.lams is not None
-        weights = self.lams[:, None]
-        kernels = [
-            kernel_formula(self.kernel, self._theta(degree), P, self.dummies, weights)
-            for degree, P in zip(self._degrees(), self.factors, strict=True)
-        ]
-        return reduce(add, kernels)
-
-    def _lifted(self) -> Formula:
-        weights = np.ones((self.factors.shape[1], 1))
-        if self.kernel == "anova":
-            U1, U2 = self.factors
-            return pairs(U1, U2, self.dummies, weights)
-        return products(self.factors, self.dummies, weights)
 
     def _theta(self, degree: int) -> np.ndarray:
         """Return the weights (degree,) of the degrees of the ANOVA kernel."""

@@ -19,17 +19,17 @@ __all__ = ["TableModel"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableModel(Predictor):
-    """A polynomial network that reads tables: frames, arrays, dictionaries, with levels and missing values.
+    """A polynomial network of the features of a table: of frames, arrays or dictionaries of columns.
 
     Explanations are by columns: a column's Shapley value is the sum of those of its features, as polynomials of degree
-    2 have no products of three players: a product is split equally between its two columns, or belongs to one.
+    2 have no products of three players.
 
     Attributes
     ----------
     model : Model
         The network of the features.
     encoding : TableEncoding
-        What the columns become.
+        The features of the columns.
 
     Examples
     --------
@@ -52,17 +52,17 @@ class TableModel(Predictor):
 
     @property
     def link(self) -> str | None:  # type: ignore[override]
-        """As of the network."""
+        """The link of the network."""
         return self.model.link
 
     @property
     def classes(self) -> np.ndarray | None:  # type: ignore[override]
-        """As of the network."""
+        """The classes of the network."""
         return self.model.classes
 
     @property
     def target(self) -> str | None:  # type: ignore[override]
-        """As of the network."""
+        """The kind of predictions of the network."""
         return self.model.target
 
     @property

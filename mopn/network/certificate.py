@@ -71,7 +71,7 @@ def certify(
     if basis is None or weights is None:
         raise TypeError("basis and weights must be given: the network to certify, such as result.basis, result.weights")
     if not problem.regularized:
-        raise ValueError("with strength=0 no certificate exists; give a positive strength or a radius")
+        raise ValueError("with strength=0 no certificate exists; give a positive strength, a ridge or a radius")
     with limited_threads(n_threads):
         basis, weights = unit_length(basis, weights, problem.rows.shape[1], problem.losses.n_outputs)
         problem.regularizer.check_feasible(weights)

@@ -60,9 +60,9 @@ class Curvature:
         """Return the blocks of F for units A (k, d), directions E (k, m) and linear term W."""
         return Blocks(*self.rows.sum(_blocks, self.kernel, A, E, W))
 
-    def metric(self, blocks: Blocks, cost: float, directions: np.ndarray | None) -> BlockMetric:
-        """Return the inverse of the blocks, where a unit of norm costs as much."""
-        units = regular(blocks.units, np.full(len(blocks.units), 2.0 * cost))
+    def metric(self, blocks: Blocks, costs: np.ndarray, directions: np.ndarray | None) -> BlockMetric:
+        """Return the inverse of the blocks, where ``costs`` (k,) are those of the squares of units."""
+        units = regular(blocks.units, 2.0 * costs)
         return BlockMetric(units, directions, np.tile(self.inverse_linear, self.rows.losses.n_outputs))
 
 

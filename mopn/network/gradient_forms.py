@@ -41,6 +41,11 @@ class GradientForms:
         self.shape = G.shape[1], rows.shape[1]
         self._sums = two_layers(rows, kernel)
 
+    @property
+    def of_losses(self) -> GradientForms:
+        """The stack of the losses alone."""
+        return self
+
     def forms(self, H: np.ndarray) -> np.ndarray:
         """Return q (k, m), the values h_r' Gamma_c h_r for the rows of H (k, d)."""
         return self._sums.forms(self.G, H)
@@ -97,6 +102,10 @@ class GradientForms:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; with many samples an estimate from a few random vectors."""
         if self._few is not None:
             return self._scaled_gram(self._few) * self._few.unit**4
+        return self._estimated_gram()
+
+    def _estimated_gram(self) -> np.ndarray:
+        """Estimate M from a few random vectors."""
         m, d = self.shape
         Z = np.random.default_rng(self.seed).standard_normal((_GRAM_PROBES, d))
         images = self.products(np.tile(np.eye(m), (_GRAM_PROBES, 1)), np.repeat(Z, m, axis=0))

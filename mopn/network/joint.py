@@ -28,6 +28,7 @@ from mopn.network.curvature import Curvature, JointMetric, regular
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.relation_preconditioner import RelationCurvature
+from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
@@ -71,11 +72,12 @@ class JointProblem(Displayed, Problem):
         regularizer: NormRegularizer,
         linear_term: LinearTerm,
         network: Network,
+        ridge: Ridge,
         *,
         single: bool = False,
         seed: int = 0,
     ) -> None:
-        self.regularizer, self.linear_term = regularizer, linear_term
+        self.regularizer, self.linear_term, self.ridge = regularizer, linear_term, ridge
         self.directions = _make_directions(regularizer.norm, network.weights)
         self.layers = two_layers(rows, kernel, single=single)
         self.curvature = self._make_curvature(rows, kernel, seed)
@@ -86,7 +88,7 @@ class JointProblem(Displayed, Problem):
 
     def _make_curvature(self, rows: Rows, kernel: Kernel, seed: int) -> Curvature | RelationCurvature | None:
         """Return what a metric is made of, where it pays."""
-        if not self.regularizer.active:
+        if not (self.regularizer.active or self.ridge.active):
             return None
         k = self.directions.n_units
         if k and Curvature.pays(rows.shape, k, rows.losses.n_outputs):
@@ -160,6 +162,9 @@ class JointProblem(Displayed, Problem):
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
+        if self.ridge.active and len(A):
+            of_ridge, of_units, of_directions = self.ridge.value_gradient(A, E)
+            value, gradient_A, gradient_E = value + of_ridge, gradient_A + of_units, gradient_E + of_directions
         if not math.isfinite(value):
             # A step of a line search that is too long for single precision; it needs no gradient.
             return Evaluation(math.inf, np.zeros_like(x))
@@ -177,8 +182,11 @@ class JointProblem(Displayed, Problem):
         blocks: Any = self.curvature(A, E, W)
         # The penalty is strength * ||A||_F^2; in a ball, what a unit of norm earns takes the place of the strength.
         cost = max(self.regularizer.weight_cost(earned=lambda: blocks.earned), 0.0)
-        directions = self.directions.curvature(Z, blocks.directions, cost * np.einsum("rd,rd->r", A, A))
-        return self.curvature.metric(blocks, cost, directions)
+        costs = np.full(len(A), cost)
+        if self.ridge.active:
+            costs += self.ridge.curvature(A, E)
+        directions = self.directions.curvature(Z, blocks.directions, costs * np.einsum("rd,rd->r", A, A))
+        return self.curvature.metric(blocks, costs, directions)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective; no gap is known."""
@@ -189,11 +197,17 @@ class RestProblem(JointProblem):
     """The same with the units and their weights fixed: the convex fit of the linear term to what they leave."""
 
     def __init__(
-        self, rows: Rows, kernel: Kernel, regularizer: NormRegularizer, linear_term: LinearTerm, network: Network
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        regularizer: NormRegularizer,
+        linear_term: LinearTerm,
+        network: Network,
+        ridge: Ridge,
     ) -> None:
         self.network = network
         empty = network.without_units()
-        super().__init__(rows.plus(network.unit_outputs), kernel, regularizer, linear_term, empty)
+        super().__init__(rows.plus(network.unit_outputs), kernel, regularizer, linear_term, empty, ridge)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point, with the units as they are."""

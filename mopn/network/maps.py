@@ -11,7 +11,7 @@ from mopn.core.kernels import Kernel
 from mopn.data.feature_scaling import Coordinates
 from mopn.data.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
-from mopn.network.two_layers import layer_outputs
+from mopn.network.two_layers import block_forms, layer_outputs
 from mopn.solvers.numerics.precision import EPS
 
 __all__ = ["MappingErrors", "Maps", "UserX"]
@@ -29,9 +29,17 @@ class Maps:
         """Return K(X, H) (n, k), column-major."""
         return self.rows.map(_features, self.kernel, H)
 
-    def unit_outputs(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return their product (n, m), column-major."""
-        return self.rows.map(_unit_outputs, weights, along=(features,))
+    def unit_outputs(self, H: np.ndarray, V: np.ndarray, features: np.ndarray | None) -> np.ndarray:
+        """Return K(X, H) V (n, m), column-major; the features are computed block by block if they are None."""
+        if features is None:
+            return self.rows.map(_outputs_of_units, self.kernel, H, V)
+        return self.rows.map(_unit_outputs, V, along=(features,))
+
+    def forms(self, G: np.ndarray, H: np.ndarray, features: np.ndarray | None) -> np.ndarray:
+        """Return K(X, H)' G (k, m); the features are computed block by block if they are None."""
+        if features is None:
+            return self.rows.sum(block_forms, self.kernel, H, along=(G,))
+        return self.rows.crossed(features, G)
 
     def linear_outputs(self, W: np.ndarray) -> np.ndarray:
         """Return [1, X] W' (n, m)."""
@@ -102,6 +110,10 @@ class UserX:
 
 def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:
     return kernel.features(block.design, H)
+
+
+def _outputs_of_units(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray) -> np.ndarray:
+    return layer_outputs(kernel.features(block.design, H), V)
 
 
 def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -53,8 +53,8 @@ class MatrixFreeSearch(SphereSearch):
         return cheap if self.plan.is_cheap else min(cheap, self._proof().bound)
 
     def cheap_bound(self) -> float:
-        """Return the bound of the stack."""
-        return self.stack.bound(self.p)
+        """Return the bound of the stack, by products with the data; without work to spend, the first one alone."""
+        return self.stack.bound(self.p) if self.effort.work else self.stack.collatz_bound(self.p)
 
     def starts(self) -> np.ndarray:
         """Return start vectors (k, d)."""
@@ -79,10 +79,7 @@ class MatrixFreeSearch(SphereSearch):
         if self.effort.precision is not None:
             precision = min(max(self.effort.precision, _FINEST), precision)
         cholesky = self.plan.proof is Proof.CHOLESKY
-        if cholesky:
-            work = expected_work(stack, p)
-        else:
-            work = stack.work[0] * expected_products(stack, p, precision, failure)
+        work = expected_work(stack, p) if cholesky else stack.work[0] * expected_products(stack, p, precision, failure)
         if not budget.affords(work) or work / OPERATIONS_A_SECOND > budget.seconds:
             return Proven(np.zeros((0, stack.shape[1])), math.inf)
         if cholesky:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from mopn.core.flat import joined, split
 from mopn.core.gap import DualPoint, dual_error, lower_bound, objective_rounding
@@ -20,6 +21,7 @@ from mopn.data.validation import check_input, check_start_size, finite_numbers
 from mopn.losses.hessians import Hessian
 from mopn.losses.losses import Loss, LossName
 from mopn.network.linear_term import LinearTerm
+from mopn.network.ridge import LayerRidge
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
 from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth
@@ -96,7 +98,13 @@ class OutputLayerProblem(Displayed, Smooth):
 
     @classmethod
     def from_parts(
-        cls, features: Any, k: int, rows: Rows, regularizer: Regularizer, linear_term: LinearTerm
+        cls,
+        features: Any,
+        k: int,
+        rows: Rows,
+        regularizer: Regularizer,
+        linear_term: LinearTerm,
+        ridge: LayerRidge | None = None,
     ) -> OutputLayerProblem:
         """Return the problem of validated parts.
 
@@ -104,11 +112,20 @@ class OutputLayerProblem(Displayed, Smooth):
         barrier.
         """
         problem = cls.__new__(cls)
-        problem._assemble(features, k, rows, regularizer, linear_term)
+        problem._assemble(features, k, rows, regularizer, linear_term, ridge)
         return problem
 
-    def _assemble(self, features: Any, k: int, rows: Rows, regularizer: Regularizer, linear_term: LinearTerm) -> None:
+    def _assemble(
+        self,
+        features: Any,
+        k: int,
+        rows: Rows,
+        regularizer: Regularizer,
+        linear_term: LinearTerm,
+        ridge: LayerRidge | None = None,
+    ) -> None:
         self.features, self.rows, self.regularizer, self.linear_term = features, rows, regularizer, linear_term
+        self.ridge = ridge
         self.losses = SumOfLosses(rows)
         self.shape = k, self.losses.n_outputs
         self._shapes = self.shape, linear_term.shape(self.losses.n_outputs)
@@ -151,6 +168,8 @@ class OutputLayerProblem(Displayed, Smooth):
         gram = self.rows.sum(_weighted_gram, along=(self.features,))
         largest = np.linalg.eigvalsh(gram)[-1] if len(gram) else 0.0
         curvature = self.losses.smoothness * float(largest) + self.linear_term.curvature(self.losses.smoothness)
+        if self.ridge is not None:
+            curvature += self.ridge.curvature
         return max(curvature, TINY)
 
     @cached_property
@@ -160,7 +179,7 @@ class OutputLayerProblem(Displayed, Smooth):
     @cached_property
     def _shift_invariant(self) -> bool:
         """Whether the losses are constant when all outputs of a sample shift by the same amount."""
-        zero = self.image(np.zeros(sum(map(math.prod, self._shapes))))
+        zero = _outputs(self.image(np.zeros(sum(map(math.prod, self._shapes)))))
         return self.rows.reduce(_is_shift_invariant, along=(zero,), combine=min)
 
     def start(self, start: Any = None) -> np.ndarray:
@@ -185,22 +204,28 @@ class OutputLayerProblem(Displayed, Smooth):
         V, W = self.split(x)
         return {"x": x, "weights": V} | ({"linear": W} if self.linear_term.active else {})
 
-    def image(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, m) of the units and of the linear term, without offset."""
+    def image(self, x: np.ndarray) -> Any:
+        """Return the outputs (n, m) of the units and of the linear term, without offset; with a ridge also V."""
         V, W = self.split(x)
-        return self.linear_term.beside(self._unit_outputs(V), W)
+        outputs = self.linear_term.beside(self._unit_outputs(V), W)
+        return outputs if self.ridge is None else _Image(outputs, V)
 
     def _unit_outputs(self, V: np.ndarray) -> np.ndarray:
         return self.rows.map(_unit_outputs, V, along=(self.features,))
 
-    def smooth_value(self, image: np.ndarray) -> float:
-        """F at the outputs."""
-        return self.losses.value(image)
+    def smooth_value(self, image: Any) -> float:
+        """F at the outputs, and the ridge."""
+        if self.ridge is None:
+            return self.losses.value(image)
+        return self.losses.value(image.outputs) + self.ridge.value(image.V)
 
-    def smooth(self, image: np.ndarray) -> Evaluation:
-        """F at the outputs, and its gradient with respect to the point."""
-        value, G = self.losses.value_gradient(image)
-        return Evaluation(value, joined(self.rows.crossed(self.features, G), self.linear_term.adjoint(G)), G, image)
+    def smooth(self, image: Any) -> Evaluation:
+        """F at the outputs, the ridge, and their gradient with respect to the point."""
+        value, G = self.losses.value_gradient(_outputs(image))
+        of_weights = self.rows.crossed(self.features, G)
+        if self.ridge is not None:
+            value, of_weights = value + self.ridge.value(image.V), of_weights + self.ridge.slopes(image.V)
+        return Evaluation(value, joined(of_weights, self.linear_term.adjoint(G)), G, image)
 
     def regularizer_value(self, x: np.ndarray) -> float:
         """R at a feasible V, and the penalty of the linear term."""
@@ -212,9 +237,10 @@ class OutputLayerProblem(Displayed, Smooth):
         V, W = self.split(x)
         return joined(self.regularizer.prox(V, step), self.linear_term.prox(W, step))
 
-    def hessian(self, image: np.ndarray) -> OutputLayerHessian:
-        """Second derivative of F with respect to V, at outputs."""
-        return OutputLayerHessian(self.rows, self.features, image, shift_invariant=self._shift_invariant)
+    def hessian(self, image: Any) -> OutputLayerHessian:
+        """Second derivative of F, and of the ridge, with respect to V, at outputs."""
+        invariant = self._shift_invariant and self.ridge is None
+        return OutputLayerHessian(self.rows, self.features, _outputs(image), self.ridge, shift_invariant=invariant)
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
@@ -235,50 +261,78 @@ class OutputLayerProblem(Displayed, Smooth):
             return -math.inf
         if at.G is None:
             raise ValueError("the evaluation carries no loss gradient")
-        return self._dual_bound(DualPoint(self.losses, at.G, at.image), search=False)
+        return self._dual_bound(at, DualPoint(self.losses, at.G, _outputs(at.image)), search=False)
 
     def predicted_bound(self, at: Evaluation, hessian: OutputLayerHessian, step: np.ndarray) -> float:
         """Proven lower bound of the minimum from the loss gradient predicted for a step of the image."""
         if self.losses.is_built_in:
             assert at.G is not None
-            point = DualPoint(self.losses, hessian.dual_point(at.G, step))
+            point = DualPoint(self.losses, hessian.dual_point(at.G, _outputs(step)))
         else:
             assert at.image is not None
-            outputs = at.image + step
+            outputs = _outputs(at.image) + _outputs(step)
             point = DualPoint(self.losses, self.losses.value_gradient(outputs)[1], outputs)
-        return self._dual_bound(point, search=False)
+        return self._dual_bound(at._replace(image=at.image + step), point, search=False)
 
     def measure(self, x: np.ndarray) -> Measure:
         """Objective at V, and a proven lower bound, from scratch."""
         at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
-        point = DualPoint(self.losses, at.G, at.image)
-        rounding = objective_rounding(point, fun) + self.linear_term.value_error(self.split(x)[1], self.losses.n)
-        return Measure(fun, self._dual_bound(point, search=True), rounding)
+        point, (V, W) = DualPoint(self.losses, at.G, _outputs(at.image)), self.split(x)
+        rounding = objective_rounding(point, fun) + self.linear_term.value_error(W, self.losses.n)
+        if self.ridge is not None:
+            rounding += self.ridge.error(V)
+        return Measure(fun, self._dual_bound(at, point, search=True), rounding)
 
-    def _dual_bound(self, point: DualPoint, *, search: bool) -> float:
-        G = point.G
+    def _dual_bound(self, at: Evaluation, point: DualPoint, *, search: bool) -> float:
+        G, image, of_squares = point.G, cast(Any, at.image), self.linear_term.conjugate(point.G)
         adjoint, sizes = self.rows.sum(_adjoint_and_sizes, along=(self.features, self._row_maxima, G))
         # Each entry of Phi' D is a sum of n products, for a dual point D near G.
         row_error = (self.losses.n + 3 + dual_error(self.losses.n_outputs)) * EPS * sizes
+        if self.ridge is not None:
+            adjoint = adjoint + self.ridge.slopes(image.V)
+            row_error += float(self.ridge.slope_errors(image.V).sum())
+            of_squares += self.ridge.value(image.V) + self.ridge.error(image.V)
         dual = self.regularizer.dual(adjoint) + self.regularizer.dual_of_rows(row_error, self.shape[0])
-        return lower_bound(point, self.regularizer, dual, self.linear_term.conjugate(G), search=search)
+        return lower_bound(point, self.regularizer, dual, of_squares, search=search)
+
+
+class _Image(NDArrayOperatorsMixin):
+    """Outputs (n, m) and the weights V (k, m) behind them, with the arithmetic of arrays."""
+
+    def __init__(self, outputs: Any, V: np.ndarray) -> None:
+        self.outputs, self.V = outputs, V
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        # In place, z += a binds z to the new image.
+        if method != "__call__" or options.keys() - {"out"}:
+            return NotImplemented
+        parts = ((x.outputs, x.V) if isinstance(x, _Image) else (x, x) for x in inputs)
+        return _Image(*(ufunc(*part) for part in zip(*parts, strict=True)))
+
+
+def _outputs(image: Any) -> Any:
+    return image.outputs if isinstance(image, _Image) else image
 
 
 class OutputLayerHessian:
-    """Phi' H Phi for the Hessian H of the losses at fixed outputs."""
+    """Phi' H Phi for the Hessian H of the losses at fixed outputs, and the second derivative of the ridge."""
 
-    def __init__(self, rows: Rows, features: Any, image: Any, *, shift_invariant: bool) -> None:
-        self.rows, self.features, self.shift_invariant = rows, features, shift_invariant
+    def __init__(
+        self, rows: Rows, features: Any, image: Any, ridge: LayerRidge | None = None, *, shift_invariant: bool
+    ) -> None:
+        self.rows, self.features, self.ridge, self.shift_invariant = rows, features, ridge, shift_invariant
         self.hessians = rows.keep(_hessian, along=(image,))
 
     def product(self, D: np.ndarray) -> np.ndarray:
         """Return the product with a direction D (k, m)."""
-        return self.rows.sum(_product, D, along=(self.hessians, self.features))
+        product = self.rows.sum(_product, D, along=(self.hessians, self.features))
+        return product if self.ridge is None else product + self.ridge.slopes(D)
 
     def blocks(self) -> np.ndarray:
         """Return Phi' diag(h_c) Phi for every output c, (m, k, k), with the diagonal second derivatives h_c."""
-        return self.rows.sum(_diagonal_blocks, along=(self.hessians, self.features))
+        blocks = self.rows.sum(_diagonal_blocks, along=(self.hessians, self.features))
+        return blocks if self.ridge is None else blocks + self.ridge.matrix
 
     def dual_point(self, G: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Return a dual point near the loss gradient predicted for a step of the outputs from where it is G."""

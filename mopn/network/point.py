@@ -12,6 +12,10 @@ from mopn.solvers.sphere.directions import group_leaders
 
 __all__ = ["Network", "unit_length"]
 
+# Up to so many features (128 MiB) are kept between the uses of a point; more are computed anew, block by block, as a
+# refit takes some fifty passes and the rest of a round two or three.
+_KEPT_FEATURES = 1 << 24
+
 
 class Network:
     """The point of a ``NetworkProblem``: never changed, apart from what it computes on first use.
@@ -65,7 +69,18 @@ class Network:
     @property
     def unit_outputs(self) -> np.ndarray:
         """Outputs of the units on the training data (n, m)."""
-        return self._maps.unit_outputs(self.features, self.weights)
+        return self._maps.unit_outputs(self.basis, self.weights, self._kept_features)
+
+    def forms(self, G: np.ndarray) -> np.ndarray:
+        """Return K(X, H)' G (k, m) for G (n, m)."""
+        return self._maps.forms(G, self.basis, self._kept_features)
+
+    @property
+    def _kept_features(self) -> np.ndarray | None:
+        """The features, or None where they are too many to be kept."""
+        if self._features is None and self._maps.rows.shape[0] * self.n_units > _KEPT_FEATURES:
+            return None
+        return self.features
 
     @property
     def linear_outputs(self) -> np.ndarray | float:
@@ -81,11 +96,12 @@ class Network:
 
     def with_units(self, basis: np.ndarray, features: np.ndarray | None = None) -> Network:
         """Return the network with more units of weight zero, and with their features (n, q) if these are known."""
-        features = self._maps.features(basis) if features is None else features
-        if not self.n_units:
-            return self._changed(basis, np.zeros((len(basis), self.weights.shape[1])), features)
+        own = self._kept_features
+        if own is not None:
+            features = self._maps.features(basis) if features is None else features
+            features = np.concatenate([own.T, features.T]).T if self.n_units else features
         weights = np.vstack([self.weights, np.zeros((len(basis), self.weights.shape[1]))])
-        return self._changed(np.vstack([self.basis, basis]), weights, _beside(self.features, features))
+        return self._changed(np.vstack([self.basis, basis]), weights, None if own is None else features)
 
     def with_weights(self, weights: np.ndarray) -> Network:
         """Return the network with other weights."""
@@ -166,8 +182,3 @@ def unit_length(basis: Any, weights: Any, d: int, m: int) -> tuple[np.ndarray, n
     lengths = np.linalg.norm(basis, axis=1, keepdims=True)
     alive = lengths[:, 0] > 0
     return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
-
-
-def _beside(features: Any, others: Any) -> Any:
-    """Return the columns of both, or None if they are computed anew in every pass over the data."""
-    return np.concatenate([features.T, others.T]).T if isinstance(features, np.ndarray) else None

@@ -18,13 +18,13 @@ from mopn.core.gap import DualPoint, bound_and_scale, objective_rounding
 from mopn.core.kernels import Kernel, KernelName, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
-from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, Regularizer, make_norm_regularizer
+from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_regularizer
 from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import check_flag
+from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.dual import Dual, make_dual
 from mopn.network.gradient_forms import GradientForms
@@ -36,6 +36,8 @@ from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.output_rounding import OutputRounding
 from mopn.network.point import Network, unit_length
 from mopn.network.refit_hints import RefitHints
+from mopn.network.ridge import LayerRidge, Ridge
+from mopn.network.ridge_bounds import RidgeBounds
 from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
@@ -64,12 +66,29 @@ class OutputGradient:
     What gaps need of G and of the data alone is computed once.
     """
 
-    def __init__(self, value: float, G: Any, losses: SumOfLosses, network: Network, outputs: OutputRounding) -> None:
+    def __init__(
+        self,
+        value: float,
+        G: Any,
+        losses: SumOfLosses,
+        network: Network,
+        outputs: OutputRounding,
+        ridge: Ridge | None = None,
+    ) -> None:
         self.value, self.G, self.dual = value, G, DualPoint(losses, G, network.outputs)
-        self._network, self._outputs = network, outputs
+        self._network, self._outputs, self._ridge = network, outputs, ridge
         self._lower: dict[Any, tuple[float, float]] = {}
         # By the seed of searches.
-        self.forms: dict[int, GradientForms] = {}
+        self._forms: dict[int, GradientForms] = {}
+
+    def forms(self, kernel: Kernel, seed: int = 0) -> GradientForms:
+        """Return the matrices of the gradient of the whole objective, for searches that start from a seed."""
+        if seed not in self._forms:
+            data = GradientForms(kernel, self._outputs.rows, self.G, seed)
+            self._forms[seed] = data
+            if self._ridge is not None:
+                self._forms[seed] = self._ridge.forms(data, self._network.basis, self._network.weights)
+        return self._forms[seed]
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -77,14 +96,26 @@ class OutputGradient:
         return self._outputs.rows.sum(_sizes, along=(self.G,))
 
     @cached_property
-    def ridge(self) -> float:
+    def of_linear(self) -> float:
         """The conjugate of the penalty of the linear term."""
         return self._outputs.linear_term.conjugate(self.G)
 
-    def lower_and_scale(self, regularizer: Regularizer, bound: float) -> tuple[float, float]:
+    @cached_property
+    def _ridge_bounds(self) -> RidgeBounds | None:
+        if self._ridge is None:
+            return None
+        forms = next(iter(self._forms.values()), None) or self.forms(self._ridge.kernel)
+        return RidgeBounds(self._ridge, self._network, forms.of_losses, self.sizes)
+
+    def lower_and_scale(self, regularizer: NormRegularizer, bound: float) -> tuple[float, float]:
         """Lower bound of the minimum, given a bound of the dual norm, and the scale of G; it takes several passes."""
         if (regularizer, bound) not in self._lower:
-            self._lower[regularizer, bound] = bound_and_scale(self.dual, regularizer, bound, self.ridge)
+            bounds = self._ridge_bounds
+            of_squares = self.of_linear if bounds is None else self.of_linear + bounds.of_network
+            found = [bound_and_scale(self.dual, regularizer, bound, of_squares)]
+            conjugates = [] if bounds is None else bounds.conjugates(regularizer, bound)
+            found += [bound_and_scale(self.dual, conjugate, 1.0, self.of_linear) for conjugate in conjugates]
+            self._lower[regularizer, bound] = max(found)
         return self._lower[regularizer, bound]
 
     @cached_property
@@ -92,6 +123,8 @@ class OutputGradient:
         """Upper bound of the exact objective minus ``value``: errors of the sums, and of the outputs."""
         of_sums = objective_rounding(self.dual, self.value)
         of_penalty = self._outputs.linear_term.value_error(self._network.linear, self.dual.losses.n)
+        if self._ridge is not None:
+            of_penalty += self._ridge.error(self._network.basis, self._network.weights)
         return of_sums + of_penalty + self._outputs(self._network, self.G, self.sizes)
 
 
@@ -151,6 +184,11 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         these. Default: X as it is.
     target_weight : array-like of shape (m,), optional
         For losses per output: factors t_c > 0 of the outputs' losses, F = sum_i w_i sum_c t_c l(y_ic, o_ic).
+    ridge : float, default 0
+        With a penalty, also add ridge / 2 * sum_rs <v_r, v_s> K(h_r, h_s): the squared length of the outputs as
+        functions, as in a kernel machine. With ``strength=0`` the problem is that machine; a larger strength makes
+        the network smaller. For ``homogeneous`` it is ridge / 2 times the sum of all ||W_c||_F^2,
+        W_c = sum_r v_rc h_r h_r'; for ``anova`` half of that without the diagonals.
     interactions : sequence of sequences of int or str, optional
         Groups of columns of X, by index or name, for ``kernel="anova"``: the model has only products of columns of
         different groups, such as users times items for ``[range(943), range(943, 2625)]``. A column of no group
@@ -202,6 +240,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         scale: ScaleName | None = None,
         target_weight: Any = None,
         interactions: Any = None,
+        ridge: float = 0.0,
     ) -> None:
         self.kernel = get_kernel(kernel)
         self._ratio = strength if isinstance(strength, Ratio) and radius is None else None
@@ -214,9 +253,17 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         dummies = self.kernel.dummies if self.augment else 0
         self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled), dummies)
         rows = base.in_coordinates(self.user_X.coordinates, dummies)
+        self.ridge = self._check_ridge(ridge)
         self._take(rows, LinearTerm(rows, alpha))
         self._scales = scales_at_zero(rows, "X", _largest_features)
         check_regularizer(self._regularizer, self._scales)
+
+    def _check_ridge(self, ridge: Any) -> float:
+        ridge = check_nonnegative(ridge, "ridge")
+        check_input(ridge, "ridge", LARGEST**2)
+        if ridge > 0 and self._regularizer.constrained:
+            raise ValueError(f"ridge={ridge:g} needs a penalty: give strength, which may be 0, in place of radius")
+        return ridge
 
     def _take(self, rows: Rows, linear_term: LinearTerm) -> None:
         """Take rows, in the problem's coordinates, and their linear term."""
@@ -234,7 +281,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         if self.kernel.groups is not None:
             entries["interactions"] = f"between {self.kernel.groups.max() + 1} groups"
         words = f"strength={self._ratio}" if self._ratio else self._regularizer.words
-        return entries | dict([words.split("=")])
+        entries |= dict([words.split("=")])
+        return entries | ({"ridge": f"{self.ridge:g}"} if self.ridge else {})
 
     def _between(self, interactions: Any, X: Any, d: int) -> Kernel:
         """Return the kernel without the products of columns of the same group."""
@@ -280,8 +328,12 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     @property
     def regularized(self) -> bool:
-        """Whether the weights are penalised or constrained: False for a strength of 0."""
-        return self.regularizer.active
+        """Whether the weights are penalised or constrained: False for a strength of 0 without a ridge."""
+        return self.regularizer.active or self.ridge > 0
+
+    @property
+    def _ridge(self) -> Ridge:
+        return Ridge(self.kernel, self.ridge)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -296,7 +348,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     @property
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
-        return frozenset({"corrective", "atomic"} if self.regularized else {"corrective"})
+        return frozenset({"corrective", "atomic"} if self.regularizer.active else {"corrective"})
 
     def default_solver(self) -> ConditionalGradient:
         """Return the solver that :func:`mopn.minimize` takes by default."""
@@ -309,6 +361,12 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         number = self._strength(strength) if isinstance(strength, Ratio) else strength
         other._regularizer = self._regularizer.with_strength(number)
         check_regularizer(other._regularizer, self._scales)
+        return other
+
+    def with_ridge(self, ridge: float) -> NetworkProblem:
+        """Return the same problem with another ridge; the data are shared."""
+        other = copy(self)
+        other.ridge = self._check_ridge(ridge)
         return other
 
     def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:
@@ -347,7 +405,10 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         """Objective of a network, and G = dF/dO (n, m)."""
         loss, G = self.losses.value_gradient(network.outputs)
         value = loss + self.regularizer.value(network.weights) + self.linear_term.value(network.linear)
-        return OutputGradient(value, G, self.losses, network, self._output_rounding)
+        if not self.ridge:
+            return OutputGradient(value, G, self.losses, network, self._output_rounding)
+        value += self._ridge.value(network.basis, network.weights)
+        return OutputGradient(value, G, self.losses, network, self._output_rounding, self._ridge)
 
     def oracle(
         self,
@@ -402,7 +463,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return self._forms(at).rounding(self.norm.exponent)
 
     def _forms(self, at: OutputGradient, seed: int = 0) -> GradientForms:
-        return at.forms.setdefault(seed, GradientForms(self.kernel, self.rows, at.G, seed))
+        return at.forms(self.kernel, seed)
 
     def lower(self, at: OutputGradient, bound: float) -> float:
         """Lower bound of the minimum, given a bound of the dual norm; proven if that is. See :mod:`mopn.core.gap`."""
@@ -430,7 +491,10 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         at, errors = self.output_gradient(network), self.user_X.mapping_errors(network.basis, network.linear)
         of_units = errors.units @ np.abs(network.weights)
         of_outputs = self._output_rounding.of_errors(network, at.G, at.sizes, of_units, errors.linear)
-        return float(proven_upper(of_outputs + self._penalty_rounding(network, errors)))
+        of_penalties = self._penalty_rounding(network, errors)
+        if self.ridge:
+            of_penalties += self._ridge.change(network.weights, errors.units)
+        return float(proven_upper(of_outputs + of_penalties))
 
     def _penalty_rounding(self, network: Network, errors: MappingErrors) -> float:
         """Bound what the errors of constants add to penalties; models in a ball may leave it by rounding."""
@@ -453,11 +517,21 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         """Proven bound of the dual norm of a gradient over the network's own units."""
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
         errors = 2 * network.basis.shape[1] * EPS * at.sizes
+        if self.ridge:
+            errors += self._ridge.slope_errors(network.basis, network.weights)
         return (
-            self.norm.dual(self.rows.crossed(network.features, at.G))
+            self.norm.dual(self._own_slopes(network, at))
             + float(np.linalg.norm(errors, self.norm.exponent))
             + self.dual_rounding(at)
         )
+
+    def _own_slopes(self, network: Network, at: OutputGradient) -> np.ndarray:
+        """Return the derivatives (k, m) of losses and ridge along the units of the network."""
+        return self._with_ridge(network.forms(at.G), network, network.basis)
+
+    def _with_ridge(self, slopes: np.ndarray, network: Network, units: np.ndarray) -> np.ndarray:
+        """Add the derivatives (q, m) of the ridge along units (q, d)."""
+        return slopes + self._ridge.slopes(network.basis, network.weights, units) if self.ridge else slopes
 
     def measure(
         self, network: Network, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED
@@ -488,12 +562,12 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         minimiser has a larger one: the smaller of ``least`` and ``at.value``, so by default that of the network. The
         linear term moves only towards units, if the point moves as a ``whole``.
         """
-        parts = network, at.G, self.losses, self.regularizer, self.linear_term
+        parts = network, at.G, self.losses, self.regularizer, self.linear_term, self._ridge
         least = min(least, at.value)
         towards = left = None
         if units is not None:
             features = self.maps.features(units)
-            q = self.rows.crossed(features, at.G)
+            q = self._with_ridge(self.rows.crossed(features, at.G), network, units)
             towards = best_vertex(units, features, q, self.regularizer, least)
         if away is not None:
             left = active_vertex(network, self.maps.features, self.regularizer, away, least)
@@ -505,8 +579,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         The vertices are those of ``segment`` with the same ``least``, one for every unit; the last one is 0 if the
         network has a share of it.
         """
-        crossed = self.rows.crossed(network.features, at.G)
-        return active_units(network, crossed, self.regularizer, min(least, at.value))
+        slopes = self._own_slopes(network, at)
+        return active_units(network, slopes, self.regularizer, min(least, at.value))
 
     # -- the oracle "corrective" ------------------------------------------------------------------------------------
 
@@ -551,7 +625,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""
         parts = self.rows, self.regularizer, self.linear_term
-        return OutputLayerProblem.from_parts(network.features, network.n_units, *parts)
+        ridge = LayerRidge(self._ridge, network.basis) if self.ridge else None
+        return OutputLayerProblem.from_parts(network.features, network.n_units, *parts, ridge)
 
     def sample_for(self, n_units: int, seed: int) -> NetworkProblem | None:
         """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
@@ -575,7 +650,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         if form.sample_fraction < 1.0:
             rows = rows.sample(form.sample_fraction, form.seed)
             linear_term = linear_term.on(rows)
-        parts = rows, self.kernel, self.regularizer, linear_term, network
+        parts = rows, self.kernel, self.regularizer, linear_term, network, self._ridge
         if form.rest:
             return RestProblem(*parts)
         if form.oracle == "gradient":

@@ -56,11 +56,11 @@ class RelationCurvature:
         """Return that of F for units A (k, d), directions E (k, m) and linear term W."""
         return RelationSums(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
 
-    def metric(self, blocks: RelationSums, cost: float, directions: np.ndarray | None) -> RelationPreconditioner:
-        """Return the metric where a unit of norm costs as much."""
+    def metric(self, blocks: RelationSums, costs: np.ndarray, directions: np.ndarray | None) -> RelationPreconditioner:
+        """Return the metric where ``costs`` (k,) are those of the squares of units."""
         k, alphas = len(blocks.dummies), self.linear_term.alphas
-        ridge = np.full(blocks.rows.shape[1], 2.0 * cost)
-        ridge[:k] = np.maximum(ridge[:k], _RIDGE * blocks.rows[:, :k].mean(axis=0))
+        ridge = np.zeros(blocks.rows.shape[1])
+        ridge[:k] = np.maximum(2.0 * costs, _RIDGE * blocks.rows[:, :k].mean(axis=0))
         ridge[:k] += ridge[:k] == 0.0
         ridge[k:] = alphas[1:2]
         of_dummies = 1.0 / (blocks.dummies + ridge[:k, None])

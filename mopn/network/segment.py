@@ -12,6 +12,7 @@ from mopn.core.regularizers import NormRegularizer
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
+from mopn.network.ridge import Ridge, RidgeSegment
 from mopn.solvers.interface import ActiveUnits
 
 __all__ = ["ActiveVertex", "NetworkSegment", "Vertex", "active_units", "active_vertex", "best_vertex"]
@@ -105,6 +106,7 @@ class NetworkSegment:
         losses: SumOfLosses,
         regularizer: NormRegularizer,
         linear_term: LinearTerm,
+        ridge: Ridge,
         *,
         towards: Vertex | None = None,
         away: ActiveVertex | None = None,
@@ -134,11 +136,27 @@ class NetworkSegment:
         self.gap = -self.own * self.penalty - self.vertex_penalty + fall - losses.rows.inner(G, self.step)
         self.curvature = losses.smoothness
         self.squared_length = losses.squared_length(self.step)
+        self.ridge = self._along(ridge) if ridge.active else None
+        if self.ridge is not None:
+            self.gap -= self.ridge.slope
+            self.squared_length += self.ridge.curvature / self.curvature
+
+    def _along(self, ridge: Ridge) -> RidgeSegment:
+        """Return the ridge along the segment."""
+        units, weights = [self.network.basis], [self.own * self.network.weights]
+        for sign, vertex in ((1.0, self.towards), (-1.0, self.away.vertex if self.away else None)):
+            if vertex is not None:
+                units.append(vertex.units)
+                weights.append(sign * vertex.weights)
+        network = self.network.basis, self.network.weights
+        return ridge.segment(*network, np.vstack(units), np.vstack(weights))
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""
         penalty = (1.0 + self.own * gamma) * self.penalty + gamma * self.vertex_penalty
         penalty += self.linear_term.value(self.linear + gamma * self.linear_step)
+        if self.ridge is not None:
+            penalty += self.ridge(gamma)
         return self.losses.value(self.outputs + gamma * self.step) + penalty
 
     def point(self, gamma: float) -> Network:

@@ -24,7 +24,7 @@ from mopn.network.sparse_rows import PaddedUnits, SparseLayout, padded
 if TYPE_CHECKING:
     from mopn.compiled.degree_two import Pairs
 
-__all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "layer_outputs", "two_layers"]
+__all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "block_forms", "layer_outputs", "two_layers"]
 
 # Arrays like the outputs that a loss and its gradient take.
 _ARRAYS = 4
@@ -69,7 +69,7 @@ class DenseLayers(TwoLayers):
         return self.rows.sum(_value_gradient, self.kernel, *self._cast(H, V, W))
 
     def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
-        return self.rows.sum(_forms, self.kernel, H, along=(G,))
+        return self.rows.sum(block_forms, self.kernel, H, along=(G,))
 
     def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         return self.rows.sum(_products, self.kernel, W, H, along=(G,))
@@ -102,7 +102,8 @@ def _outputs(block: Block, features: np.ndarray, V: np.ndarray, W: np.ndarray) -
     return outputs.astype(np.float64, copy=False)
 
 
-def _forms(block: Block, G: np.ndarray, kernel: Kernel, H: np.ndarray) -> np.ndarray:
+def block_forms(block: Block, G: np.ndarray, kernel: Kernel, H: np.ndarray) -> np.ndarray:
+    """Return K(X, H)' G (k, m) of a block of rows."""
     return crossed(kernel.features(block.design, H), G)
 
 

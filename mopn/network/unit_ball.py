@@ -12,6 +12,7 @@ from mopn.core.regularizers import Regularizer
 from mopn.data.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
+from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import FISTA
 from mopn.solvers.interface import Evaluation, Measure, Problem
@@ -45,9 +46,15 @@ class UnitBallProblem(Displayed, Problem):
     oracles = frozenset({"composite"})
 
     def __init__(
-        self, rows: Rows, kernel: Kernel, regularizer: Regularizer, linear_term: LinearTerm, network: Network
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        regularizer: Regularizer,
+        linear_term: LinearTerm,
+        network: Network,
+        ridge: Ridge,
     ) -> None:
-        self.regularizer, self.linear_term = regularizer, linear_term
+        self.regularizer, self.linear_term, self.ridge = regularizer, linear_term, ridge
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
         self.layers = two_layers(rows, kernel)
         squares, entries = rows.sum(_squares_and_entries)
@@ -89,12 +96,17 @@ class UnitBallProblem(Displayed, Problem):
         return x
 
     def smooth_value(self, image: np.ndarray) -> float:
-        """F at (H, V, W)."""
-        return self.layers.value(*self.split(image))
+        """F and the ridge at (H, V, W)."""
+        H, V, W = self.split(image)
+        return self.layers.value(H, V, W) + self.ridge.value(H, V)
 
     def smooth(self, image: np.ndarray) -> Evaluation:
-        """F and its gradient at (H, V, W)."""
-        value, of_units, of_weights, of_linear = self.layers.value_gradient(*self.split(image))
+        """F and the ridge, and their gradient, at (H, V, W)."""
+        H, V, W = self.split(image)
+        value, of_units, of_weights, of_linear = self.layers.value_gradient(H, V, W)
+        if self.ridge.active and len(H):
+            of_ridge, units, weights = self.ridge.value_gradient(H, V)
+            value, of_units, of_weights = value + of_ridge, of_units + units, of_weights + weights
         return Evaluation(value, joined(of_units, of_weights / self._unit, of_linear))
 
     def regularizer_value(self, x: np.ndarray) -> float:

@@ -1,15 +1,11 @@
-"""Plots (the extra ``plot``): how runs converge, and what a model has learnt."""
+"""Plots of runs and of models. They need matplotlib, the extra ``plot``; without it they raise ``ImportError``."""
 
 from mopn.plotting.convergence import plot_convergence
-from mopn.plotting.networks import plot_contributions, plot_interactions, plot_unit
-from mopn.plotting.tables import plot_effect, plot_pair, plot_strengths
+from mopn.plotting.networks import plot_interactions, plot_unit
+from mopn.plotting.tables import plot_effect, plot_model, plot_pair
 
-__all__ = [
-    "plot_contributions",
-    "plot_convergence",
-    "plot_effect",
-    "plot_interactions",
-    "plot_pair",
-    "plot_strengths",
-    "plot_unit",
-]
+__all__ = ["plot_convergence", "plot_effect", "plot_interactions", "plot_model", "plot_pair", "plot_unit"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -57,15 +57,14 @@ def plot_convergence(
         Column on the horizontal axis; seconds, or iterations. Time has a logarithmic axis if the longest run took ten
         times as long as the shortest.
     y : {"gap", "relative_gap", "suboptimality", "fun", "n_units", ...}, default "gap"
-        Column on the vertical axis. ``"relative_gap"`` is the gap over the objective, and ``"suboptimality"`` how far
-        the objective is above ``reference``, relative. Both and gaps are drawn on a logarithmic axis; where nothing is
-        proven yet (inf) there is no point.
+        Column on the vertical axis. ``"relative_gap"`` is the gap over the objective, ``"suboptimality"`` the relative
+        distance of the objective to ``reference``. Both and gaps have a logarithmic axis, without points where nothing
+        is proven yet (inf).
     ax : matplotlib Axes, optional
         Where to draw; default new axes.
     reference : float, optional
-        The minimum of the problem, for ``"suboptimality"``. Default the best lower bound that any of the runs has
-        proven, so that a curve is never too low, and the fastest solver does not set the level by which it is measured.
-        No curve can then be lower than the best objective of all runs, above that bound: a dotted line is drawn there.
+        The minimum of the problem, for ``"suboptimality"``. Default the best lower bound that any run has proven, so
+        that no curve is too low; a dotted line marks the best objective of all runs, below which no curve can be.
     **style
         Options of the lines, such as ``marker=""``.
 
@@ -75,8 +74,6 @@ def plot_convergence(
 
     Raises
     ------
-    ImportError
-        If matplotlib is missing.
     TypeError
         For objects without a trace, and names of columns that are none.
     ValueError
@@ -139,7 +136,7 @@ def _trace(result: Any) -> Trace:
 
 
 def _minimum(traces: Iterable[Trace]) -> float:
-    """Return the best lower bound that a run has proven, up to rounding: that of its last row is the best one."""
+    """Return the best proven lower bound, up to rounding: the last row of a run has its best one."""
     level = max((float(trace["fun"][-1] - trace["gap"][-1]) for trace in traces), default=-np.inf)
     if not np.isfinite(level):
         raise ValueError("no run has proven a lower bound of the minimum; give the minimum as reference")
@@ -158,13 +155,9 @@ def _column(trace: Trace, column: str, name: str, reference: float | None = None
     if column == "relative_gap":
         values = np.array([relative(gap, fun) for gap, fun in zip(trace["gap"], trace["fun"], strict=True)])
     else:
-        values = _stored(trace, column, name)
+        stored = "nit" if column == "n_iter" else column
+        if stored not in trace:
+            others = ", or 'relative_gap' or 'suboptimality'" * (name == "y")
+            raise ValueError(f"{name} must be a column of the trace ({', '.join(trace)}){others}, got {shown(column)}")
+        values = trace[stored]
     return np.where(np.isfinite(values), values, np.nan)
-
-
-def _stored(trace: Trace, column: str, name: str) -> np.ndarray:
-    column = "nit" if column == "n_iter" else column
-    if column not in trace:
-        computed = ", or 'relative_gap' or 'suboptimality'" * (name == "y")
-        raise ValueError(f"{name} must be a column of the trace ({', '.join(trace)}){computed}, got {shown(column)}")
-    return trace[column]

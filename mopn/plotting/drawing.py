@@ -78,16 +78,12 @@ def colors(values: np.ndarray) -> dict[str, Any]:
 
 
 def output_names(model: Any, outputs: Any) -> Any:
-    """Return the names that are given, or the classes of a model with an output each, or None."""
-    network, classes = getattr(model, "model", model), getattr(model, "classes", None)
-    if (
-        outputs is None
-        and isinstance(network, Model)
-        and classes is not None
-        and len(classes) == len(network.weights.T)
-    ):
-        return classes
-    return outputs
+    """Return the given names, or the classes of a model with an output each, or the names of its outputs, or None."""
+    network = getattr(model, "model", model)
+    if outputs is not None or not isinstance(network, Model):
+        return outputs
+    alike = network.classes is not None and len(network.classes) == network.weights.shape[1]
+    return network.classes if alike else network.output_names
 
 
 def checked_labels(labels: Any, count: int, name: str) -> list[str]:

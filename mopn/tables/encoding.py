@@ -163,22 +163,20 @@ class TableEncoding:
         try:
             numbers = [X[self.columns[j]] for j in self.number_columns]
             codes = [level.known[X[self.columns[j]]] for j, level in zip(self.level_columns, self.levels, strict=True)]
-        except (KeyError, TypeError):
+            if not all(x is None or isinstance(x, float) or type(x) is int for x in numbers):
+                return None
+            row = np.array([numbers], np.float64)
+        except (KeyError, TypeError, OverflowError):
             return None
-        row = _plain_numbers(numbers)
-        return None if row is None else (row, [np.array([code]) for code in codes])
+        return None if np.isinf(row).any() else (row, [np.array([code]) for code in codes])
 
     def _plain_array(self, X: Any) -> tuple[np.ndarray, list[np.ndarray]] | None:
-        """Return numbers, if all columns are numbers and X, an array or a list of one row, holds these alone."""
-        if self.levels or not self._has_plain_numbers or not isinstance(X, (np.ndarray, list)) or not len(X):
+        """Return an array of numbers, if all columns are numbers; None for anything else."""
+        if self.levels or not self._has_plain_numbers or type(X) is not np.ndarray or not len(X):
             return None
-        if type(X) is np.ndarray and X.dtype.kind in "fiu" and X.shape[1:] == (len(self.columns),):
-            return None if np.isinf(X).any() else (X.astype(np.float64, copy=False), [])
-        row = X[0] if type(X) is list and len(X) == 1 and isinstance(X[0], list) else X
-        if type(row) is list and len(row) == len(self.columns):
-            numbers = _plain_numbers(row)
-            return None if numbers is None else (numbers, [])
-        return None
+        if X.dtype.kind not in "fiu" or X.shape[1:] != (len(self.columns),) or np.isinf(X).any():
+            return None
+        return X.astype(np.float64, copy=False), []
 
     @cached_property
     def _has_plain_numbers(self) -> bool:
@@ -256,17 +254,6 @@ class TableEncoding:
             knots.append(held.astype(np.float64))
             functions.append(f[first])
         return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.gaps))
-
-
-def _plain_numbers(values: list[Any]) -> np.ndarray | None:
-    """Return Python's numbers and None as a row (1, c); None for anything else."""
-    if not all(x is None or isinstance(x, float) or type(x) is int for x in values):
-        return None
-    try:
-        row = np.array([values], np.float64)
-    except OverflowError:
-        return None
-    return None if np.isinf(row).any() else row
 
 
 def _as_in_training(values: np.ndarray, found: str, kind: str, of: str, *, training: bool) -> np.ndarray:

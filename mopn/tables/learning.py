@@ -15,13 +15,15 @@ from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.summaries import NOT_HASHED, Column, LevelSummary, TableSummary, summarise
 
-__all__ = ["encoding_of", "learn_encoding"]
+__all__ = ["MANY_CURVES", "encoding_of", "learn_encoding"]
 
-# Knots of a column.
-_KNOTS = 33
-# A standardised column is cut off at this many deviations, as its functions end at the outer knots: outliers would
-# decide its slope otherwise.
-_FAR = 3.0
+# Functions of a column of numbers beside itself, and where more pay: from so many rows on, up to so many columns.
+_FEW_CURVES, MANY_CURVES, _MANY_ROWS, _FEW_COLUMNS = 8, 16, 4000, 10
+# Knots of a column, at least, and for each function.
+_KNOTS, _KNOTS_A_CURVE = 33, 4
+# A standardised column is cut off at so many deviations, as its functions end at the outer knots: outliers would decide
+# its slope otherwise. Of more than a few columns, from so many rows on, sooner: rows are far out in several of them.
+_FAR, _FAR_OF_MANY, _ROWS_OF_FAR = 3.0, 2.0, 2000
 # Columns have fewer functions where they are many, so that the features are not more than these.
 _MOST_FEATURES = 256
 # Levels of a smaller part of the rows have one feature together, and so do levels of fewer rows.
@@ -34,7 +36,7 @@ def learn_encoding(
     table: Table,
     weights: np.ndarray | None = None,
     *,
-    curves: int,
+    curves: int | None,
     smoothness: float,
     levels: Collection[str | int] = (),
 ) -> TableEncoding:
@@ -42,20 +44,24 @@ def learn_encoding(
     return encoding_of(summarise(table, weights, levels), curves=curves, smoothness=smoothness)
 
 
-def encoding_of(summary: TableSummary, *, curves: int, smoothness: float) -> TableEncoding:
+def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float) -> TableEncoding:
     """Return the encoding of a table, or of the blocks of one, by their summary.
 
-    Columns of numbers have at most ``curves`` functions beside themselves, of the size 1 / k^smoothness. Warns once of
-    all columns that are probably not meant as they came. Raises ``ValueError`` for columns of too many levels, and
-    where none varies.
+    Columns of numbers have at most ``curves`` functions beside themselves, of the size 1 / k^smoothness; None for as
+    many as the rows carry. Warns once of all columns that are probably not meant as they came. Raises ``ValueError``
+    for columns of too many levels, and where none varies.
     """
     summary = _read(summary)
     warn_of_doubts(summary)
     of = dict(enumerate(summary.columns))
-    curves = min(curves, max(_MOST_FEATURES // len(of) - 1, 0)) if of else curves
+    few = len(of) <= _FEW_COLUMNS
+    if curves is None:
+        curves = MANY_CURVES if summary.n >= _MANY_ROWS and few else _FEW_CURVES
+    curves = min(curves, max(_MOST_FEATURES // max(len(of), 1) - 1, 0))
     levels = {j: column for j, column in of.items() if isinstance(column, LevelSummary) and not column.is_empty}
     numbers = {j: column for j, column in of.items() if j not in levels}
-    parts = [_functions(column, curves, smoothness) for column in numbers.values()]
+    far = _FAR if few or summary.n < _ROWS_OF_FAR else _FAR_OF_MANY
+    parts = [_functions(column, curves, smoothness, far) for column in numbers.values()]
     encoding = TableEncoding(
         summary.names,
         summary.named,
@@ -87,7 +93,7 @@ def _read(summary: TableSummary) -> TableSummary:
     return replace(summary, columns=tuple(columns), kinds=tuple(kinds))
 
 
-def _functions(column: Column, curves: int, smoothness: float) -> tuple[np.ndarray, np.ndarray]:
+def _functions(column: Column, curves: int, smoothness: float, far: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
     if isinstance(column, LevelSummary) or column.is_empty:
         return np.zeros(1), np.zeros((1, 0))
@@ -97,12 +103,13 @@ def _functions(column: Column, curves: int, smoothness: float) -> tuple[np.ndarr
     if len(values) < 3:
         functions = centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
     else:
-        if len(values) > _KNOTS:
-            at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, _KNOTS)).clip(0, len(values) - 1))
+        knots = max(_KNOTS, _KNOTS_A_CURVE * curves + 1)
+        if len(values) > knots:
+            at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, knots)).clip(0, len(values) - 1))
             values, centered, ranks = values[at], centered[at], ranks[at]
         k = np.arange(1.0, min(curves, len(values) - 1) + 1)
         cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness
-        functions = np.column_stack([(centered / deviation).clip(-_FAR, _FAR), cosines])
+        functions = np.column_stack([(centered / deviation).clip(-far, far), cosines])
     # Numbers of single precision will do, which take half of the bytes in files.
     return values, functions.astype(np.float32).astype(np.float64)
 

@@ -107,31 +107,37 @@ def read_table(X: Any, name: str = "X") -> Table:
 
 
 def row_of(X: Any, columns: Sequence[str], *, named: bool) -> Any:
-    """Return a row in a list, a Series or a frame of pandas as a table that is soon read, all else as it is."""
+    """Return a row in a list, a Series or a frame of pandas as a dictionary, which is soon read; all else as it is."""
     if named and hasattr(X, "iloc") and hasattr(X, "columns") and len(X) == 1:
-        return _plain_row(X, columns)
+        return _row_of_frame(X, columns)
     if is_series(X) and hasattr(X, "to_dict"):
         row = X.to_dict()
         if {str(key) for key in row} == set(columns):
             return row
-        return X if named or len(row) != len(columns) else [list(row.values())]
-    if isinstance(X, list | tuple) and len(X) == len(columns) and not any(map(_is_row, X)):
-        return [list(X)]
+        return X if named or len(row) != len(columns) else dict(zip(columns, row.values(), strict=True))
+    if isinstance(X, list | tuple):
+        cells = X[0] if len(X) == 1 and isinstance(X[0], list | tuple) else X
+        if len(cells) == len(columns) and not any(map(_is_row, cells)):
+            return dict(zip(columns, cells, strict=True))
     return X
 
 
-def _plain_row(X: Any, columns: Sequence[str]) -> Any:
+def _row_of_frame(X: Any, columns: Sequence[str]) -> Any:
     """Return a frame of one row as a dictionary, if it has these columns, and no cells but numbers and texts."""
-    names, dtypes = X.columns.tolist(), X.dtypes.tolist()
-    if len(names) != len(columns) or set(names) != set(columns) or any(hasattr(t, "fill_value") for t in dtypes):
+    names = X.columns.tolist()
+    if (
+        len(names) != len(columns)
+        or set(names) != set(columns)
+        or any(hasattr(t, "fill_value") for t in X.dtypes.tolist())
+    ):
         return X
-    cells = X.to_numpy(object)[0].tolist()
+    cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in X.iloc[0].tolist()]
     plain = all(isinstance(cell, float | str) or type(cell) is int or cell is None for cell in cells)
     return dict(zip(names, cells, strict=True)) if plain else X
 
 
 def _is_row(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    return not isinstance(value, (float, int, str, bytes)) and isinstance(value, Iterable)  # quickest first
 
 
 def _of_dict(X: Mapping[Any, Any], name: str) -> Table:

@@ -1,5 +1,7 @@
 """Clusters with processes of their own: one for all tests that leave it as it was."""
 
+from contextlib import contextmanager
+
 import pytest
 
 
@@ -16,6 +18,23 @@ def client(cluster):
 
     with Client(cluster, timeout=30) as client:
         yield client
+
+
+@pytest.fixture
+def threads():
+    """Return a cluster of so many threads of this process, and its client."""
+    distributed = pytest.importorskip("distributed")
+
+    @contextmanager
+    def started(n_workers, **options):
+        options |= {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+        with (
+            distributed.LocalCluster(n_workers=n_workers, **options) as cluster,
+            distributed.Client(cluster, timeout=30) as client,
+        ):
+            yield cluster, client
+
+    return started
 
 
 @pytest.fixture

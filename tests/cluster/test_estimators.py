@@ -105,7 +105,6 @@ def test_small_data_are_fitted_in_this_process(client, case):
 
 @pytest.mark.parametrize("sparse_blocks", [False, True])
 def test_how_many_numbers_are_small_data(client, monkeypatch, sparse_blocks):
-    """Numbers that are stored, of all blocks."""
     held = np.where(X > 0.5, X, 0.0)
     numbers = np.count_nonzero(held) if sparse_blocks else X.size
     data = chunked(held).map_blocks(sparse.csr_array) if sparse_blocks else chunked(held)
@@ -124,15 +123,11 @@ def test_how_many_numbers_are_small_data(client, monkeypatch, sparse_blocks):
 
 
 @pytest.mark.slow
-def test_the_number_of_workers_changes_no_bit(on_workers):
-    """Of blocks that are taken together, in groups that depend on it."""
+def test_the_number_of_workers_changes_no_bit(on_workers, threads):
     rows = da.from_array(X, chunks=(5, 3)), da.from_array(LABELS, chunks=5)
     found = []
     for n in (1, 2, 3):
-        with (
-            distributed.LocalCluster(n, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-            distributed.Client(cluster, timeout=30) as client,
-        ):
+        with threads(n) as (_, client):
             found.append(mopn.dask.fit(estimators.MultiOutputFMClassifier(**STEP), *rows, client=client, timeout=300))
     assert_same(found[1], found[0])
     assert_same(found[2], found[0])
@@ -147,9 +142,8 @@ def test_samples_to_validate_on_weights_of_columns_and_time(client, where, reque
     plain.set_params(max_units=3, max_time=1e4)
     options = {"target_weight": [1.0, 9.0], "X_val": X[::2], "y_val": y[::2]}
     lazy = options | {"X_val": da.from_array(X[::2], chunks=50), "y_val": da.from_array(y[::2], chunks=50)}
-    local = clone(plain).fit(
-        *([mopn.RowBlocks(parts(X), y, weights)] if where == "workers" else (X, y, weights)), **options
-    )
+    data = [mopn.RowBlocks(parts(X), y, weights)] if where == "workers" else (X, y, weights)
+    local = clone(plain).fit(*data, **options)
     found = mopn.dask.fit(plain, chunked(X), chunked(y), chunked(weights), **lazy)
     assert_same(found, local)
     np.testing.assert_array_equal(found.validation_scores_, local.validation_scores_)
@@ -175,11 +169,7 @@ class Watch:
     def setup(self, estimator, context):
         pass
 
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
+    teardown = on_fit_task_begin = setup
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator):
         if fitted_estimator is not None:  # as in the last round, in which no unit is found
@@ -239,27 +229,19 @@ def test_a_class_of_rows_without_weight_is_none(client, on_workers):
 def test_what_is_refused(client, on_workers):
     classifier, regressor = estimators.MultiOutputPNClassifier(**STEP), estimators.MultiOutputPNRegressor()
 
-    def fit(estimator, y, **options):
-        mopn.dask.fit(estimator, chunked(X), chunked(y), **options)
-
-    with pytest.raises(TypeError, match="estimator must be one of the networks"):
-        fit(estimators.PathCV(classifier), LABELS)
-    with pytest.raises(ValueError, match=r"use y\[:, 0\]"):
-        fit(classifier, LABELS[:, None])
-    with pytest.raises(ValueError, match="classes are for labels"):
-        fit(classifier, (X > 0).astype(int), classes=[0, 1])
-    with pytest.raises(ValueError, match=r"block \d: y has the label"):
-        fit(classifier, np.arange(300).reshape(150, 2))
-    with pytest.raises(ValueError, match="classes are for labels"):
-        fit(regressor, NUMBERS, classes=[1, 2])
-    with pytest.raises(ValueError, match="block 1: y contains NaN"):
-        fit(regressor, np.where(np.arange(150) == 62, np.nan, NUMBERS))
-    with pytest.raises(ValueError, match="one class only"):
-        fit(classifier, np.full(150, "a"))
-    with pytest.raises(ValueError, match="strength must be"):
-        fit(clone(classifier).set_params(strength=-1.0), LABELS)
-    with pytest.raises(ValueError, match="validation_fraction"):
-        fit(classifier.set_params(validation_fraction=0.5), LABELS)
+    for estimator, y, options, message in (
+        (estimators.PathCV(classifier), LABELS, {}, "estimator must be one of the networks"),
+        (classifier, LABELS[:, None], {}, r"use y\[:, 0\]"),
+        (classifier, (X > 0).astype(int), {"classes": [0, 1]}, "classes are for labels"),
+        (classifier, np.arange(300).reshape(150, 2), {}, r"block \d: y has the label"),
+        (classifier, np.full(150, "a"), {}, "one class only"),
+        (regressor, NUMBERS, {"classes": [1, 2]}, "classes are for labels"),
+        (regressor, np.where(np.arange(150) == 62, np.nan, NUMBERS), {}, "block 1: y contains NaN"),
+        (clone(classifier).set_params(strength=-1.0), LABELS, {}, "strength must be"),
+        (clone(classifier).set_params(validation_fraction=0.5), LABELS, {}, "validation_fraction"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            mopn.dask.fit(estimator, chunked(X), chunked(y), **options)
 
 
 @pytest.mark.parametrize("kind", ["estimator", "model"])
@@ -312,7 +294,6 @@ def test_data_frames_with_an_empty_partition(client, on_workers):
 
 @pytest.mark.parametrize("where", ["workers", "memory"])
 def test_data_frames(client, where, request):
-    """Columns have their names, and are checked by them."""
     if where == "workers":
         request.getfixturevalue("on_workers")
     frames = pytest.importorskip("dask.dataframe")

@@ -47,9 +47,12 @@ def assert_same(found, expected):
     assert found.encoding_.feature_names.tolist() == expected.encoding_.feature_names.tolist()
 
 
-@pytest.mark.parametrize(
+of_both_kinds = pytest.mark.parametrize(
     ("name", "y"), [("TableClassifier", LABELS), pytest.param("TableRegressor", TRUTH, marks=pytest.mark.slow)]
 )
+
+
+@of_both_kinds
 def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, name, y):
     X, labels = spread(y)
     plain = getattr(estimators, name)(**FIXED)
@@ -66,11 +69,8 @@ def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, 
         mopn.dask.predict(found, X.rename(columns={"size": "length"}))
 
 
-@pytest.mark.parametrize(
-    ("name", "y"), [("TableClassifier", LABELS), pytest.param("TableRegressor", TRUTH, marks=pytest.mark.slow)]
-)
+@of_both_kinds
 def test_small_tables_are_fitted_in_this_process(client, name, y):
-    """The choice of the strength included."""
     plain = getattr(estimators, name)(curves=1, max_units=2)
     assert_same(mopn.dask.fit(plain, *spread(y)), clone(plain).fit(FRAME, y))
 

@@ -5,11 +5,14 @@ import pkgutil
 
 import numpy as np
 import pytest
+from numba import njit
 from numba.core.dispatcher import Dispatcher
 from scipy import sparse
 
 import mopn
 import mopn.compiled
+from mopn.compiled.losses import derivative
+from mopn.losses.losses import LOSSES
 from mopn.solvers import LBFGS, SGD, ConditionalGradient, CoordinateDescent, FullRefit
 
 RNG = np.random.default_rng(0)
@@ -75,7 +78,7 @@ def test_all_kinds_of_arrays_are_one(solver, X, forms):
     assert compiled() == first
 
 
-def test_networks_on_sparse_data():
+def test_networks_and_predictions():
     def fit(X, sample_weight=None):
         problem = mopn.NetworkProblem(X, np.arange(40) % 3, strength=1.0, sample_weight=sample_weight)
         mopn.minimize(problem, ConditionalGradient(refit=FullRefit(), max_units=2), max_iter=1)
@@ -87,9 +90,6 @@ def test_networks_on_sparse_data():
     for form in VECTORS:
         fit(SPARSE, form(WEIGHTS))
     assert compiled() == first
-
-
-def test_predictions():
     model = mopn.FactorizationModel(factors=np.ones((1, 2, 4)), degree=2, lams=np.ones(2), w=np.zeros(4))
     for X, forms in MATRICES:
         model.predict(X)
@@ -110,3 +110,18 @@ def test_a_first_fit_compiles_a_sweep_for_each_degree_and_nothing_for_threads(X,
     assert new.pop("sweep_units", 0) <= 2
     assert all(count == 1 for count in new.values()), new
     assert not any(name.startswith("parallel") for name in new)
+
+
+CODED = [loss for loss in LOSSES.values() if loss.code is not None]
+# Compiled, as in the loops of which it is a part.
+compiled_derivative = njit(lambda loss, y, output: derivative(loss, y, output))
+
+
+@pytest.mark.parametrize("loss", [*CODED, mopn.Huber(0.3), mopn.Quantile(0.9, width=2.0)], ids=repr)
+def test_derivatives_are_the_gradients(loss):
+    rng = np.random.default_rng(0)
+    outputs = np.append(4.0 * rng.standard_normal(40), [400.0, -400.0])
+    y = rng.integers(4, size=42).astype(float) if loss.targets != "signs" else rng.choice([-1.0, 1.0], 42)
+    expected = loss.value_gradient(y[:, None], outputs[:, None])[1][:, 0]
+    found = [compiled_derivative(loss.compiled, *pair) for pair in zip(y, outputs, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
-from properties import examples
+from properties import examples, seeds
 from scipy import sparse
 
 from mopn.compiled import kernels as compiled
@@ -90,9 +90,7 @@ def test_values_and_gradients_are_those_of_the_definition(kind, degree, storage)
 
 
 @examples(30)
-@given(
-    seed=st.integers(0, 10**6), degree=st.integers(1, 10), large=st.sampled_from([1.0, 1e4, 1e-4]), full=st.booleans()
-)
+@given(seed=seeds, degree=st.integers(1, 10), large=st.sampled_from([1.0, 1e4, 1e-4]), full=st.booleans())
 def test_a_product_that_dominates_costs_no_digits(seed, degree, large, full):
     """Errors are measured against the kernel of the moduli; the degree may exceed the number of features."""
     X, P = samples(seed, n=2, d=6, k=2)
@@ -117,14 +115,6 @@ def test_the_all_subsets_gradient_needs_no_division():
     np.testing.assert_allclose(gradient, [[1.0 * 2.0 * -2.0, 2.0 * 0.0 * -2.0, 3.0 * 0.0 * 2.0]])
 
 
-def test_all_subsets_is_one_plus_the_anova_kernels_of_all_degrees():
-    X, P = samples(4)
-    design = make_design(X)
-    anovas = AnovaFactors(np.ones(X.shape[1])).features(design, P)
-    scale = AllSubsetsFactors().features(make_design(abs(X)), abs(P))
-    assert np.all(np.abs(AllSubsetsFactors().features(design, P) - 1.0 - anovas) <= RTOL * scale)
-
-
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_dummy_features_are_unrolled_into_theta(degree):
     X, P = samples(5)
@@ -143,22 +133,6 @@ def test_a_dummy_feature_makes_the_homogeneous_kernel_polynomial():
     gamma = np.linspace(-1, 1, len(P))
     features = HomogeneousFactors(3).features(make_design(X, 1), np.hstack([gamma[:, None], P]))
     np.testing.assert_allclose(features, (gamma + X @ P.T) ** 3, rtol=1e-12, atol=1e-12)
-
-
-def test_the_closed_forms_of_degree_two_and_three():
-    X, P = samples(8)
-    rho = X[:, None] * P
-    D = [(rho**t).sum(axis=2) for t in range(4)]
-    two, three = (D[1] ** 2 - D[2]) / 2, (D[1] ** 3 - 3 * D[2] * D[1] + 2 * D[3]) / 6
-    np.testing.assert_allclose(make_factor_kernel("anova", 2).features(make_design(X), P), two, atol=1e-12)
-    np.testing.assert_allclose(make_factor_kernel("anova", 3).features(make_design(X), P), three, atol=1e-12)
-
-
-def test_panels_are_unpacked_as_they_were_packed():
-    P = np.random.default_rng(9).standard_normal((11, 3))
-    panels = compiled.pack(P)
-    assert panels.shape == (2, 3, WIDTH)
-    np.testing.assert_array_equal(compiled.unpack(panels, 11), P)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,8 @@ from mopn.data.designs import AugmentedDesign, make_design
 RNG = np.random.default_rng(0)
 N, K, M = 60, 3, 2
 # Users, items, and a context; entries are float32 numbers.
-TABLES = [
-    RNG.integers(-4, 5, (7, 5)) / 4.0 * (RNG.random((7, 5)) < 0.6),
-    RNG.integers(-4, 5, (4, 3)) / 4.0,
-    np.eye(3, dtype=int),
-]
+USERS = RNG.integers(-4, 5, (7, 5)) / 4.0 * (RNG.random((7, 5)) < 0.6)
+TABLES = [USERS, RNG.integers(-4, 5, (4, 3)) / 4.0, np.eye(3, dtype=int)]
 ROWS = np.column_stack([RNG.integers(0, len(table), N) for table in TABLES])
 X = np.array([np.concatenate([table[row] for table, row in zip(TABLES, rows, strict=True)]) for rows in ROWS])
 D = X.shape[1]
@@ -79,15 +76,6 @@ def test_columns_know_their_tables():
 def test_scaled():
     scale = RNG.uniform(0.5, 2.0, D)
     np.testing.assert_allclose(relations().design.scaled(scale).matrix().toarray(), X / scale, rtol=1e-15)
-
-
-def test_blocks_have_half_as_many_entries_as_the_tables():
-    design = relations().design
-    stored = sum(np.count_nonzero(table) for table in TABLES)
-    sizes = [block.shape[0] for _, block in AugmentedDesign(design, 1).blocks(1)]
-    assert sum(sizes) == N
-    assert 2 * min(sizes[:-1]) * K >= stored > 2 * (min(sizes[:-1]) - 1) * K
-    assert [block.shape[0] for _, block in design.blocks(25)] == [25, 25, 10]
 
 
 def test_work_is_that_of_tables_and_choices():

@@ -33,6 +33,10 @@ def cut(array):
     return [array[first:stop] for first, stop in pairwise(CUTS)]
 
 
+def callables(*arrays):
+    return [lambda parts=parts: parts for parts in zip(*map(cut, arrays), strict=True)]
+
+
 def from_files(folder, suffix, parts):
     paths = []
     for number, part in enumerate(parts):
@@ -56,9 +60,7 @@ def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
     forms = {
         "arrays": lambda: mopn.RowBlocks(cut(X), Y, WEIGHTS),
         "csr": lambda: mopn.RowBlocks([sparse.csr_array(part) for part in cut(X)], Y, WEIGHTS),
-        "callables": lambda: mopn.RowBlocks(
-            [lambda parts=parts: parts for parts in zip(cut(X), cut(Y), cut(WEIGHTS), strict=True)]
-        ),
+        "callables": lambda: mopn.RowBlocks(callables(X, Y, WEIGHTS)),
         "memmap": lambda: mopn.RowBlocks(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, WEIGHTS, size=11),
         "one file": lambda: mopn.RowBlocks(tmp_path / "X.npy", Y, WEIGHTS, size=11),
     }
@@ -206,11 +208,7 @@ BAD[9, 2] = np.nan
         ([lambda: (X, Y, WEIGHTS, 1)], None, "block 0 must be X"),
         ([lambda: (X, np.c_[Y, Y])], None, r"block 0: loss='logistic' takes labels of shape \(n,\)"),
         ([lambda: (X, Y)], Y, "block 0 returned y, but y was also passed"),
-        (
-            [lambda: np.array([["a"]])],
-            [0],
-            "block 0: X must be numeric, .* float: 'a'",
-        ),
+        ([lambda: np.array([["a"]])], [0], "block 0: X must be numeric, .* float: 'a'"),
     ],
 )
 def test_bad_blocks_are_named(parts, y, message):
@@ -219,10 +217,8 @@ def test_bad_blocks_are_named(parts, y, message):
 
 
 def test_blocks_without_rows_are_left_out():
-    parts, labels = (
-        [X[:0], X[:1], X[1:2], X[:0], X[2:], X[:0]],
-        [Y[:0], Y[:1], Y[1:2], np.array([], "U1"), Y[2:], Y[:0]],
-    )
+    parts = [X[:0], X[:1], X[1:2], X[:0], X[2:], X[:0]]
+    labels = [Y[:0], Y[:1], Y[1:2], np.array([], "U1"), Y[2:], Y[:0]]
     brought = mopn.RowBlocks([lambda pair=pair: pair for pair in zip(parts, labels, strict=True)])
     whole = mopn.NetworkProblem(mopn.RowBlocks([X[:1], X[1:2], X[2:]], Y), strength=1.0)
     for blocks in (mopn.RowBlocks(parts, Y), brought):
@@ -296,11 +292,9 @@ def test_blocks_that_change_between_passes_are_noticed(what, in_memory):
 
 @pytest.mark.parametrize("form", [np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2]], ids=["F", "strided"])
 def test_bits_do_not_depend_on_the_order_of_memory(form):
-    assert_same = np.testing.assert_array_equal
-    found = [
-        mopn.NetworkProblem(mopn.RowBlocks([of(part) for part in cut(X)], Y), strength=1.0) for of in (form, np.array)
-    ]
-    assert_same(*(problem.output_gradient(problem.start(NETWORK)).value for problem in found))
+    blocks = (mopn.RowBlocks([of(part) for part in cut(X)], Y) for of in (form, np.array))
+    found = [mopn.NetworkProblem(each, strength=1.0) for each in blocks]
+    np.testing.assert_array_equal(*(problem.output_gradient(problem.start(NETWORK)).value for problem in found))
 
 
 @pytest.mark.parametrize(
@@ -397,9 +391,6 @@ def test_data_that_are_lost_before_there_is_a_network_fit_no_estimator():
         MultiOutputPNClassifier(max_units=4).fit(mopn.RowBlocks([block]))
 
 
-# -- models of a single output ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fit_lower", ["explicit", "augment", None])
 @pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
 def test_a_factorization_machine_by_lbfgs_reads_blocks(storage, fit_lower):
@@ -427,7 +418,7 @@ def test_estimators_of_one_output_read_blocks():
     np.testing.assert_array_equal(found.predict(X), whole.predict(X))
     epochs = [FactorizationMachineClassifier(solver="adagrad", **options) for _ in range(2)]
     for _ in range(3):
-        epochs[0].partial_fit(mopn.RowBlocks([lambda part=part: part for part in zip(cut(X), cut(y), strict=True)]))
+        epochs[0].partial_fit(mopn.RowBlocks(callables(X, y)))
         for number, (part, labels) in enumerate(zip(cut(X), cut(y), strict=True)):
             epochs[1].partial_fit(part, labels, classes=["a", "b"] if number == 0 else None)
     np.testing.assert_array_equal(epochs[0].model_.factors, epochs[1].model_.factors)
@@ -438,8 +429,7 @@ def test_estimators_of_one_output_read_blocks():
 def test_estimators_of_networks_read_blocks(estimator):
     options = {"max_units": 5, "tol": 1e-2} | ({"strength": 0.1} if estimator is OrdinalFMRegressor else {})
     whole = estimator(**options).fit(X, Y)
-    callables = [lambda part=part: part for part in zip(cut(X), cut(Y), cut(WEIGHTS), strict=True)]
-    for blocks in (mopn.RowBlocks(cut(X), Y), mopn.RowBlocks(callables)):
+    for blocks in (mopn.RowBlocks(cut(X), Y), mopn.RowBlocks(callables(X, Y, WEIGHTS))):
         found = estimator(**options).fit(blocks)
         assert found.n_features_in_ == 4
         assert found.score(X, Y) == pytest.approx(whole.score(X, Y), abs=0.1)

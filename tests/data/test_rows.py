@@ -1,6 +1,9 @@
 """Sums over blocks of rows: the same numbers for any threads, and against the sums over all rows at once."""
 
 import operator
+import os
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -13,6 +16,7 @@ import mopn
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows, tree_sum
+from mopn.data.thread_pool import in_threads, n_workers
 
 RNG = np.random.default_rng(0)
 N, D, M = 23, 4, 3
@@ -35,11 +39,9 @@ def recorded(a, b):
     return f"({a}{b})"
 
 
-@pytest.mark.parametrize(
-    ("n", "tree"), [(1, "0"), (2, "(01)"), (3, "((01)2)"), (5, "(((01)(23))4)"), (7, "(((01)(23))((45)6))")]
-)
-def test_the_tree_is_that_of_the_numbers(n, tree):
-    assert tree_sum(map(str, range(n)), recorded) == tree
+@pytest.mark.parametrize("tree", ["0", "(01)", "((01)2)", "(((01)(23))4)", "(((01)(23))((45)6))"])
+def test_the_tree_is_that_of_the_numbers(tree):
+    assert tree_sum(filter(str.isdigit, tree), recorded) == tree
 
 
 @examples(50)
@@ -112,3 +114,32 @@ def test_sums_over_blocks_have_what_sums_can_tell():
     assert not hasattr(losses, "y")
     with pytest.raises(TypeError, match="data in blocks is not held in memory"):
         _ = losses.in_memory
+
+
+def square(base):
+    return base**2
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_results_have_the_order_of_the_arguments(monkeypatch, workers):
+    monkeypatch.setenv("OMP_NUM_THREADS", workers)
+    assert n_workers() == int(workers)
+    assert list(in_threads(square, range(20))) == [base**2 for base in range(20)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+def test_a_forked_process_has_threads_of_its_own():
+    """It also ends, although the threads of its parent never will."""
+    code = """
+import os, sys
+from mopn.data.thread_pool import in_threads
+
+def squares():
+    return list(in_threads(lambda base: base**2, range(8)))
+
+assert squares() == [base**2 for base in range(8)]
+if (child := os.fork()) == 0:
+    sys.exit(0 if squares() == [base**2 for base in range(8)] else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"OMP_NUM_THREADS": "2"})

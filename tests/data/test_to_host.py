@@ -66,9 +66,8 @@ def test_problems_and_certificates_take_them(move):
 @pytest.mark.parametrize("name", ["MultiOutputPNClassifier", "FactorizationMachineClassifier", "TableClassifier"])
 def test_estimators_take_them(move, name):
     estimators = pytest.importorskip("mopn.estimators")
-    options = {"FactorizationMachineClassifier": {"max_iter": 3, "random_state": 0}}.get(
-        name, {"max_units": 2, "strength": 1.0}
-    )
+    machine = name == "FactorizationMachineClassifier"
+    options = {"max_iter": 3, "random_state": 0} if machine else {"max_units": 2, "strength": 1.0}
     here, there = (getattr(estimators, name)(**options) for _ in range(2))
     here.fit(X, Y, sample_weight=WEIGHTS)
     there.fit(move(X), move(Y), sample_weight=move(WEIGHTS))

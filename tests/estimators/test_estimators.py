@@ -2,8 +2,6 @@
 
 import re
 import signal
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 
@@ -77,29 +75,26 @@ def as_given(cls, **options):
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_tags(cls):
-    tags = get_tags(cls())
+    tags, classifies = get_tags(cls()), cls in CLASSIFIERS
     assert tags.input_tags.sparse
     assert not tags.no_validation
     assert not tags.non_deterministic
-    assert tags.target_tags.multi_output == (cls in REGRESSORS)
-    if cls in CLASSIFIERS:
+    assert tags.target_tags.multi_output != classifies
+    assert not (tags.classifier_tags if classifies else tags.regressor_tags).poor_score
+    if classifies:
         assert tags.classifier_tags.multi_label
         assert tags.classifier_tags.multi_class
-        assert not tags.classifier_tags.poor_score
         assert not get_tags(cls(loss="smoothed-hinge")).classifier_tags.multi_label
-    else:
-        assert not tags.regressor_tags.poor_score
-
-
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_parameters_are_keywords_and_are_stored_untouched(cls):
-    given = {name: object() for name in cls().get_params()}
-    assert cls(**given).get_params() == given
-    with pytest.raises(TypeError, match="positional"):
-        cls("logistic")
 
 
 # -- what is fitted ---------------------------------------------------------------------------------------------------
+
+
+def check_objective(model, rows, y, loss, weights, norm="l1/l2"):
+    """Check the objective at strength 0.7: y is a class's number, or a target for each output."""
+    outputs = raw(model, rows).reshape(len(rows), -1)
+    total = sum(w * loss_of_sample(loss, *pair) for w, *pair in zip(weights, y, outputs, strict=True))
+    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, norm), rel=1e-10)
 
 
 @pytest.mark.covering(1)
@@ -111,45 +106,28 @@ def test_the_objective_of_a_classifier_is_that_of_its_labels(loss, norm):
     model = as_given(MultiOutputPNClassifier, loss=loss, norm=norm, strength=0.7).fit(rows, Y_LABELS, weights)
     assert_array_equal(model.classes_, ["a", "b", "c"])
     codes = np.searchsorted(model.classes_, Y_LABELS)
-    y = codes if loss in LOSSES[:3] else 2.0 * np.eye(3)[codes] - 1.0
-    total = sum(
-        w * loss_of_sample(loss, *pair) for w, pair in zip(weights, zip(y, raw(model, rows), strict=True), strict=True)
-    )
-    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, norm), rel=1e-10)
+    check_objective(model, rows, codes if loss in LOSSES[:3] else 2.0 * np.eye(3)[codes] - 1.0, loss, weights, norm)
     assert model.basis_.shape == (len(model.weights_), 5)
     assert_allclose(np.linalg.norm(model.basis_, axis=1), 1.0)
 
 
-@pytest.mark.parametrize("loss", LOSSES[3:])
-def test_the_objective_for_two_classes_with_a_loss_per_output_has_a_single_output(loss):
-    model = as_given(MultiOutputFMClassifier, loss=loss, strength=0.7).fit(X, Y_TWO)
-    assert model.weights_.shape[1] == 1
-    y = np.where(Y_TWO == "yes", 1.0, -1.0)[:, None]
-    total = sum(loss_of_sample(loss, *pair) for pair in zip(y, raw(model)[:, None], strict=True))
-    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, "l1/l2"), rel=1e-10)
+SIGNS = np.where(Y_TWO == "yes", 1.0, -1.0)[:, None]
+MEANINGS = {"logistic": "binary-logistic", "squared-hinge": "binary-squared-hinge"} | {
+    name: name for name in LOSSES[3:]
+}
+# Two classes have a single output if the loss is one per output; indicators add up over their columns.
+OBJECTIVES = [
+    *((MultiOutputFMClassifier, Y_TWO, SIGNS, loss, loss) for loss in LOSSES[3:]),
+    *((MultiOutputPNClassifier, Y_INDICATOR, 2.0 * Y_INDICATOR - 1.0, *losses) for losses in MEANINGS.items()),
+    *((cls, Y_NUMBERS, Y_NUMBERS, "squared", "squared") for cls in REGRESSORS),
+]
 
 
-@pytest.mark.parametrize(
-    ("loss", "meaning"),
-    [
-        ("logistic", "binary-logistic"),
-        ("squared-hinge", "binary-squared-hinge"),
-        *((loss, loss) for loss in LOSSES[3:]),
-    ],
-)
-def test_the_objective_for_an_indicator_matrix_adds_up_over_its_columns(loss, meaning):
-    model = as_given(MultiOutputPNClassifier, loss=loss, strength=0.7).fit(X, Y_INDICATOR)
-    total = sum(loss_of_sample(meaning, *pair) for pair in zip(2.0 * Y_INDICATOR - 1.0, raw(model), strict=True))
-    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, "l1/l2"), rel=1e-10)
-
-
-@pytest.mark.parametrize("cls", REGRESSORS)
-def test_the_objective_of_a_regressor_is_that_of_its_predictions(cls):
-    weights = np.random.default_rng(1).integers(1, 4, 60)
-    rows = X - np.average(X, axis=0, weights=weights)
-    model = as_given(cls, strength=0.1).fit(rows, Y_NUMBERS, weights)
-    total = sum(w * sum((a - b) ** 2) / 2 for w, a, b in zip(weights, model.predict(rows), Y_NUMBERS, strict=True))
-    assert model.objective_ == pytest.approx(total + 0.1 * norm_of_rows(model.weights_, "l1/l2"), rel=1e-10)
+@pytest.mark.parametrize(("cls", "y", "targets", "loss", "meaning"), OBJECTIVES)
+def test_the_objective_is_that_of_the_outputs(cls, y, targets, loss, meaning):
+    model = as_given(cls, loss=loss, strength=0.7).fit(X, y)
+    assert model.weights_.shape[1] == targets.shape[1]
+    check_objective(model, X, targets, meaning, np.ones(60))
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -161,6 +139,8 @@ def test_gap_and_trace_agree(cls):
     assert model.n_iter_ == len(model.trace_) - 1 >= 1
     assert model.trace_["fun"].min() == pytest.approx(model.objective_, rel=1e-12)
     assert model.validation_scores_ is None
+    assert model.relative_gap_ == pytest.approx(model.gap_ / model.objective_)
+    assert 0 <= model.estimated_gap_ <= model.gap_
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -172,6 +152,11 @@ def test_the_gap_of_a_small_network_is_that_of_its_size(cls):
     # A round adds one unit, and a refit takes several iterations.
     assert model.n_refit_iter_ > model.n_iter_ >= 2
     assert cls(strength=0.1, max_units=3, refit="none").fit(X, default_y(cls)).n_refit_iter_ == 0
+
+
+def test_without_regularisation_there_is_no_certificate():
+    model = few(MultiOutputPNRegressor, strength=0.0, tol=0.0).fit(X, Y_NUMBERS)
+    assert (model.proof_, model.gap_) == ("none", np.inf)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -199,12 +184,6 @@ def test_a_strength_that_no_unit_is_worth_leaves_the_network_empty(cls):
         assert_allclose(model.predict(X), np.tile(y.mean(axis=0), (60, 1)))
     else:
         assert_allclose(model.predict_proba(X), 1 / 3)
-
-
-def test_without_regularisation_there_is_no_certificate():
-    model = few(MultiOutputPNRegressor, strength=0.0, tol=0.0).fit(X, Y_NUMBERS)
-    assert model.proof_ == "none"
-    assert model.gap_ == np.inf
 
 
 @pytest.mark.parametrize("second_order", [True, False])
@@ -240,6 +219,7 @@ def test_storage_does_not_matter(cls):
         assert_allclose(raw(other, form(some)), raw(dense, some), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputFMClassifier])
 def test_rounding_does_not_choose_units(cls, norm):
@@ -271,31 +251,7 @@ def test_float32_is_kept(monkeypatch, form):
     assert_allclose(a.predict(form(single)), b.predict(form(single)), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_the_callers_arrays_and_random_state_are_left_alone(cls):
-    y = default_y(cls)
-    data, target, weights = X.copy(), y.copy(), np.ones(60)
-    for array in (data, target, weights):
-        array.setflags(write=False)
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    few(cls, validation_fraction=0.3, random_state=0).fit(data, target, weights)
-    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-
-
 # -- kinds of y -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "labels", [np.array(["x", "y", "z"], dtype=object), [-5, 0, 5], [0.0, 1.0, 2.0], pd.array(["x", "y", "z"])]
-)
-@pytest.mark.parametrize("cls", CLASSIFIERS)
-def test_labels_of_any_type(cls, labels):
-    codes = np.unique(Y_LABELS, return_inverse=True)[1]
-    expected = few(cls).fit(X, codes)
-    model = few(cls).fit(X, np.asarray(labels)[codes])
-    assert_array_equal(model.classes_, np.asarray(labels))
-    assert_array_equal(model.predict(X), np.asarray(labels)[expected.predict(X)])
-    assert_array_equal(raw(model), raw(expected))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -337,6 +293,7 @@ def test_several_classes(cls):
     assert_allclose(rest.predict_proba(X), probabilities / probabilities.sum(axis=1, keepdims=True))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, np.ndarray.tolist])
 @pytest.mark.parametrize("loss", ["logistic", "squared-hinge", *LOSSES[3:]])
 def test_an_indicator_matrix(loss, form):
@@ -351,14 +308,11 @@ def test_an_indicator_matrix(loss, form):
         assert_allclose(model.predict_proba(X), expit(decision))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", ["indicator", "one against the rest", "targets"])
 @pytest.mark.parametrize("pn", [True, False])
 def test_l1_makes_the_outputs_independent_problems(pn, kind):
-    cls = {
-        "indicator": MultiOutputPNClassifier if pn else MultiOutputFMClassifier,
-        "one against the rest": MultiOutputPNClassifier if pn else MultiOutputFMClassifier,
-        "targets": MultiOutputPNRegressor if pn else MultiOutputFMRegressor,
-    }[kind]
+    cls = (REGRESSORS if kind == "targets" else CLASSIFIERS)[0 if pn else 1]
     options = {"norm": "l1", "strength": 0.5, "max_units": None, "tol": 1e-2}
     if cls in CLASSIFIERS:
         options["loss"] = "binary-logistic"
@@ -402,15 +356,6 @@ def test_the_mean_is_weighted(cls):
 
 
 # -- weights ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputFMRegressor])
-@pytest.mark.parametrize("validation_fraction", [0.0, 0.3])
-def test_gaps_are_told_in_words_and_relative(cls, validation_fraction):
-    model = few(cls, max_units=4, validation_fraction=validation_fraction, random_state=0).fit(X, default_y(cls))
-    assert model.relative_gap_ == pytest.approx(model.gap_ / model.objective_)
-    assert 0 <= model.estimated_gap_ <= model.gap_
-    assert model.proof_ == "deterministic"
 
 
 @pytest.mark.slow
@@ -472,44 +417,36 @@ def test_the_order_of_samples_is_not_that_of_their_last_digits(form):
 
 def test_rounding_errors_do_not_choose_the_minimum_of_few_units():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (3000, 8))
+    X = rng.uniform(-1.0, 1.0, (2000, 8))
     y = np.argmax(np.stack([X[:, 0] * X[:, 1], X[:, 2] * X[:, 3], X[:, 4]], axis=1), axis=1)
     found = [
         MultiOutputPNClassifier(max_units=6).fit(X * (1.0 + 1e-13 * rng.standard_normal(X.shape)), y).objective_
-        for _ in range(4)
+        for _ in range(3)
     ]
     assert max(found) <= 1.01 * min(found)
 
 
 def test_a_class_whose_samples_weigh_nothing_does_not_exist():
-    weights = (Y_LABELS != "b").astype(float)
-    model = few(MultiOutputPNClassifier).fit(X, Y_LABELS, weights)
+    """One whose class weight is 0 stays, but is not predicted."""
+    model = few(MultiOutputPNClassifier).fit(X, Y_LABELS, (Y_LABELS != "b").astype(float))
     assert_array_equal(model.classes_, ["a", "c"])
     assert model.decision_function(X).shape == (60,)
-
-
-@pytest.mark.parametrize("cls", CLASSIFIERS)
-def test_class_weights_are_sample_weights(cls):
-    factors = {"a": 2.0, "b": 0.3, "c": 5.0}
-    weights = np.random.default_rng(1).integers(1, 3, 60)
-    by_class = few(cls, class_weight=factors).fit(X, Y_LABELS, weights)
-    by_sample = few(cls).fit(X, Y_LABELS, weights * np.array([factors[label] for label in Y_LABELS]))
-    assert_array_equal(raw(by_class), raw(by_sample))
-
-
-def test_a_class_whose_class_weight_is_zero_stays_but_is_not_predicted():
     model = few(MultiOutputPNClassifier, class_weight={"a": 1.0, "b": 0.0, "c": 1.0}).fit(X, Y_LABELS)
     assert_array_equal(model.classes_, ["a", "b", "c"])
     assert set(model.predict(X)) == {"a", "c"}
 
 
-def test_balanced_classes_weigh_the_same():
+@pytest.mark.parametrize("class_weight", [{"a": 2.0, "b": 0.3, "c": 5.0}, "balanced"])
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_class_weights_are_sample_weights(cls, class_weight):
+    """Balanced classes weigh the same."""
     weights = np.random.default_rng(1).integers(1, 3, 60)
     counts = {label: weights[label == Y_LABELS].sum() for label in "abc"}
-    factors = {label: weights.sum() / (3 * count) for label, count in counts.items()}
-    balanced = few(MultiOutputPNClassifier, class_weight="balanced").fit(X, Y_LABELS, weights)
-    given = few(MultiOutputPNClassifier, class_weight=factors).fit(X, Y_LABELS, weights)
-    assert_array_equal(raw(balanced), raw(given))
+    balanced = {label: weights.sum() / (3 * count) for label, count in counts.items()}
+    factors = balanced if class_weight == "balanced" else class_weight
+    by_class = few(cls, class_weight=class_weight).fit(X, Y_LABELS, weights)
+    by_sample = few(cls).fit(X, Y_LABELS, weights * np.array([factors[label] for label in Y_LABELS]))
+    assert_allclose(raw(by_class), raw(by_sample), rtol=1e-9, atol=1e-9)
 
 
 # -- validation -------------------------------------------------------------------------------------------------------
@@ -603,14 +540,6 @@ def test_a_warm_start_predicts_as_the_model_before_whatever_the_mean_of_the_targ
     assert len(warm.basis_) <= units + (alpha is None)
 
 
-def test_a_warm_start_follows_a_path_of_strengths():
-    model = few(MultiOutputPNClassifier, warm_start=True, max_units=None, norm="l1", tol=1e-2)
-    for strength in (8.0, 4.0, 2.0):
-        model.set_params(strength=strength).fit(X, Y_LABELS)
-        cold = few(MultiOutputPNClassifier, max_units=None, norm="l1", tol=1e-2, strength=strength).fit(X, Y_LABELS)
-        assert model.objective_ - model.gap_ <= cold.objective_ <= model.objective_ + cold.gap_
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -663,6 +592,7 @@ def fail(error):
     raise error
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("validation_fraction", [0.0, 0.3])
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_the_best_network_is_kept_when_a_callback_fails(cls, validation_fraction, monkeypatch):
@@ -701,12 +631,6 @@ def test_the_best_network_is_kept_on_ctrl_c(act, sigint, monkeypatch):
     assert_array_equal(raw(model), raw(reference))
 
 
-def test_time_is_limited():
-    model = MultiOutputPNClassifier(max_time=0.0).fit(X, Y_LABELS)
-    assert model.status_ == Status.MAX_TIME
-    assert model.n_iter_ == 1
-
-
 def test_too_few_rounds_are_worth_a_warning(monkeypatch):
     monkeypatch.setattr(MultiOutputPNClassifier, "_policy", replace(policy.CLASSIFIERS, max_rounds=2))
     with pytest.warns(ConvergenceWarning, match=r"done; raise max_iter.* the gap .* \(with these units"):
@@ -739,28 +663,28 @@ class Breaking(OfParent):
     def value_gradient(self, y, O):  # noqa: E741
         self.left -= 1
         value, gradient = super().value_gradient(y, O)
-        return (self.act(value), gradient) if self.left < 0 and O.any() else (value, gradient)
+        return (self.act(self.left, value), gradient) if self.left < 0 and O.any() else (value, gradient)
 
 
-def test_overflow_is_worth_a_warning():
-    loss = Breaking(100, lambda value: value * np.nan)
-    with pytest.warns(ConvergenceWarning, match="became infinite or NaN"):
-        model = MultiOutputPNRegressor(loss=loss, tol=1e-9).fit(X, Y_NUMBERS)
-    assert model.status_ == Status.NONFINITE
+def no_number(left, value):
+    return value * np.nan
 
 
-def test_a_failed_routine_is_worth_a_warning():
-    loss = Breaking(100, lambda value: fail(np.linalg.LinAlgError("no convergence")) if loss.left == -1 else value)
-    with pytest.warns(ConvergenceWarning, match=r"numerical routine failed.*no convergence"):
-        model = MultiOutputPNRegressor(loss=loss, tol=1e-9).fit(X, Y_NUMBERS)
-    assert model.status_ == Status.FAILED
+def no_convergence(left, value):
+    return fail(np.linalg.LinAlgError("no convergence")) if left == -1 else value
 
 
-def test_verbose_prints_a_table(capsys):
-    few(MultiOutputPNClassifier, verbose=2).fit(X, Y_LABELS)
-    assert "fun" in capsys.readouterr().out
-    few(MultiOutputPNClassifier).fit(X, Y_LABELS)
-    assert capsys.readouterr().out == ""
+@pytest.mark.parametrize(
+    ("act", "status", "message"),
+    [
+        (no_number, Status.NONFINITE, "became infinite or NaN"),
+        (no_convergence, Status.FAILED, r"numerical routine failed.*no convergence"),
+    ],
+)
+def test_a_loss_that_breaks_is_worth_a_warning(act, status, message):
+    with pytest.warns(ConvergenceWarning, match=message):
+        model = MultiOutputPNRegressor(loss=Breaking(100, act), tol=1e-9).fit(X, Y_NUMBERS)
+    assert model.status_ == status
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------
@@ -792,71 +716,14 @@ def test_errors_of_x(cls, bad, error, message):
         few(cls).fit(bad, default_y(cls))
 
 
-def test_classes_for_a_regressor_are_for_a_classifier():
-    with pytest.raises(TypeError, match=r"y must be numeric, .*could not convert .*: 'red'; .* classes are for"):
-        MultiOutputPNRegressor().fit(X, ["red"] * len(X))
-
-
-@pytest.mark.parametrize(
-    ("cls", "y", "message"),
-    [
-        (MultiOutputPNClassifier, None, "requires y to be passed"),
-        (MultiOutputPNClassifier, np.ones(60), r"y has one class only \(1.0\); classification needs at least 2"),
-        (MultiOutputPNClassifier, Y_LABELS[:-1], "inconsistent numbers of samples"),
-        (MultiOutputPNClassifier, Y_NUMBERS[:, 0], "Unknown label type: continuous"),
-        (MultiOutputPNClassifier, np.tile([0.0, np.nan], 30), "y has missing labels"),
-        (
-            MultiOutputPNClassifier,
-            np.tile([[0, 1, 2]], (60, 1)),
-            r"labels \(n,\) or an indicator matrix .* got shape \(60, 3\)",
-        ),
-        (MultiOutputPNClassifier, 3 * Y_INDICATOR, r"an indicator matrix y must hold 0 and 1 only, got \[0 3\]"),
-        (MultiOutputPNRegressor, None, "requires y to be passed"),
-        (MultiOutputPNRegressor, np.full(60, np.inf), "contains infinity"),
-        (MultiOutputPNRegressor, Y_NUMBERS[:, :0], "0 feature|shape"),
-    ],
-)
-def test_errors_of_y(cls, y, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        few(cls).fit(X, y)
-
-
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_one_sample_is_too_few(cls):
-    with pytest.raises(ValueError, match=r"1 sample\(s\).*minimum of 2"):
-        few(cls).fit(X[:1], default_y(cls)[:1])
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (np.zeros(60), "sample_weight is zero for all samples"),
-        (np.ones(59), r"sample_weight must have shape \(60,\)"),
-        (np.ones((60, 2)), r"sample_weight must have shape \(60,\)"),
-        (-np.ones(60), "sample_weight must be finite and >= 0"),
-        (np.full(60, np.nan), "sample_weight must be finite and >= 0"),
-        (np.eye(60)[0], "at least 2 samples of positive weight"),
-    ],
-)
-@pytest.mark.parametrize("cls", ESTIMATORS)
-def test_errors_of_weights(cls, weights, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        few(cls).fit(X, default_y(cls), weights)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"norm": "l2"}, "norm must be one of 'l1', 'l1/l2', 'l1/linf', 'nonnegative-l1', got 'l2'"),
         ({"norm": "squared-l2"}, "makes no unit zero"),
         ({"loss": "hinge"}, "loss must be one of .*'logistic'.* got 'hinge'"),
-        (
-            {"refit": "all"},
-            "refit must be one of 'none', 'output', 'full', or a corrective step such as FullRefit\\(\\), got 'all'",
-        ),
+        ({"refit": "all"}, r"refit must be one of 'none', 'output', 'full', or .* such as FullRefit\(\), got 'all'"),
         ({"strength": -1.0}, "strength must be a finite number >= 0 or a mopn.Ratio, got -1.0"),
-        ({"strength": np.nan}, "strength must be a finite number >= 0"),
-        ({"strength": None}, "strength must be a finite number >= 0 or a mopn.Ratio, got None"),
         ({"scale": "all"}, "scale must be one of 'features', 'data', 'large' or None, got 'all'"),
         ({"fit_intercept": 1}, "fit_intercept must be True or False, got 1"),
         ({"strength": 0.0}, "a strength of 0.*no certificate exists"),
@@ -864,7 +731,6 @@ def test_errors_of_weights(cls, weights, message):
         ({"tol": -1.0}, "tol must be a finite number >= 0"),
         ({"max_time": -1.0}, "max_time must be a number of seconds >= 0"),
         ({"validation_fraction": 1.0}, r"validation_fraction must be a number in \[0, 1\), got 1.0"),
-        ({"validation_fraction": -0.1}, "validation_fraction must be"),
         ({"validation_fraction": 0.01}, "59 to train on and 1 to validate on; each part needs at least 2"),
     ],
 )
@@ -874,47 +740,63 @@ def test_errors_of_parameters(cls, options, message):
         few(cls, **options).fit(X, default_y(cls))
 
 
-@pytest.mark.parametrize("loss", ["logistic", "smoothed-hinge", "squared-hinge", "binary-logistic"])
-def test_a_regressor_refuses_losses_of_labels(loss):
-    message = f"loss='{loss}' is for classifiers; a regressor takes 'squared', 'huber', 'quantile' or 'poisson'"
-    with pytest.raises(ValueError, match=message):
-        few(MultiOutputPNRegressor, loss=loss).fit(X, Y_NUMBERS)
-
-
-def test_a_loss_that_cannot_take_an_indicator_matrix():
-    with pytest.raises(ValueError, match=r"loss='smoothed-hinge' compares classes.*use 'logistic', 'squared-hinge'"):
-        few(MultiOutputPNClassifier, loss="smoothed-hinge").fit(X, Y_INDICATOR)
+REFUSED_Y = [
+    (None, {}, "requires y to be passed"),
+    (np.ones(60), {}, r"y has one class only \(1.0\); classification needs at least 2"),
+    (Y_LABELS[:-1], {}, "inconsistent numbers of samples"),
+    (Y_NUMBERS[:, 0], {}, "Unknown label type: continuous"),
+    (np.tile([0.0, np.nan], 30), {}, "y has missing labels"),
+    (np.tile([[0, 1, 2]], (60, 1)), {}, r"labels \(n,\) or an indicator matrix .* got shape \(60, 3\)"),
+    (3 * Y_INDICATOR, {}, r"an indicator matrix y must hold 0 and 1 only, got \[0 3\]"),
+    (
+        Y_INDICATOR,
+        {"loss": "smoothed-hinge"},
+        "loss='smoothed-hinge' compares classes.*use 'logistic', 'squared-hinge'",
+    ),
+    (Y_INDICATOR, {"class_weight": "balanced"}, "class_weight is for labels"),
+    (Y_LABELS, {"class_weight": "even"}, "class_weight must be a dict, 'balanced' or None, got 'even'"),
+    (Y_LABELS, {"class_weight": {"a": -1.0, "b": 1.0, "c": 1.0}}, "class_weight must hold finite weights >= 0"),
+    (Y_LABELS, {"class_weight": {"a": 0.0, "b": 0.0, "c": 0.0}}, "not all 0"),
+    (Y_LABELS, {"class_weight": {"x": 1.0, "y": 1.0}}, "not in class_weight|class_weight"),
+    (np.where(np.arange(60) == 0, "rare", Y_TWO), {"validation_fraction": 0.3}, "least populated class"),
+    (
+        np.where(np.arange(60) < 2, "rare", Y_TWO),
+        {"validation_fraction": 0.9, "random_state": 0},
+        "leaves no sample of some class to train on",
+    ),
+]
+REFUSED_NUMBERS = [
+    (None, {}, "requires y to be passed"),
+    (np.full(60, np.inf), {}, "contains infinity"),
+    (Y_NUMBERS[:, :0], {}, "0 feature|shape"),
+    (["red"] * 60, {}, r"y must be numeric, .*could not convert .*: 'red'; .* classes are for"),
+    *((Y_NUMBERS, {"loss": loss}, f"loss='{loss}' is for classifiers; a regressor takes 'sq") for loss in LOSSES[:4]),
+]
 
 
 @pytest.mark.parametrize(
-    ("class_weight", "message"),
+    ("cls", "y", "options", "message"),
+    [(MultiOutputPNClassifier, *case) for case in REFUSED_Y]
+    + [(MultiOutputPNRegressor, *case) for case in REFUSED_NUMBERS],
+)
+def test_errors_of_y(cls, y, options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        few(cls, **options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
     [
-        ("even", "class_weight must be a dict, 'balanced' or None, got 'even'"),
-        ({"a": -1.0, "b": 1.0, "c": 1.0}, "class_weight must hold finite weights >= 0"),
-        ({"a": 0.0, "b": 0.0, "c": 0.0}, "not all 0"),
-        ({"x": 1.0, "y": 1.0}, "not in class_weight|class_weight"),
+        (np.zeros(60), "sample_weight is zero for all samples"),
+        (np.ones((60, 2)), r"sample_weight must have shape \(60,\)"),
+        (-np.ones(60), "sample_weight must be finite and >= 0"),
+        (np.eye(60)[0], "at least 2 samples of positive weight"),
     ],
 )
-def test_errors_of_class_weights(class_weight, message):
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_errors_of_weights(cls, weights, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        few(MultiOutputPNClassifier, class_weight=class_weight).fit(X, Y_LABELS)
-
-
-def test_class_weights_are_for_labels():
-    with pytest.raises(ValueError, match="class_weight is for labels"):
-        few(MultiOutputPNClassifier, class_weight="balanced").fit(X, Y_INDICATOR)
-
-
-def test_a_class_of_a_single_sample_cannot_be_split():
-    y = np.where(np.arange(60) == 0, "rare", Y_TWO)
-    with pytest.raises(ValueError, match="least populated class"):
-        few(MultiOutputPNClassifier, validation_fraction=0.3).fit(X, y)
-
-
-def test_a_split_that_leaves_a_class_out_of_training():
-    y = np.where(np.arange(60) < 2, "rare", Y_TWO)
-    with pytest.raises(ValueError, match="leaves no sample of some class to train on"):
-        few(MultiOutputPNClassifier, validation_fraction=0.9, random_state=0).fit(X, y)
+        few(cls).fit(X, default_y(cls), weights)
 
 
 @pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba", "save"])
@@ -934,15 +816,6 @@ def test_estimators_write_what_their_models_write(tmp_path):
         assert (tmp_path / f"{name}0").read_bytes() == (tmp_path / f"{name}1").read_bytes()
     pytest.importorskip("onnx")
     assert mopn.export.to_onnx(classifier, dtype="float64") == mopn.export.to_onnx(classifier.model_, dtype="float64")
-
-
-@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
-def test_methods_check_x(method):
-    model = few(MultiOutputPNClassifier).fit(X, Y_LABELS)
-    with pytest.raises(ValueError, match="X has 3 features, but MultiOutputPNClassifier is expecting 4"):
-        getattr(model, method)(X[:, :3])
-    with pytest.raises(ValueError, match="contains NaN"):
-        getattr(model, method)(with_entry(np.nan))
 
 
 @pytest.mark.parametrize("loss", ["smoothed-hinge", "squared-hinge", "binary-squared-hinge", "squared"])
@@ -978,34 +851,15 @@ SAVED = {
 }
 
 
-def test_saved_models_predict_the_same_without_scikit_learn(tmp_path):
-    expected = {}
-    for name, (estimator, y) in SAVED.items():
-        model = clone(estimator).fit(X, y)
-        model.save(tmp_path / name)
-        prediction = model.predict(X)
-        expected[name] = prediction.astype(str) if prediction.dtype == object else prediction
-        if hasattr(model, "predict_proba"):
-            expected[f"{name}: probabilities"] = model.predict_proba(X)
-    np.save(tmp_path / "X.npy", X)
-    np.savez(tmp_path / "expected.npz", **expected)
-    program = """
-import sys
-sys.modules["sklearn"] = None
-import numpy as np, mopn
-X = np.load("X.npy")
-with np.load("expected.npz") as expected:
-    for name in expected:
-        saved, _, probabilities = name.partition(": ")
-        model = mopn.load(saved)
-        result = model.predict_proba(X) if probabilities else model.predict(X)
-        assert result.shape == expected[name].shape, name
-        assert (result == expected[name]).all(), name
-print(len(expected))
-"""
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == len(expected) > len(SAVED)
+@pytest.mark.parametrize(("estimator", "y"), SAVED.values(), ids=SAVED)
+def test_saved_models_predict_the_same(tmp_path, estimator, y):
+    """That they need no scikit-learn is in the tests of models."""
+    fitted = clone(estimator).fit(X, y)
+    fitted.save(tmp_path / "model")
+    model = mopn.load(tmp_path / "model")
+    assert_array_equal(model.predict(X), fitted.predict(X).astype(model.predict(X).dtype))
+    if hasattr(fitted, "predict_proba"):
+        assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)

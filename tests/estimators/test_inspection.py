@@ -7,7 +7,7 @@ from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 
 from mopn import estimators
-from mopn.explain import base_values, certified_radius, contributions, shap_values, strongest_interactions
+from mopn.explain import certified_radius
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -57,21 +57,6 @@ def test_partial_dependence(fitted):
     else:
         response = fitted.predict(moved)
     np.testing.assert_allclose(found["average"][:, 0], np.atleast_1d(response.mean(axis=0)), rtol=1e-10)
-
-
-def test_the_models_of_all_estimators_are_explained(fitted):
-    """SHAP values add up to the outputs; contributions and interactions are there."""
-    model, background = fitted.model_, X[:20]
-    phi = shap_values(model, X, background)
-    outputs = model.outputs(X)
-    total = phi.sum(axis=1) + base_values(model, background)
-    np.testing.assert_allclose(total.reshape(outputs.shape), outputs, rtol=1e-9, atol=1e-9)
-    found = contributions(model, X[:1], background, {"left": [0, 1], "right": [2, 3]})
-    total = found.base + sum(item.value for item in found)
-    np.testing.assert_allclose(np.ravel(total), outputs[0], rtol=1e-9, atol=1e-9)
-    strongest = strongest_interactions(model, 2, output=0)
-    assert strongest.exact
-    assert len(strongest) == 2
 
 
 def test_features_are_selected(fitted):

@@ -61,12 +61,20 @@ def _converters():
     register_skl2onnx()
 
 
+def run(graph, given):
+    """Return the outputs of a graph by name, for an array or arrays by name."""
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    given = given if isinstance(given, dict) else {session.get_inputs()[0].name: given}
+    return dict(zip([output.name for output in session.get_outputs()], session.run(None, given), strict=True))
+
+
 def converted(estimator, kind, **options):
     """Return the outputs of the graph of a fitted estimator."""
-    graph = skl2onnx.to_onnx(estimator, X[:1].astype(kind), **options)
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    found = session.run(None, {session.get_inputs()[0].name: X.astype(kind)})
-    return dict(zip([output.name for output in session.get_outputs()], found, strict=True))
+    return run(skl2onnx.to_onnx(estimator, X[:1].astype(kind), **options), X.astype(kind))
+
+
+def typed(name):
+    return getattr(skl2onnx.common.data_types, name)([None, 1])
 
 
 def fitted(name):
@@ -139,6 +147,7 @@ OF_CLASSIFIERS = {
 }
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("y", [(PRODUCT > 0).astype(int), LEVELS], ids=["two", "three"])
 @pytest.mark.parametrize("name", OF_CLASSIFIERS)
@@ -162,9 +171,7 @@ def test_classifiers_within_others(name, y, loss):
 def test_integers_are_converted():
     rows = np.round(4 * X).astype(np.int64)
     regressor = estimators.MultiOutputPNRegressor().fit(rows, PRODUCT)
-    graph = skl2onnx.to_onnx(regressor, rows[:1])
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {session.get_inputs()[0].name: rows})
+    found = run(skl2onnx.to_onnx(regressor, rows[:1]), rows)["variable"]
     assert_allclose(found[:, 0], regressor.predict(rows), atol=1e-3)
 
 
@@ -183,11 +190,9 @@ TABLE_TYPES = [("x", "FloatTensorType"), ("y", "FloatTensorType"), ("level", "St
 def test_columns_of_a_table_are_inputs(estimator):
     frame = pd.DataFrame(TABLE)
     estimator.fit(frame, PRODUCT)
-    types = [(name, getattr(skl2onnx.common.data_types, kind)([None, 1])) for name, kind in TABLE_TYPES]
-    graph = skl2onnx.to_onnx(estimator, initial_types=types)
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    given = {"x": frame[["x"]].to_numpy(np.float32), "y": frame[["y"]].to_numpy(np.float32)}
-    (found,) = session.run(None, given | {"level": frame[["level"]].to_numpy(object)})
+    graph = skl2onnx.to_onnx(estimator, initial_types=[(name, typed(kind)) for name, kind in TABLE_TYPES])
+    given = {name: frame[[name]].to_numpy(object if name == "level" else np.float32) for name in TABLE}
+    (found,) = run(graph, given).values()
     assert_allclose(found[:, 0], estimator.predict(frame), atol=1e-3)
     with pytest.raises(ValueError, match=r"has the inputs \['x', 'y', 'level'\], got 1: give skl2onnx an initial type"):
         skl2onnx.to_onnx(estimator, initial_types=[("X", skl2onnx.common.data_types.FloatTensorType([None, 3]))])
@@ -210,17 +215,15 @@ def test_initial_types_of_columns(column, kind, message):
     """Those that a column has give Python's predictions, and others are refused, or warned of where digits are lost."""
     frame = pd.DataFrame({"c": column, "level": CLASSES})
     regressor = estimators.TableRegressor(max_units=5, strength=mopn.Ratio(0.01)).fit(frame, PRODUCT)
-    types = [("c", getattr(skl2onnx.common.data_types, kind)([None, 1]))]
-    types.append(("level", skl2onnx.common.data_types.StringTensorType([None, 1])))
+    types = [("c", typed(kind)), ("level", typed("StringTensorType"))]
     if message is not None:
         with pytest.raises((ValueError, UserWarning), match=message):
             skl2onnx.to_onnx(regressor, initial_types=types)
         return
-    graph = skl2onnx.to_onnx(regressor, initial_types=types)
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
     dtypes = {"Int64TensorType": np.int64, "DoubleTensorType": np.float64, "BooleanTensorType": bool}
     given = {"c": np.asarray(column)[:, None].astype(dtypes[kind]), "level": CLASSES[:, None].astype(object)}
-    assert_allclose(session.run(None, given)[0][:, 0], regressor.predict(frame), atol=1e-4)
+    (found,) = run(skl2onnx.to_onnx(regressor, initial_types=types), given).values()
+    assert_allclose(found[:, 0], regressor.predict(frame), atol=1e-4)
 
 
 def test_without_skl2onnx_the_error_names_the_extra(monkeypatch):

@@ -82,16 +82,18 @@ def test_unseen_categories_and_empty_rows():
 
 
 @pytest.mark.parametrize(
-    ("y", "options", "message"),
+    ("X", "y", "options", "message"),
     [
-        (np.ones(120), {}, "y has a single level"),
-        (np.arange(120.0)[:, None] @ np.ones((1, 2)), {}, "y should be a 1d array"),
-        (Y, {"loss": "squared"}, "loss='squared' gives no probability of each level; use 'binary-logistic'"),
-        (Y, {"loss": "logistic"}, "loss='logistic' gives no probability"),
-        (np.where(np.arange(120) == 3, np.nan, Y), {}, "NaN"),
+        (X, np.ones(120), {}, "y has a single level"),
+        (X, np.arange(120.0)[:, None] @ np.ones((1, 2)), {}, "y should be a 1d array"),
+        (X, Y, {"loss": "squared"}, "loss='squared' gives no probability of each level; use 'binary-logistic'"),
+        (X, Y, {"loss": "logistic"}, "loss='logistic' gives no probability"),
+        (X, np.where(np.arange(120) == 3, np.nan, Y), {}, "NaN"),
+        (np.ones((300, 1)), np.arange(300), {}, "y has 300 levels, each of which needs an output; at most 256"),
+        (np.zeros((5, 0)), np.arange(5), {}, "0 feature"),
     ],
 )
-def test_bad_input(y, options, message):
+def test_bad_input(X, y, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         OrdinalFMRegressor(**options).fit(X, y)
 
@@ -106,16 +108,8 @@ def test_symmetric_tables_do_not_end_at_saddles(cls):
         y = rng.integers(1, 6, n)
         regressor = cls(max_units=3, strength=0.1, tol=1e-4).fit(table, y)
         targets = (y[:, None] <= regressor.levels_[:-1]) * 2.0 - 1.0
-        problem = mopn.NetworkProblem(
-            table,
-            targets,
-            loss="binary-logistic",
-            kernel=regressor._kernel,
-            norm="l1/l2",
-            strength=0.1,
-            alpha=regressor.alpha,
-            offset=regressor.model_.offset,
-        )
+        options = {"strength": 0.1, "alpha": regressor.alpha, "offset": regressor.model_.offset}
+        problem = mopn.NetworkProblem(table, targets, "binary-logistic", regressor._kernel, "l1/l2", **options)
         network = problem.start((regressor.basis_, regressor.weights_, regressor.linear_))
         joint = problem.joint(network)
         x, steps = joint.start(), 1e-4 * np.eye(joint.start().size)
@@ -123,16 +117,6 @@ def test_symmetric_tables_do_not_end_at_saddles(cls):
         slopes = [joint.value_gradient(x + s).gradient - joint.value_gradient(x - s).gradient for s in steps]
         curvatures = np.linalg.eigvalsh(np.array(slopes) + np.transpose(slopes))
         assert curvatures[0] > -1e-3 * curvatures[-1]
-
-
-def test_too_many_levels():
-    with pytest.raises(ValueError, match="y has 300 levels, each of which needs an output; at most 256"):
-        OrdinalFMRegressor().fit(np.ones((300, 1)), np.arange(300))
-
-
-def test_no_columns():
-    with pytest.raises(ValueError, match="0 feature"):
-        OrdinalFMRegressor().fit(np.zeros((5, 0)), np.arange(5))
 
 
 def test_other_levels_do_not_continue():

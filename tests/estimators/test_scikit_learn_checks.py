@@ -9,6 +9,9 @@ from mopn import Ratio, estimators
 
 NETWORK = {"max_units": 5, "tol": 0.1}
 SINGLE = {"random_state": 0, "max_iter": 100}
+# Of the quick tier: a check fits up to twenty times.
+TINY = {"max_units": 3, "tol": 0.1, "refit": "output"}
+TINY_SINGLE = {"random_state": 0, "max_iter": 30, "n_components": 2, "beta": 1.0, "tol": 1e-2}
 CLASSIFIER = estimators.MultiOutputPNClassifier(tol=0.1, refit="output")
 SEARCH = {"strengths": (Ratio(0.1), Ratio(0.01)), "cv": 2}
 ORDINAL = {"max_units": 1, "tol": 1.0, "alpha": 10.0}
@@ -38,14 +41,14 @@ many_levels = pytest.mark.filterwarnings("ignore:y has .* levels")
 @many_levels
 @parametrize_with_checks(
     [
-        estimators.MultiOutputPNClassifier(**NETWORK),
+        estimators.MultiOutputPNClassifier(**TINY),
         estimators.MultiOutputPNRegressor(max_units=4, refit="none", norm="l1/linf", strength=0.1),
         estimators.OrdinalFMRegressor(strength=20.0, **ORDINAL),
-        estimators.FactorizationMachineRegressor(**SINGLE),
-        estimators.PolynomialNetworkClassifier(**SINGLE),
-        estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.1),
+        estimators.FactorizationMachineRegressor(**TINY_SINGLE),
+        estimators.PolynomialNetworkClassifier(**TINY_SINGLE),
+        estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.5),
         estimators.TableEncoder(curves=1),
-        estimators.PathCV(CLASSIFIER, max_units=3, strengths=(Ratio(0.01),), cv=2),
+        estimators.PathCV(estimators.MultiOutputPNClassifier(**TINY), max_units=3, strengths=(Ratio(0.1),), cv=2),
     ],
     expected_failed_checks=expected_failed,
 )
@@ -58,15 +61,19 @@ def test_one_estimator_of_each_kind(estimator, check):
 @many_levels
 @parametrize_with_checks(
     [
+        estimators.MultiOutputPNClassifier(**NETWORK),
         estimators.MultiOutputFMClassifier(**NETWORK),
         estimators.MultiOutputPNRegressor(**NETWORK),
         estimators.MultiOutputFMRegressor(**NETWORK),
         estimators.MultiOutputFMClassifier(max_units=6, tol=0.1, norm="l1", loss="squared-hinge"),
         estimators.OrdinalPNRegressor(strength=20.0, **ORDINAL),
+        estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.1),
         estimators.TableRegressor(strength=Ratio(0.1), curves=1, max_units=5, tol=0.1),
         estimators.PathCV(CLASSIFIER, max_units=(2, 3), **SEARCH),
         estimators.PathCV(estimators.OrdinalFMRegressor(tol=1.0, alpha=10.0), max_units=1, **SEARCH),
         estimators.PolynomialNetworkRegressor(**SINGLE),
+        estimators.PolynomialNetworkClassifier(**SINGLE),
+        estimators.FactorizationMachineRegressor(**SINGLE),
         estimators.FactorizationMachineClassifier(**SINGLE),
         estimators.FactorizationMachineRegressor(solver="lbfgs", random_state=0),
         estimators.FactorizationMachineClassifier(loss="logistic", init_lambdas="fit", random_state=0, max_iter=20),

@@ -60,7 +60,7 @@ def test_blocks_of_tables_are_blocks_of_their_features(tmp_path, make, table, ne
     assert np.allclose(found.encoding_.encode(FRAME), memory.encoding_.encode(FRAME), rtol=0.0, atol=1e-12)
     assert found.strength_ == pytest.approx(memory.strength_, rel=1e-8)
     features = [found.encoding_.encode(part, training=True) for part in cut(FRAME)]
-    options = {name: found.get_params()[name] for name in ("loss", "norm", "strength", "max_units", "tol")}
+    options = {name: found.get_params()[name] for name in ("loss", "strength", "max_units", "tol")}
     expected = network(scale="data", **options).fit(mopn.RowBlocks(features, y, WEIGHTS))
     for name in FITTED:
         assert np.array_equal(getattr(found, name), getattr(expected, name))

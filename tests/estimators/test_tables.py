@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
+    tables,
 )
 from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength
@@ -54,7 +56,7 @@ FIXED = {"strength": Ratio(0.01), "curves": 4}
 )
 def test_a_table_is_a_network_of_its_features(table, network, y):
     fitted = table(**FIXED).fit(FRAME, y)
-    options = {name: fitted.get_params()[name] for name in ("loss", "norm", "max_units", "tol")}
+    options = {name: fitted.get_params()[name] for name in ("loss", "max_units", "tol")}
     pipeline = make_pipeline(TableEncoder(curves=4), network(strength=Ratio(0.01), scale="data", **options)).fit(
         FRAME, y
     )
@@ -74,7 +76,7 @@ def test_the_default_proves_its_gap_and_learns_smooth_effects():
 @pytest.mark.parametrize("y", [LABELS, TRUTH], ids=["labels", "numbers"])
 def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     """Few samples are all held out once: by hand, with the same parts."""
-    table = (TableClassifier if y is LABELS else TableRegressor)(curves=2)
+    table = (TableClassifier if y is LABELS else TableRegressor)(curves=2, norm="l1")
     single = table._network().set_params(strength=Ratio(0.5))
     Z, y, weights, _ = table._samples(FRAME, y, None)
     targets = single._encode(y, weights)
@@ -82,7 +84,7 @@ def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     table.fit(FRAME, y)
     assert table.strength_ == chosen
     largest = single._problem(Z, targets).strength_max()
-    ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001])
+    ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001, 0.0003])
     assert np.isclose(chosen, ratios * largest).sum() == 1
 
 
@@ -143,21 +145,8 @@ def test_paths_end_where_the_loss_rises(monkeypatch):
     assert len(computed) == 3 * 4
 
 
-def test_models_answer_by_column():
-    table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    values = mopn.explain.shap_values(table, FRAME[:5], FRAME)
-    assert values.shape == (5, 4, 3)
-    total = values.sum(axis=1) + mopn.explain.base_values(table, FRAME)
-    assert np.allclose(total, table.model_.outputs(FRAME[:5]), atol=1e-12)
-    pairs = mopn.explain.shap_interaction_values(table, FRAME[:5], FRAME)
-    assert np.allclose(pairs.sum(axis=2), values, atol=1e-12)
-    assert mopn.explain.feature_importances(table, FRAME).sum(axis=1).argsort().tolist()[2:] == [1, 0]
-
-
 def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
     """The definition: columns that are out of the coalition are those of a background row, all features of them."""
-    from itertools import permutations
-
     columns, row, background = ["size", "color", "known"], FRAME.iloc[[1]], FRAME.iloc[2:7]
     model = TableClassifier(**FIXED).fit(FRAME[columns], LABELS).model_
     expected, orders = np.zeros((3, 3)), list(permutations(range(3)))
@@ -190,14 +179,6 @@ def test_files_hold_no_names_twice_and_functions_in_single_precision(tmp_path):
     names = [f"feature {j}" for j in range(model.encoding.n_features)]
     replace(model, model=replace(model.model, feature_names=names)).save(tmp_path / "named.npz")
     assert mopn.load(tmp_path / "named.npz").model.feature_names.tolist() == names
-
-
-def test_frames_are_checked_as_scikit_learn_does():
-    table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    with pytest.raises(ValueError, match="should match those that were passed during fit"):
-        table.predict(FRAME[["color", "size", "day"]])
-    with pytest.raises(TypeError, match="X is in blocks of rows, which fit takes; call this with each"):
-        table.predict(mopn.RowBlocks([FRAME]))
 
 
 LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
@@ -278,6 +259,8 @@ def test_smoothness_of_any_size(smoothness):
 @pytest.mark.parametrize(
     ("X", "kind", "message"),
     [
+        (FRAME[["color", "size", "day"]], ValueError, "should match those that were passed during fit"),
+        (mopn.RowBlocks([FRAME]), TypeError, "X is in blocks of rows, which fit takes; call this with each"),
         (FRAME.rename(columns={"size": "length"}), ValueError, "unseen at fit time:\n- length"),
         (FRAME.assign(other=1), ValueError, "unseen at fit time:\n- other"),
         ({"size": 1.0, "color": "red", "day": None}, ValueError, r"X lacks the columns \['known'\]"),
@@ -323,3 +306,33 @@ def test_pipelines_name_the_features():
     frame = TableEncoder(curves=1).set_output(transform="pandas").fit_transform(FRAME)
     assert frame.columns[:2].tolist() == ["size", "size, curve 1"]
     assert "color is missing" in frame
+
+
+def test_the_last_fit_starts_at_the_model_of_the_choice():
+    assert TableClassifier().fit(FRAME, LABELS).trace_["n_units"][0] > 0
+
+
+def test_many_classes_of_many_features_share_units(monkeypatch):
+    monkeypatch.setattr(tables, "_MANY_ENTRIES", 20)
+    table = TableClassifier(**FIXED, max_units=6).fit(FRAME, LABELS)
+    shared = np.count_nonzero(table.weights_, axis=1) > 1
+    assert shared.any()
+    assert len(table.basis_) <= 6
+    own = TableClassifier(**FIXED, norm="l1").fit(FRAME, LABELS)
+    assert own.relative_gap_ <= own.tol
+    assert TableClassifier(**FIXED, max_units=None).fit(FRAME, LABELS).relative_gap_ <= own.tol
+
+
+def test_without_a_proof_a_fit_ends_near_the_minimum_by_an_estimate():
+    fixed = {"strength": Ratio(0.003), "curves": 2, "tol": 1e-2}
+    proven, fitted = (TableClassifier(**fixed, prove=prove).fit(FRAME, LABELS) for prove in (True, False))
+    assert fitted.objective_ <= proven.objective_ * (1.0 + fitted.tol)
+    assert fitted.estimated_gap_ <= 20.0 * fitted.tol * fitted.objective_
+    assert fitted.n_iter_ < proven.n_iter_
+
+
+@pytest.mark.parametrize(("most", "options"), [(1, {}), (1, {"max_units": None}), (1, {"prove": True})])
+def test_large_tables_are_proven_on_request(monkeypatch, most, options):
+    monkeypatch.setattr(tables, "_PROVEN", most)
+    fitted = TableClassifier(strength=Ratio(0.003), curves=2, tol=1e-3, **options).fit(FRAME, LABELS)
+    assert (fitted.relative_gap_ > fitted.tol) == (not options)

@@ -80,13 +80,13 @@ def test_the_strength_of_tables_is_chosen_by_the_weighted_loss(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "y"), [(MultiOutputPNClassifier(), LABELS[:, 0]), (OrdinalPNRegressor(), LABELS[:, 0])]
+    ("estimator", "y", "weights", "message"),
+    [
+        (MultiOutputPNClassifier(), LABELS[:, 0], 2, "target_weight is for the columns of y; weigh labels by"),
+        (OrdinalPNRegressor(), LABELS[:, 0], 2, "target_weight is for the columns of y; weigh labels by"),
+        (MultiOutputPNRegressor(), Y, 2, r"target_weight must have shape \(3,\), one weight per target"),
+    ],
 )
-def test_labels_and_levels_have_no_columns(estimator, y):
-    with pytest.raises(ValueError, match="target_weight is for the columns of y; weigh labels by"):
-        estimator.fit(X, y, target_weight=[1.0, 2.0])
-
-
-def test_weights_that_do_not_fit_the_columns():
-    with pytest.raises(ValueError, match=r"target_weight must have shape \(3,\), one weight per target"):
-        MultiOutputPNRegressor().fit(X, Y, target_weight=[1.0, 2.0])
+def test_weights_without_columns_are_refused(estimator, y, weights, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, y, target_weight=np.ones(weights))

@@ -8,6 +8,7 @@ from scipy import sparse
 
 import mopn
 from mopn import Ratio, estimators
+from mopn.estimators.targets import regression_loss
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -108,6 +109,7 @@ def test_tables_to_the_last_bit(cls, options, y, strength):
     same_fits(lambda: cls(max_units=3, strength=strength, curves=3, **options), np.array, y, TIMES)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -124,6 +126,7 @@ def test_solvers_and_norms_to_the_last_bit(cls, options):
     same_fits(lambda: cls(max_units=4, **options), np.array, Y[next(iter(target))], TIMES)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 0.5, 1: 2.0, 2: 1.0}], ids=["balanced", "given"])
 @pytest.mark.parametrize(
     "cls", [estimators.MultiOutputPNClassifier, estimators.MultiOutputFMClassifier, estimators.TableClassifier]
@@ -184,8 +187,6 @@ def test_tables_of_all_kinds_of_columns_to_the_last_bit(cls):
 @pytest.mark.parametrize("weights", ["whole", "none"])
 def test_named_losses_are_in_the_unit_of_the_repeated_targets(kind, weights):
     """Against NumPy's quantiles of the repeated rows, and their deviation where the quantiles are equal."""
-    from mopn.estimators.targets import regression_loss
-
     rng = np.random.default_rng(0)
     for _ in range(50):
         n = 1 if kind == "one" else int(rng.integers(2, 40))
@@ -208,8 +209,6 @@ def test_named_losses_are_in_the_unit_of_the_repeated_targets(kind, weights):
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e3])
 def test_units_of_fractional_weights_hardly_matter(scale):
     """Weights that sum to 1, say: the unit is near that of weights of the size of counts."""
-    from mopn.estimators.targets import regression_loss
-
     rng = np.random.default_rng(0)
     y, weights = rng.standard_normal(500), rng.uniform(0.5, 1.5, 500)
     ours, theirs = (regression_loss("huber", y, factor * weights).delta for factor in (1.0, scale))
@@ -217,7 +216,5 @@ def test_units_of_fractional_weights_hardly_matter(scale):
 
 
 def test_targets_of_weight_0_do_not_count():
-    from mopn.estimators.targets import regression_loss
-
     y, weights = np.append(SCORE, 1e9), np.append(TIMES, 0)
     assert regression_loss("huber", y, weights).delta == regression_loss("huber", SCORE, TIMES).delta

@@ -67,11 +67,11 @@ def test_effects_are_means_over_all_combinations(model):
         np.testing.assert_allclose(pair, shaped(expected.reshape(len(rows), -1), model), **close)
     deviations = {(COLUMNS[j],): mains[j].std(axis=0) for j in range(4)}
     deviations |= {(COLUMNS[i], COLUMNS[j]): pair.std(axis=(0, 1)) for (i, j), pair in pairs.items()}
-    strengths = found.strengths()
-    lengths = [np.linalg.norm(item.deviation) for item in strengths]
+    sizes = found.sizes()
+    lengths = [np.linalg.norm(item.deviation) for item in sizes]
     assert lengths == sorted(lengths, reverse=True)
-    assert {item.columns for item in strengths} == {c for c in deviations if "flat" not in c}
-    for item in strengths:
+    assert {item.columns for item in sizes} == {c for c in deviations if "flat" not in c}
+    for item in sizes:
         np.testing.assert_allclose(item.deviation, shaped(deviations[item.columns], model), **close)
 
 
@@ -107,7 +107,7 @@ def test_a_model_without_units_has_no_effects():
     model = network(TRAINING, linear=False)
     empty = replace(model, model=replace(model.model, basis=model.model.basis[:0], weights=model.model.weights[:0]))
     found = mopn.explain.effects(empty, TRAINING)
-    assert found.strengths() == []
+    assert found.sizes() == []
     assert not found.main("size").any()
     np.testing.assert_array_equal(found.constant, [0.3] * 3)
 

@@ -1,10 +1,10 @@
 """Certified flips, against all rows that flips can reach, in floating point and in rational arithmetic."""
 
 import itertools
-from fractions import Fraction
 
 import numpy as np
 import pytest
+from certified_models import random_model, rational
 from fitted_models import KINDS, LINKED, NUMBERS, network, table
 from hypothesis import strategies as st
 from properties import generators, tried
@@ -16,12 +16,6 @@ from mopn.explain import certified_flips
 
 LABELS = np.array(["a", "b", "c"])
 KERNELS = ["homogeneous", "anova"]
-
-
-def random_model(rng, d, m=3, k=4, kernel="homogeneous", **fields):
-    """A network with a linear term, all outputs of one size."""
-    H, V, W = rng.standard_normal((k, d)), rng.standard_normal((k, m)), rng.standard_normal((m, 1 + d))
-    return mopn.Model(H, V, kernel, linear=W, classes=np.arange(max(m, 2)), **fields)
 
 
 def all_rows(x, groups, fixed):
@@ -64,7 +58,7 @@ def binary_rows(rng, n, d, groups=(), fixed=()):
 @tried(10, rng=generators, m=st.integers(1, 4), k=st.integers(0, 6), grouped=st.booleans(), still=st.booleans())
 def test_answers_are_exact_for_few_columns(kernel, rng, m, k, grouped, still):
     groups, fixed = [(0, 3), (1, 4, 5), (6,)] if grouped else [], [2] if still else []
-    model, X = random_model(rng, 8, m, k, kernel), binary_rows(rng, 5, 8, groups, fixed)
+    model, X = random_model(rng, 8, m, k, kernel=kernel), binary_rows(rng, 5, 8, groups, fixed)
     found = certified_flips(model, X, one_hot=groups, fixed=fixed, return_attack=True)
     expected = [fewest(model, x, groups, fixed) for x in X]
     columns = 8 - len(fixed) - (3 if grouped else 0)
@@ -138,10 +132,6 @@ def test_many_features():
 # -- rounding ----------------------------------------------------------------------------------------------------------
 
 
-def rational(values):
-    return np.vectorize(Fraction, otypes=[object])(values)
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 @tried(40, rng=generators, digits=st.integers(-140, 140), near=st.integers(0, 3))
 def test_the_winner_in_rational_arithmetic(kernel, rng, digits, near):
@@ -174,21 +164,15 @@ def test_the_winner_in_rational_arithmetic(kernel, rng, digits, near):
         assert winner(attack) == model.predict(attack[None])[0] != expected
 
 
-def test_ties_prove_nothing():
+def test_ties_prove_nothing_and_constants_never_change():
     model = mopn.Model(np.eye(2), np.eye(2), classes=LABELS[:2])
-    flips = certified_flips(model, [[1.0, 1.0], [0.0, 0.0]])
-    assert (flips.proven == 0).all()
-    zero = certified_flips(mopn.Model(np.ones((1, 2)), np.zeros((1, 2)), classes=LABELS[:2]), np.eye(2))
-    assert (zero.proven == 0).all()
-    assert np.isinf(zero.found).all()
-
-
-def test_outputs_that_are_constant_never_change():
-    model = mopn.Model(np.ones((2, 3)), np.zeros((2, 2)), offset=np.array([0.0, 1.0]), classes=LABELS[:2])
-    flips = certified_flips(model, np.eye(3), return_attack=True)
-    assert (flips.proven == 3).all()
-    assert np.isinf(flips.found).all()
-    np.testing.assert_array_equal(flips.attack, np.eye(3))
+    assert (certified_flips(model, [[1.0, 1.0], [0.0, 0.0]]).proven == 0).all()
+    for offset, proven in (([0.0, 0.0], 0), ([0.0, 1.0], 3)):
+        constant = mopn.Model(np.ones((2, 3)), np.zeros((2, 2)), offset=np.array(offset), classes=LABELS[:2])
+        flips = certified_flips(constant, np.eye(3), return_attack=True)
+        assert (flips.proven == proven).all()
+        assert np.isinf(flips.found).all()
+        np.testing.assert_array_equal(flips.attack, np.eye(3))
 
 
 def test_coefficients_that_overflow_prove_nothing():
@@ -305,26 +289,26 @@ def test_models_without_flips_say_why():
         certified_flips(table(NUMBERS, **LINKED), NUMBERS)
 
 
-def test_bad_arguments_are_named(of_table):
-    model, X = MODELS["augmented"], np.eye(4)
-    with pytest.raises(ValueError, match=r"feature 1 of row 0 of X is 2.0.* in fixed"):
-        certified_flips(model, [[1, 2, 0, 0]])
-    with pytest.raises(ValueError, match="begins with 0 0 are in row 2"):
-        certified_flips(model, X, one_hot=[(0, 1)])
-    with pytest.raises(ValueError, match="in two groups of one_hot"):
-        certified_flips(model, X, one_hot=[(0, 1)], fixed=[1])
-    with pytest.raises(ValueError, match="one_hot must be tuples"):
-        certified_flips(model, X, one_hot=[(0, 9)])
-    with pytest.raises(ValueError, match="fixed must be"):
-        certified_flips(model, X, fixed=["wet"])
-    with pytest.raises(ValueError, match="fixed must be"):
-        certified_flips(model, X, fixed=None)
-    with pytest.raises(ValueError, match="fixed holds all features"):
-        certified_flips(model, X, fixed=range(4))
-    with pytest.raises(TypeError, match="return_attack must be True or False"):
-        certified_flips(model, X, return_attack=1)
-    classifier, rows = of_table
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"X": [[1, 2, 0, 0]]}, ValueError, r"feature 1 of row 0 of X is 2.0.* in fixed"),
+        ({"one_hot": [(0, 1)]}, ValueError, "begins with 0 0 are in row 2"),
+        ({"one_hot": [(0, 1)], "fixed": [1]}, ValueError, "in two groups of one_hot"),
+        ({"one_hot": [(0, 9)]}, ValueError, "one_hot must be tuples"),
+        ({"fixed": ["wet"]}, ValueError, "fixed must be"),
+        ({"fixed": None}, ValueError, "fixed must be"),
+        ({"fixed": range(4)}, ValueError, "fixed holds all features"),
+        ({"return_attack": 1}, TypeError, "return_attack must be True or False"),
+    ],
+)
+def test_bad_arguments_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        certified_flips(MODELS["augmented"], **{"X": np.eye(4)} | options)
+
+
+def test_bad_arguments_of_tables_are_named(of_table):
     with pytest.raises(ValueError, match="one_hot is for models of features"):
-        certified_flips(classifier, rows, one_hot=[(0, 1)])
+        certified_flips(*of_table, one_hot=[(0, 1)])
     with pytest.raises(ValueError, match="fixed must be"):
-        certified_flips(classifier, rows, fixed=["colour"])
+        certified_flips(*of_table, fixed=["colour"])

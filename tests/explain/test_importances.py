@@ -35,5 +35,5 @@ def test_importances_are_deviations_times_mean_slopes(model):
 def test_higher_degrees_have_none():
     fitted = FactorizationMachineRegressor(degree=3, n_components=1, tol=0.5).fit(np.eye(4), np.arange(4.0))
     assert not hasattr(fitted, "feature_importances_")
-    with pytest.raises(AttributeError, match=r"mopn.explain.feature_importances\(model, X\)"):
+    with pytest.raises(AttributeError, match=r"mopn.explain.shap_values\(model, X\)"):
         fitted.feature_importances_  # noqa: B018

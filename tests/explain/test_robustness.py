@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from certified_models import random_model, rational
 from fitted_models import KINDS, LINKED, NUMBERS, network, table
 from hypothesis import strategies as st
 from properties import generators, tried
@@ -32,7 +33,6 @@ MODELS = {
     "two outputs": KINDS["two outputs"],
     "between groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
     "one output": network(1, classes=np.array([False, True]), kernel="anova", offset=0.5),
-    "groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
     "two groups": network(k=1, d=6, kernel="anova", classes=LABELS, groups=np.repeat([0, 1], 3)),
     "labels apart": network(3, d=4, target="indicator", augment=True),
     "direct": one_output(orders=2, dummies=1),
@@ -42,12 +42,6 @@ MODELS = {
     "lifted powers": one_output(form="lifted", orders=2, kernel="homogeneous", w=np.arange(4.0)),
 }
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-
-
-def random_model(rng, d, m=3, k=4, **fields):
-    """A network with a linear term whose classes meet near the origin."""
-    H, V, W = rng.standard_normal((k, d)), rng.standard_normal((k, m)), rng.standard_normal((m, 1 + d))
-    return mopn.Model(H, V, linear=W, classes=np.arange(max(m, 2)), **fields)
 
 
 def inside(rng, radii, d, norm, count=200):
@@ -60,6 +54,7 @@ def inside(rng, radii, d, norm, count=200):
 # -- what radii and attacks promise ------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(1)
 @every_norm
 @every_model
 def test_predictions_stay_within_the_radius_and_change_at_the_attack(model, norm):
@@ -205,10 +200,6 @@ def test_intervals_in_rational_arithmetic(norm, rng, near, digits):
         assert all(c + slope * z + curvature * z * z > 0 for z in ends)
 
 
-def rational(values):
-    return np.vectorize(Fraction, otypes=[object])(values)
-
-
 @every_norm
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
 @tried(30, rng=generators, d=st.integers(1, 6), near=st.booleans())
@@ -244,34 +235,19 @@ def test_the_winner_in_rational_arithmetic(norm, kernel, rng, d, near):
         assert winner(rational(x[0]) + step) == expected
 
 
-@every_norm
-def test_what_groups_take_away_counts_as_rounding(norm):
-    """Features of a single group have no products: what is left of the outputs, and their order, is rounding."""
-    rng = np.random.default_rng(0)
-    d, groups = 40, np.repeat([0, 1], 20)
-    model = mopn.Model(rng.standard_normal((6, d)), rng.standard_normal((6, 3)), "anova", groups=groups, classes=LABELS)
-    X = rng.standard_normal((20, d)) * (groups == 0)
-    assert not certified_radius(model, X, norm).any()
-
-
 # -- degenerate models -------------------------------------------------------------------------------------------------
 
 
-def test_outputs_that_are_constant_never_change():
-    model = mopn.Model(np.ones((2, 3)), np.zeros((2, 2)), offset=np.array([0.0, 1.0]), classes=LABELS[:2])
-    for norm in ORDER:
-        radii, attack = certified_radius(model, np.ones((2, 3)), norm, return_attack=True)
-        assert np.isinf(radii).all()
-        assert np.isnan(attack).all()
-
-
 @every_norm
-def test_ties_have_no_radius(norm):
+def test_ties_have_no_radius_and_constants_an_infinite_one(norm):
     model = mopn.Model(np.eye(2), np.eye(2), classes=LABELS[:2])
     X = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, np.nextafter(1.0, 0.0)]])
     assert (certified_radius(model, X, norm) == 0).all()
-    zero = mopn.Model(np.ones((1, 2)), np.zeros((1, 2)), classes=LABELS[:2])
-    assert (certified_radius(zero, X, norm) == 0).all()
+    for offset, radius in (([0.0, 0.0], 0.0), ([0.0, 1.0], np.inf)):
+        constant = mopn.Model(np.ones((1, 2)), np.zeros((1, 2)), offset=np.array(offset), classes=LABELS[:2])
+        radii, attack = certified_radius(constant, X, norm, return_attack=True)
+        assert (radii == radius).all()
+        assert np.isnan(attack).all() or radius == 0
 
 
 @every_norm
@@ -401,17 +377,17 @@ def test_models_without_such_a_radius_say_why():
     assert (certified_radius(of_table.model, of_table.encoding.encode(NUMBERS)) >= 0).all()  # what the message advises
 
 
-def test_bad_arguments_are_named():
-    model, X = MODELS["network"], np.ones((2, 4))
-    with pytest.raises(ValueError, match="norm must be one of 'l2', 'linf', got 'l1'"):
-        certified_radius(model, X, "l1")
-    with pytest.raises(ValueError, match="scale must hold one number per feature, 4 in all"):
-        certified_radius(model, X, scale=1.0)
-    with pytest.raises(ValueError, match="scale must be >= 0, got -1"):
-        certified_radius(model, X, scale=[1.0, -1.0, 1.0, 1.0])
-    with pytest.raises(ValueError, match="scale must be positive for at least one feature"):
-        certified_radius(model, X, scale=np.zeros(4))
-    with pytest.raises(TypeError, match="return_attack must be True or False"):
-        certified_radius(model, X, return_attack=1)
-    with pytest.raises(ValueError, match="X has 3 features"):
-        certified_radius(model, X[:, :3])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"norm": "l1"}, ValueError, "norm must be one of 'l2', 'linf', got 'l1'"),
+        ({"scale": 1.0}, ValueError, "scale must hold one number per feature, 4 in all"),
+        ({"scale": [1.0, -1.0, 1.0, 1.0]}, ValueError, "scale must be >= 0, got -1"),
+        ({"scale": np.zeros(4)}, ValueError, "scale must be positive for at least one feature"),
+        ({"return_attack": 1}, TypeError, "return_attack must be True or False"),
+        ({"X": np.ones((2, 3))}, ValueError, "X has 3 features"),
+    ],
+)
+def test_bad_arguments_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        certified_radius(MODELS["network"], **{"X": np.ones((2, 4))} | options)

@@ -33,20 +33,11 @@ DTYPES = ("int8", "int16")
 def rows(kind, d, n=200, seed=0):
     """Rows of whole numbers, of real ones, of both, and of such as hardly vary or differ in size by far."""
     rng = np.random.default_rng(seed)
-    whole, real = rng.integers(0, 17, (n, d)).astype(float), rng.standard_normal((n, d))
-    if kind == "whole":
-        return whole
-    if kind == "signed":
-        return whole - 8.0
-    if kind == "real":
-        return real
-    mixed = np.where(np.arange(d) % 2, whole, real)
-    if kind == "mixed":
-        return mixed
-    if kind == "offset":
-        return 1013.0 + real
-    assert kind == "sizes"
-    return np.where(np.arange(d) % 2, rng.integers(0, 3, (n, d)), rng.integers(-4095, 4096, (n, d))).astype(float)
+    whole, real, odd = rng.integers(0, 17, (n, d)).astype(float), rng.standard_normal((n, d)), np.arange(d) % 2 > 0
+    if kind == "sizes":
+        return np.where(odd, rng.integers(0, 3, (n, d)), rng.integers(-4095, 4096, (n, d))).astype(float)
+    made = {"whole": whole, "signed": whole - 8.0, "real": real, "mixed": np.where(odd, whole, real)}
+    return (made | {"offset": 1013.0 + real})[kind]
 
 
 ROWS = ("whole", "signed", "real", "mixed", "offset", "sizes")
@@ -108,6 +99,7 @@ def test_c_computes_the_simulation_bit_for_bit(tmp_path, kind, dtype, data):
     assert [functions.check(pointer(row)) for row in given] == [0] * len(X)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DEGREE_TWO)
 def test_outputs_are_within_their_bounds(kind, dtype):
@@ -122,6 +114,7 @@ def test_outputs_are_within_their_bounds(kind, dtype):
         assert integers.agreement.error <= integers.agreement.bound
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DEGREE_TWO)
 def test_what_overflows_proves_nothing(kind, dtype):
@@ -309,33 +302,40 @@ def costs(path, target):
     return int(constants.replace(",", "")), 1000.0 * float(avr if target == "avr" else arm)
 
 
-def test_what_has_no_integers(tmp_path):
-    path, X = tmp_path / "model.h", rows("whole", 4)
+REFUSED = [
+    *(
+        (kind, {}, "arithmetic='integer' is for models of degree 1 and 2 alone")
+        for kind in ("direct", "fourth", "all subsets", "fifth power", "lifted")
+    ),
+    *((kind, {}, "predictions of this model are exponentials") for kind in ("levels", "means", "mean")),
+    (TABLES["numbers"], {}, "a model of a table has columns"),
+    ("several", {"dtype": "float32"}, "dtype must be one of 'int8', 'int16', got 'float32'"),
+    ("several", {"X": None}, "needs X, rows from which ranges are taken"),
+    ("several", {"X": np.zeros((0, 4))}, "X is empty"),
+    ("several", {"X": np.ones((2, 2))}, "X has 2 features"),
+    ("several", {"X": np.full((2, 4), np.nan)}, "NaN"),
+    ("several", {"name": "1st"}, "name must be an identifier of C"),
+    (
+        mopn.Model(np.full((1, 4), 1e160), np.ones((1, 2)), kernel="anova", classes=np.arange(2)),
+        {"X": 1e-155 * rows("whole", 4)},
+        "squares of the model's parameters are beyond float64",
+    ),
+    (
+        network(d=40_000),
+        {"X": np.zeros((2, 40_000)), "dtype": "int16"},
+        "32 bits cannot hold the sums of 40000 features",
+    ),
+    ("several", {"arithmetic": "fixed"}, "arithmetic must be one of 'float', 'integer', got 'fixed'"),
+    ("several", {"arithmetic": "float"}, "X is for arithmetic='integer'"),
+]
 
-    def refused(kind, error, match, model=None, **options):
-        with pytest.raises(error, match=match):
-            to_c((model or KINDS[kind]), path, arithmetic="integer", **{"X": X} | options)
 
-    for kind in ("direct", "fourth", "all subsets", "fifth power", "lifted"):
-        refused(kind, TypeError, "arithmetic='integer' is for models of degree 1 and 2 alone")
-    for kind in ("levels", "means", "mean"):
-        refused(kind, TypeError, "predictions of this model are exponentials")
-    refused("", TypeError, "a model of a table has columns", TABLES["numbers"])
-    refused("several", ValueError, "dtype must be one of 'int8', 'int16', got 'float32'", dtype="float32")
-    refused("several", ValueError, "needs X, rows from which ranges are taken", X=None)
-    refused("several", ValueError, "X is empty", X=X[:0])
-    refused("several", ValueError, "X has 2 features", X=X[:, :2])
-    refused("several", ValueError, "NaN", X=np.full_like(X, np.nan))
-    refused("several", ValueError, "name must be an identifier of C", name="1st")
-    large = mopn.Model(np.full((1, 4), 1e160), np.ones((1, 2)), kernel="anova", classes=np.arange(2))
-    refused("", ValueError, "squares of the model's parameters are beyond float64", large, X=1e-155 * X)
-    many = np.zeros((2, 40_000))
-    refused("", ValueError, "32 bits cannot hold the sums of 40000 features", network(d=40_000), X=many, dtype="int16")
-    with pytest.raises(ValueError, match="arithmetic must be one of 'float', 'integer', got 'fixed'"):
-        to_c(KINDS["several"], path, arithmetic="fixed")
-    with pytest.raises(ValueError, match="X is for arithmetic='integer'"):
-        to_c(KINDS["several"], path, X=X)
-    assert not path.exists()
+@pytest.mark.parametrize(("model", "options", "message"), REFUSED)
+def test_what_has_no_integers(tmp_path, model, options, message):
+    model, options = KINDS[model] if isinstance(model, str) else model, {"arithmetic": "integer"} | options
+    with pytest.raises((TypeError, ValueError), match=message):
+        to_c(model, tmp_path / "model.h", **{"X": rows("whole", 4)} | options)
+    assert not list(tmp_path.iterdir())
 
 
 @needs_compiler

@@ -113,12 +113,7 @@ def check_minimum(model, groups):
 def test_the_bound_of_the_default_penalty_is_attained():
     """Of -x_0 - x_1 breaking the constraint gains 1, so a penalty of 1 would leave a tie."""
     model = from_parts(np.zeros((0, 2)), [], [0.0, -1.0, -1.0])
-    assert values(to_qubo(model, one_hot=[(0, 1)], penalty=1.0), rows(2)).tolist() == [
-        1.0,
-        -1.0,
-        -1.0,
-        -1.0,
-    ]
+    assert values(to_qubo(model, one_hot=[(0, 1)], penalty=1.0), rows(2)).tolist() == [1.0, -1.0, -1.0, -1.0]
     check_minimum(model, [(0, 1)])
     free = from_parts(np.zeros((0, 2)), [], np.zeros(3))  # nothing to gain, but a tie
     check_minimum(free, [(0, 1)])
@@ -145,8 +140,9 @@ def test_errors():
     model, table = ALONE["several"], fitted_models.TABLES["levels"]
     with pytest.raises(ValueError, match="output must be an integer from 0 to 1, got None"):
         to_qubo(model)
-    with pytest.raises(ValueError, match="output must be an integer from 0 to 1, got 2"):
-        to_qubo(model, output=2)
+    for output in (-1, 2, True, 1.0, "a"):
+        with pytest.raises(ValueError, match=f"output must be an integer from 0 to 1, got {output!r}"):
+            to_qubo(model, output=output)
     with pytest.raises(ValueError, match="the outputs of a softmax have no meaning alone"):
         to_qubo(QUADRATIC["labels"], output=0)
     with pytest.raises(TypeError, match="the features of a table's columns are curves and centered indicators"):

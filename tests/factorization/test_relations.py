@@ -45,9 +45,8 @@ PLAINLY = {
 
 def results(related, plain, y, weights, solver, **options):
     given = {"n_components": K, "beta": 0.3, "alpha": 0.2, "sample_weight": weights} | options
-    return (
-        mopn.minimize(mopn.FactorizationProblem(X, y, **given), solver, tol=0, max_iter=12) for X in (related, plain)
-    )
+    problems = (mopn.FactorizationProblem(X, y, **given) for X in (related, plain))
+    return (mopn.minimize(problem, solver, tol=0, max_iter=12) for problem in problems)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -102,13 +101,9 @@ def test_a_dominating_column_loses_no_digits():
     related = mopn.RelationBlocks([table, 1e-6 * np.eye(4)], rng.integers(0, 4, (N, 2)))
     y = rng.standard_normal(N)
     P = np.column_stack([np.full((K, 1), 1.0), rng.standard_normal((K, 6))])
-    found, expected = (
-        mopn.minimize(
-            mopn.FactorizationProblem(X, y, n_components=K, beta=1e-3), CoordinateDescent(), start={"P": P[None]},
-            tol=0, max_iter=3,
-        )
-        for X in (related, related.tocsr())
-    )  # fmt: skip
+    problems = (mopn.FactorizationProblem(X, y, n_components=K, beta=1e-3) for X in (related, related.tocsr()))
+    options = {"start": {"P": P[None]}, "tol": 0, "max_iter": 3}
+    found, expected = (mopn.minimize(problem, CoordinateDescent(), **options) for problem in problems)
     assert found.fun == pytest.approx(expected.fun, rel=1e-9)
 
 

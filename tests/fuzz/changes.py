@@ -8,23 +8,21 @@ import numpy as np
 
 from tests.fuzz.checks import check_found, fingerprint, require, surroundings
 from tests.fuzz.functions import functions
-from tests.fuzz.inputs.arrays import ARRAYS
+from tests.fuzz.inputs.arrays import PARTS, Change
 from tests.fuzz.inputs.callbacks import odd_callback
-from tests.fuzz.inputs.dense import COLUMNS, DTYPES, SHAPES, STORAGE
 from tests.fuzz.inputs.options import odd_option
 from tests.fuzz.inputs.refused import REFUSED
+from tests.fuzz.inputs.samples import SHAPES_OF_X, STORAGE_OF_X, TYPES_OF_X, VALUES_OF_X
 from tests.fuzz.inputs.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
 from tests.fuzz.inputs.starts import odd_start
-from tests.fuzz.inputs.targets import TARGETS
-from tests.fuzz.inputs.values import VALUES
-from tests.fuzz.inputs.weights import odd_weights
+from tests.fuzz.inputs.targets import TARGETS, WEIGHTS
 from tests.fuzz.interfaces import Arguments, Interface, estimators, solves
 from tests.fuzz.trial import Trial, pick
 
 Generator = np.random.Generator
 Place = tuple[str, str]
 # Puts something odd at a place of the arguments, and returns what.
-Change = Callable[[Generator, Interface, Arguments, Place], str]
+ChangeOfCall = Callable[[Generator, Interface, Arguments, Place], str]
 # A limit of memory, and Ctrl-C in a callback.
 _MORE_REFUSALS = (MemoryError, KeyboardInterrupt)
 
@@ -93,7 +91,7 @@ def _in(wanted: str) -> Callable[[str, str, Any], bool]:
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-def _one_of(*tables: dict[str, Callable[[Generator, Any], Any]]) -> Change:
+def _one_of(*tables: dict[str, Change]) -> ChangeOfCall:
     """Return a change by a function of tables."""
     table = {name: change for part in tables for name, change in part.items()}
 
@@ -109,7 +107,8 @@ def _one_of(*tables: dict[str, Callable[[Generator, Any], Any]]) -> Change:
 def _weights(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
     step, name = place
     n = next(at[data].shape[0] for at in arguments.values() for data in _SAMPLES if data in at)
-    kind, arguments[step][name] = odd_weights(rng, n)
+    kind = pick(rng, list(WEIGHTS))
+    arguments[step][name] = WEIGHTS[kind](rng, rng.uniform(0.5, 2.0, n))
     return kind
 
 
@@ -117,7 +116,7 @@ def _option(rng: Generator, interface: Interface, arguments: Arguments, place: P
     step, name = place
     value = arguments[step][name]
     if isinstance(value, np.ndarray) and rng.uniform() < 0.7:
-        return _one_of({kind: lambda rng, a, f=f: f(a) for kind, f in ARRAYS.items()})(rng, interface, arguments, place)
+        return _one_of(PARTS)(rng, interface, arguments, place)
     arguments[step][name] = odd = odd_option(rng, name, value)
     return f"{type(odd).__name__} {odd!r}"[:60]
 
@@ -137,14 +136,17 @@ def _start(rng: Generator, interface: Interface, arguments: Arguments, place: Pl
 
 
 # The categories: where, and what.
-CHANGES: dict[str, tuple[Callable[[str, str, Any], bool], Change]] = {
-    "X shape": (_is_samples, _one_of(SHAPES)),
-    "X dtype": (_is_samples, _one_of(DTYPES, COLUMNS)),
-    "X storage": (_is_samples, _one_of(STORAGE)),
+CHANGES: dict[str, tuple[Callable[[str, str, Any], bool], ChangeOfCall]] = {
+    "X shape": (_is_samples, _one_of(SHAPES_OF_X)),
+    "X dtype": (_is_samples, _one_of(TYPES_OF_X)),
+    "X storage": (_is_samples, _one_of(STORAGE_OF_X)),
     "X sparse": (_is_samples, _one_of(FORMS, SPARSE_TYPES)),
     "X malformed": (_is_samples, _one_of(MALFORMED)),
-    "X values": (_is_samples, _one_of(VALUES)),
-    "X at prediction": (_is_new_samples, _one_of(SHAPES, DTYPES, COLUMNS, STORAGE, FORMS, SPARSE_TYPES, VALUES)),
+    "X values": (_is_samples, _one_of(VALUES_OF_X)),
+    "X at prediction": (
+        _is_new_samples,
+        _one_of(SHAPES_OF_X, TYPES_OF_X, STORAGE_OF_X, FORMS, SPARSE_TYPES, VALUES_OF_X),
+    ),
     "X at prediction, malformed": (_is_new_samples, _one_of(MALFORMED)),
     "y": (_is_targets, _one_of(TARGETS)),
     "weights": (_named("sample_weight"), _weights),
@@ -157,10 +159,15 @@ CHANGES: dict[str, tuple[Callable[[str, str, Any], bool], Change]] = {
 
 
 @cache
-def _with_places(category: str) -> Sequence[Interface]:
-    """Return the interfaces that have such an argument."""
+def _examples() -> list[tuple[Interface, Arguments]]:
+    """Return the interfaces with valid arguments, which tell what can be changed."""
     rng = np.random.default_rng(0)
-    return [interface for interface in interfaces() if _places(interface.draw(rng), CHANGES[category][0])]
+    return [(interface, interface.draw(rng)) for interface in interfaces()]
+
+
+def _with_places(category: str) -> list[Interface]:
+    """Return the interfaces that have such an argument."""
+    return [interface for interface, arguments in _examples() if _places(arguments, CHANGES[category][0])]
 
 
 def changed(rng: Generator, categories: Sequence[str]) -> Trial:

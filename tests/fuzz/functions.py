@@ -9,13 +9,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mopn
-from mopn.losses.losses import LOSSES
 from mopn.plotting import plot_convergence
 from mopn.ranking import grouped_ndcg
+from tests.fitted_models import KINDS, factors
 from tests.fuzz.checks import Found, require
-from tests.fuzz.interfaces import Arguments, Interface, Maker
-from tests.fuzz.samples import draw_targets, draw_weights, draw_X, targets_of
+from tests.fuzz.interfaces import Arguments, Interface, Maker, n_outputs
 from tests.fuzz.trial import pick
+from tests.own_losses import OWN_LOSSES
 from tests.table_models import network, table
 
 Generator = np.random.Generator
@@ -70,9 +70,8 @@ class ByHand(Interface):
         return {"init": self.cls}
 
     def draw(self, rng: Generator) -> Arguments:
-        init = _FIELDS[self.name](rng)
-        model = self.cls(**init)
-        return {"init": init, "predict": {"X": rng.uniform(-1, 1, (7, model.n_features))}}
+        model = pick(rng, [model for model in KINDS.values() if type(model) is self.cls])
+        return {"init": model._fields(), "predict": {"X": rng.uniform(-1, 1, (7, model.n_features))}}
 
     def run(self, arguments: Arguments) -> Found:
         model = self.cls(**arguments["init"])
@@ -81,53 +80,6 @@ class ByHand(Interface):
         if model.link is not None:
             numbers["predict_proba"] = model.predict_proba(X)
         return Found(numbers, made=model)
-
-
-def _network_fields(rng: Generator) -> dict[str, Any]:
-    k, d, m = (int(rng.integers(1, 4)) for _ in range(3))
-    kernel = pick(rng, ("homogeneous", "anova"))
-    augment = bool(rng.integers(2))
-    dummies = (2 if kernel == "anova" else 1) if augment else 0
-    target = pick(rng, ("outputs", "labels", "indicator", "ordinal", "vector" if m == 1 else "outputs"))
-    count = {"labels": max(m, 2), "ordinal": m + 1}.get(target)
-    return {
-        "basis": rng.standard_normal((k, dummies + d)),
-        "weights": rng.standard_normal((k, m)),
-        "kernel": kernel,
-        "link": pick(rng, ("logistic", "softmax")) if target != "ordinal" else "logistic",
-        "augment": augment,
-        "offset": pick(rng, (0.0, rng.standard_normal(m))),
-        "classes": None if count is None else np.arange(count),
-        "target": target,
-        "linear": pick(rng, (None, rng.standard_normal((m, 1 + d)))),
-    }
-
-
-def _factorization_fields(rng: Generator) -> dict[str, Any]:
-    k, d, degree = int(rng.integers(1, 4)), int(rng.integers(3, 6)), int(rng.integers(2, 4))
-    form = pick(rng, ("direct", "direct", "lifted"))
-    target = pick(rng, ("vector", "labels", "outputs"))
-    return {
-        "factors": rng.standard_normal((1 if form == "direct" else degree, k, d)),
-        "degree": degree,
-        "form": form,
-        "kernel": pick(rng, ("anova", "all-subsets", "homogeneous")) if form == "direct" else "homogeneous",
-        "lams": rng.standard_normal(k) if form == "direct" else None,
-        "w": pick(rng, (None, rng.standard_normal(d))),
-        "intercept": float(rng.standard_normal()),
-        "link": "logistic",
-        "classes": np.array([0, 1]) if target == "labels" else None,
-        "target": target,
-    }
-
-
-_FIELDS = {"Model": _network_fields, "FactorizationModel": _factorization_fields}
-
-
-def random_model(rng: Generator) -> Any:
-    """Return a model made by hand."""
-    cls = pick(rng, (mopn.Model, mopn.FactorizationModel))
-    return cls(**_FIELDS[cls.__name__](rng))
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------
@@ -142,7 +94,9 @@ def _network_problem(rng: Generator) -> mopn.NetworkProblem:
 
 
 def _factorization_model(rng: Generator) -> mopn.FactorizationModel:
-    return mopn.FactorizationModel(**(_factorization_fields(rng) | {"kernel": "homogeneous"}))
+    degree, form = pick(rng, (2, 3)), pick(rng, ("direct", "lifted"))
+    orders = degree if form == "lifted" else 1
+    return factors(orders, d=int(rng.integers(3, 6)), degree=degree, form=form, kernel="homogeneous")
 
 
 def _of_certify(rng: Generator) -> dict[str, Any]:
@@ -153,20 +107,16 @@ def _of_certify(rng: Generator) -> dict[str, Any]:
 
 
 def _of_certify_network(rng: Generator) -> dict[str, Any]:
-    X, loss, k = draw_X(rng), pick(rng, sorted(LOSSES)), int(rng.integers(1, 4))
-    y = draw_targets(rng, X, targets_of(loss, single=False))
-    m = len(np.unique(y)) if y.dtype.kind == "i" else y.reshape(len(y), -1).shape[1]
-    norm = pick(rng, ("l1", "l1/l2", "l1/linf", "nonnegative-l1"))
+    drawn = Maker(mopn.NetworkProblem).draw(rng)["problem"]
+    X, y, k, norm = drawn["X"], drawn["y"], int(rng.integers(1, 4)), drawn.get("norm", "l1/l2")
+    m = n_outputs(y)
     V = rng.standard_normal((k, m))
     return {
         "H": rng.standard_normal((k, X.shape[1] + int(rng.integers(2)))),
         "V": np.abs(V) if norm == "nonnegative-l1" else V,
         "linear": pick(rng, (None, (rng.standard_normal((m, X.shape[1])), None), (None, rng.standard_normal(m)))),
-        "X": X,
-        "y": y,
-        "loss": loss,
+        **{name: drawn[name] for name in ("X", "y", "loss", "sample_weight")},
         "norm": norm,
-        "sample_weight": draw_weights(rng, X.shape[0]),
         "offset": None,
         "oracle": "auto",
     }
@@ -273,25 +223,6 @@ def _of_strength_max(rng: Generator) -> dict[str, Any]:
     return {name: value for name, value in drawn.items() if name in names}
 
 
-class HalfSquared(mopn.Loss):
-    """A loss of one's own, a quarter of the squared distance of each output."""
-
-    targets = "numbers"
-
-    def smoothness(self, m: int) -> float:
-        return 0.5
-
-    def value_gradient(self, y: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return 0.25 * ((outputs - y) ** 2).sum(axis=1), 0.5 * (outputs - y)
-
-    def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
-        return (G * G + G * y).sum(axis=1)
-
-
-def _of_check_loss(rng: Generator) -> dict[str, Any]:
-    return {"loss": HalfSquared()}
-
-
 class Plot(Function):
     """A function that draws; the figure is closed."""
 
@@ -330,7 +261,12 @@ _FUNCTIONS = [
     Plot(plot_convergence, _of_plot, words=frozenset({"column"})),
     Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),
     Function(strength_max, _of_strength_max),
-    Function(mopn.testing.check_loss, _of_check_loss, lambda nothing: Found({}), words=frozenset({"targets"})),
+    Function(
+        mopn.testing.check_loss,
+        lambda rng: {"loss": pick(rng, OWN_LOSSES)},
+        lambda nothing: Found({}),
+        words=frozenset({"targets"}),
+    ),
 ]
 
 

@@ -215,7 +215,7 @@ class Maker:
         y = draw_targets(rng, X, targets_of(options["loss"], single=self.single))
         data = {self.data: X, self.y: y, "sample_weight": draw_weights(rng, X.shape[0])}
         if rng.uniform() < 0.1:
-            data["offset"] = rng.uniform(-1, 1, X.shape[0] if self.single else _n_outputs(y))
+            data["offset"] = rng.uniform(-1, 1, X.shape[0] if self.single else n_outputs(y))
         return {"problem": data | options}
 
     def make(self, arguments: Arguments) -> Problem:
@@ -234,7 +234,7 @@ class Joint(Maker):
         at = arguments["problem"]
         dummies = {"homogeneous": 1, "anova": 2}[at.get("kernel", "homogeneous")] if at.get("augment") else 0
         basis = rng.standard_normal((2, dummies + at["X"].shape[1]))
-        weights = 0.1 * rng.standard_normal((2, _n_outputs(at["y"])))
+        weights = 0.1 * rng.standard_normal((2, n_outputs(at["y"])))
         return arguments | {"network": {"basis": basis, "weights": weights}}
 
     def make(self, arguments: Arguments) -> Problem:
@@ -342,5 +342,6 @@ def _is_subclass(thing: Any, base: type) -> bool:
     return isinstance(thing, type) and base in thing.__mro__[1:]
 
 
-def _n_outputs(y: np.ndarray) -> int:
+def n_outputs(y: np.ndarray) -> int:
+    """Return the number of outputs: one a class of labels."""
     return len(np.unique(y)) if y.dtype.kind == "i" else y.reshape(len(y), -1).shape[1]

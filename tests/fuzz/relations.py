@@ -14,8 +14,8 @@ from sklearn.base import clone, is_classifier
 import mopn
 from mopn.solvers import SGD, AdaGrad, OutputRefit, PlainStep
 from tests.fuzz.checks import Found, check_found, require
+from tests.fuzz.inputs.arrays import STORAGE, dense
 from tests.fuzz.inputs.callbacks import eraser, writer
-from tests.fuzz.inputs.dense import STORAGE, dense
 from tests.fuzz.inputs.sparse_forms import FORMS
 from tests.fuzz.interfaces import Arguments, Fit, Interface, Joint, PartialFit, Solve, estimators, solves
 from tests.fuzz.objective import objective
@@ -181,7 +181,7 @@ def _repeated(rng: Generator, interface: Interface, arguments: Arguments) -> Non
 
 def _storage(rng: Generator, interface: Interface, arguments: Arguments) -> None:
     X = dense(_data_step(arguments)[_name_of_samples(arguments)])
-    names = [name for name in STORAGE if "DataFrame" not in name]
+    names = [name for name in STORAGE if "pandas" not in name]
     name = pick(rng, names)
     arguments, others = _replaced(arguments, X=X), _replaced(arguments, X=STORAGE[name](rng, X))
     if _is_fit(interface):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.checks import check_found, require
-from tests.fuzz.inputs.dense import dense
+from tests.fuzz.inputs.arrays import dense
 from tests.fuzz.interfaces import Arguments, Solve, solves
 from tests.fuzz.relations import certificates_agree, draw_pair, is_convex, same_objective
 from tests.fuzz.trial import Trial, pick

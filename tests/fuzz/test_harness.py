@@ -19,36 +19,31 @@ from tests.fuzz.trial import NotFiniteError, Trial, WrongError
 X, Y = np.eye(4), np.arange(4) % 2
 
 
-def outcome(run, *names, **options):
-    return observe(Trial("a function", "a change", run, frozenset(names), **options)).kind
-
-
 def negative_strength():
     mopn.NetworkProblem(X, Y, strength=-1.0)
 
 
-def test_a_refusal_is_clear_if_it_names_an_argument_and_is_documented():
-    assert outcome(negative_strength, "strength") == "clear"
-    assert outcome(negative_strength, "loss") == "unclear"
-    assert outcome(negative_strength, "strength", refusals=(TypeError,)) == "unclear"
+def strength_of_none():
+    return None.strength
 
 
-def test_what_python_raises_is_unclear_whatever_it_says():
-    def strength_of_none():
-        return None.strength
-
-    def number_of_text():
-        return float("strength")
-
-    assert outcome(strength_of_none, "strength") == "unclear"
-    assert outcome(number_of_text, "strength") == "unclear"
-
-
-def test_warnings_of_numpy_and_others():
-    assert outcome(lambda: np.float64(1.0) / np.float64(0.0)) == "numpy_warning"
-    assert outcome(lambda: np.array([1j]).astype(float)) == "numpy_warning"
-    assert outcome(lambda: warnings.warn("a word", UserWarning, stacklevel=1)) == "other_warning"
-    assert outcome(lambda: None) == "ok"
+@pytest.mark.parametrize(
+    ("kind", "run", "options"),
+    [
+        ("clear", negative_strength, {"names": frozenset({"strength"})}),
+        ("unclear", negative_strength, {"names": frozenset({"loss"})}),
+        ("unclear", negative_strength, {"names": frozenset({"strength"}), "refusals": (TypeError,)}),
+        # What Python raises, whatever it says.
+        ("unclear", strength_of_none, {"names": frozenset({"strength"})}),
+        ("unclear", lambda: float("strength"), {"names": frozenset({"strength"})}),
+        ("numpy_warning", lambda: np.float64(1.0) / np.float64(0.0), {}),
+        ("numpy_warning", lambda: np.array([1j]).astype(float), {}),
+        ("other_warning", lambda: warnings.warn("a word", UserWarning, stacklevel=1), {}),
+        ("ok", lambda: None, {}),
+    ],
+)
+def test_what_becomes_of_a_call(kind, run, options):
+    assert observe(Trial("a function", "a change", run, **{"names": frozenset(), **options})).kind == kind
 
 
 def test_numbers_that_are_not_finite_and_gaps_that_are_none():

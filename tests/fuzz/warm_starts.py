@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.checks import check_found
-from tests.fuzz.inputs.arrays import ARRAYS
-from tests.fuzz.inputs.dense import dense
+from tests.fuzz.inputs.arrays import PARTS, dense
 from tests.fuzz.interfaces import Fit, estimators
 from tests.fuzz.trial import Trial, pick
 
@@ -18,7 +17,7 @@ def warm_started(rng: Generator) -> Trial:
     """Return a second fit of an estimator with ``warm_start=True``."""
     interface = pick(rng, [one for one in estimators() if type(one) is Fit and "warm_start" in one.defaults["init"]])
     arguments = interface.draw(rng)
-    odd, data = pick(rng, list(ARRAYS)), pick(rng, list(_DATA))
+    odd, data = pick(rng, list(PARTS)), pick(rng, list(_DATA))
     of_data = rng.uniform() < 0.3
 
     def run() -> None:
@@ -30,7 +29,7 @@ def warm_started(rng: Generator) -> Trial:
         else:
             fitted = {name: part for name, part in vars(estimator).items() if name.endswith("_")}
             name = pick(rng, [name for name, part in fitted.items() if isinstance(part, np.ndarray)])
-            setattr(estimator, name, ARRAYS[odd](fitted[name]))
+            setattr(estimator, name, PARTS[odd](rng, fitted[name]))
         check_found(interface.found(estimator.fit(**again), new))
 
     return Trial(interface.name, data if of_data else odd, run, interface.names | _FITTED, interface.refusals)

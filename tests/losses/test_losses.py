@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 import pytest
 from properties import generators, tried
+from reference import on_grid, targets_of
 from scipy.special import xlogy
 
-from mopn.losses.loss import LINKS, check_link
+from mopn.losses.loss import LINKS
 from mopn.losses.losses import LOSSES, get_loss
 
 NAMES = sorted(LOSSES)
@@ -37,23 +38,7 @@ def draw(loss, rng, n, m, scale=2.0):
     """
     out = on_grid(scale * rng.standard_normal((n, m)))
     out[::2] = np.round(out[::2])
-    return targets(loss, rng, n, m), out
-
-
-def on_grid(a):
-    return np.round(1024 * a) / 1024
-
-
-def targets(loss, rng, n, m):
-    if loss.targets == "labels":
-        return rng.integers(m, size=n)
-    if loss.name == "squared":
-        return on_grid(rng.standard_normal((n, m)))
-    if loss.name in SLOPES:
-        return np.round(2.0 * rng.standard_normal((n, m)))
-    if loss.targets == "counts":
-        return rng.integers(5, size=(n, m)).astype(float)
-    return rng.choice([-1.0, 1.0], size=(n, m))
+    return targets_of(loss, rng, n, m), out
 
 
 def dual_points(loss, rng, y, m):
@@ -155,11 +140,7 @@ def test_memory_orders_and_types_of_labels_change_nothing(name, m, rng):
     y, out = draw(loss, rng, 8, m)
     expected = loss.value_gradient(y, np.asfortranarray(out))
     small = y.astype(np.int8)
-    for outputs in (
-        np.ascontiguousarray(out),
-        np.hstack([out, out])[:, :m],
-        np.asfortranarray(np.tile(out, (2, 1)))[:8],
-    ):
+    for outputs in (out.copy("C"), np.hstack([out, out])[:, :m], np.asfortranarray(np.tile(out, (2, 1)))[:8]):
         values, G = loss.value_gradient(small if loss.targets == "labels" else np.asfortranarray(y), outputs)
         np.testing.assert_allclose(values, expected[0], rtol=1e-14)
         np.testing.assert_allclose(G, expected[1], rtol=1e-14)
@@ -243,23 +224,15 @@ def test_rows_of_multiclass_gradients_sum_to_zero(name, m, rng):
 
 
 @every_case
-def test_fenchel_young_inequality_at_dual_points(name, m, rng):
-    """<g, o> <= l(o) + l*(g) at any outputs and any dual point of the domain."""
+def test_fenchel_young_inequality_at_dual_points_and_equality_at_the_gradient(name, m, rng):
     loss = LOSSES[name]
     y, out = draw(loss, rng, 60, m, scale=rng.choice([0.1, 1.0, 10.0]))
-    G = dual_points(loss, rng, y, m)
-    slack = loss.value(y, out) + loss.conjugate(y, G) - np.sum(G * out, axis=1)
-    size = 1 + np.sum(np.abs(G * out), axis=1) + np.sum(G * G, axis=1)
-    assert (slack >= -1e-14 * m * size).all()
-
-
-@every_case
-def test_fenchel_young_is_an_equality_at_the_gradient(name, m, rng):
-    loss = LOSSES[name]
-    y, out = draw(loss, rng, 60, m, scale=rng.choice([0.1, 1.0, 10.0]))
-    values, G = loss.value_gradient(y, out)
-    size = 1 + np.sum(np.abs(G * out), axis=1) + np.sum(G * G, axis=1)
-    np.testing.assert_array_less(np.abs(values + loss.conjugate(y, G) - np.sum(G * out, axis=1)), 1e-14 * m * size)
+    values, gradient = loss.value_gradient(y, out)
+    for G in (dual_points(loss, rng, y, m), gradient):
+        slack = values + loss.conjugate(y, G) - np.sum(G * out, axis=1)
+        size = 1e-14 * m * (1 + np.sum(np.abs(G * out), axis=1) + np.sum(G * G, axis=1))
+        assert (slack >= -size).all()
+    assert (slack <= size).all()
 
 
 @every_case
@@ -292,7 +265,7 @@ def test_smoothness_is_attained(name, m):
 def test_dual_points_lie_in_the_domain_and_near(name, m, rng):
     """Anywhere the answer obeys Fenchel and Young's inequality; in the domain it is the question itself."""
     loss = LOSSES[name]
-    y = targets(loss, rng, 30, m)
+    y = targets_of(loss, rng, 30, m)
     G = dual_points(loss, rng, y, m)
     np.testing.assert_allclose(loss.dual_point(y, G), G, rtol=1e-14, atol=1e-14)
     shift = 0.1 * rng.standard_normal(G.shape)
@@ -353,9 +326,8 @@ def test_max_scale_is_infinite_where_the_domain_is_a_cone(name, m):
 @pytest.mark.parametrize("name", BOUNDED)
 @every_size
 def test_max_scale_of_a_zero_gradient_is_infinite(name, m):
-    loss = LOSSES[name]
-    y = targets(loss, np.random.default_rng(0), 4, m)
-    G = np.zeros((4, m))
+    loss, G = LOSSES[name], np.zeros((4, m))
+    y = targets_of(loss, np.random.default_rng(0), 4, m)
     assert loss.max_scale(y, G) == np.inf
     np.testing.assert_array_equal(loss.conjugate(y, G), 0.0)
 
@@ -371,7 +343,6 @@ def test_the_edge_of_the_domain_of_counts():
 
 @pytest.mark.parametrize("name", MULTICLASS)
 def test_a_single_class_costs_nothing(name):
-    """With one output there is no other class: value, gradient and conjugate are 0."""
     loss, y = LOSSES[name], np.zeros(3, dtype=int)
     values, G = loss.value_gradient(y, np.array([[-3.0], [0.0], [1e4]]))
     np.testing.assert_array_equal(values, 0.0)
@@ -393,16 +364,9 @@ def test_probabilities_are_the_gradients(m):
     np.testing.assert_allclose(P, LOSSES["binary-logistic"].value_gradient(Y, out)[1] + (Y > 0), rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("wrong", ["probit", "", 1, np.exp])
-def test_check_link_names_the_choices(wrong):
-    with pytest.raises((TypeError, ValueError), match="link must be one of 'softmax', 'logistic', 'log' or None, got"):
-        check_link(wrong)
-
-
 @every_loss
 @every_size
 def test_inputs_are_not_overwritten(name, m):
-    """Read-only inputs would raise on a write."""
     loss, rng = LOSSES[name], np.random.default_rng(0)
     y, out = draw(loss, rng, 6, m)
     G = np.array(loss.value_gradient(y, out)[1])
@@ -415,25 +379,9 @@ def test_inputs_are_not_overwritten(name, m):
         LINKS[loss.link](out)
 
 
-@every_loss
-def test_get_loss_takes_names_and_objects(name):
-    loss = get_loss(name)
-    assert loss.name == name
-    assert get_loss(loss) is loss
-    assert repr(loss).startswith(f"{type(loss).__name__}(")
-
-
 def test_a_loss_shows_its_parameters():
     class Huber(type(get_loss("squared"))):
         def __init__(self, threshold):
             self.threshold, self._square = threshold, threshold**2
 
     assert repr(Huber(0.5)) == "Huber(threshold=0.5)"
-
-
-@pytest.mark.parametrize("wrong", ["hinge", "", None, 1])
-def test_get_loss_names_the_choices(wrong):
-    with pytest.raises((TypeError, ValueError), match=r"loss must be one of .*'logistic'.* or a Loss, got") as error:
-        get_loss(wrong)
-    assert all(repr(name) in str(error.value) for name in NAMES)
-    assert repr(wrong) in str(error.value)

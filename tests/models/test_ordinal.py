@@ -1,12 +1,10 @@
 """Ordinal McRank: targets of levels, log-odds and probabilities that cross."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-import mopn
 from mopn.models.ordinal import cumulative_targets, expected_level, level_probabilities, log_odds
 
 
@@ -40,9 +38,3 @@ def test_probabilities_that_cross_are_put_in_order(seed, m, n):
     assert np.all(after <= before + 1e-12)
     found = expected_level(cumulative, levels)
     assert np.all((found >= levels[0] - 1e-12) & (found <= levels[-1] + 1e-12))
-
-
-def test_models_of_levels_are_checked():
-    basis, weights = np.eye(2), np.ones((2, 3))
-    with pytest.raises(ValueError, match=r"3 outputs of ordered levels need classes of shape \(4,\), got \(3,\)"):
-        mopn.Model(basis, weights, link="logistic", target="ordinal", classes=np.arange(3.0))

@@ -11,7 +11,7 @@ from properties import examples
 from scipy import sparse
 
 import mopn
-from mopn.ranking import Ranker, rank
+from mopn.ranking import Ranker
 
 USERS, D = 4, 9  # the first features are those of users and contexts
 
@@ -46,12 +46,15 @@ def models():
 
 
 MODELS = models()
+# The score of a row is the product of its two features.
+PRODUCT = mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1))
 
 
 def scores_of_rows(model, rows):
     return model.predict(rows) if model.target == "ordinal" else model.outputs(rows)[:, 0]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array])
 @examples(10)
@@ -61,7 +64,7 @@ def test_scores_are_predictions_of_the_joined_rows(kind, form, seed, n):
     user = np.append(rng.standard_normal(USERS) * rng.integers(0, 2, USERS), np.zeros(D - USERS))[None]
     items = np.column_stack([np.zeros((20, USERS)), rng.standard_normal((20, D - USERS))])
     expected = scores_of_rows(model, user + items)
-    found = rank(model, form(user), form(items), n)
+    found = Ranker(model, form(items)).rank(form(user), n)
     np.testing.assert_allclose(Ranker(model, items).scores(form(user)), expected, rtol=1e-11, atol=1e-11)
     order = np.argsort(-expected, kind="stable")[:n]
     np.testing.assert_array_equal(found.items, order)
@@ -69,19 +72,10 @@ def test_scores_are_predictions_of_the_joined_rows(kind, form, seed, n):
 
 
 @examples(30)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 14))
-def test_of_equal_scores_the_first_come_first(values, n):
-    model = mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1))
-    items = np.column_stack([np.zeros(len(values)), values])
-    expected = sorted(range(len(values)), key=lambda item: -values[item])[:n]
-    assert rank(model, [[1, 0]], items, n).items.tolist() == expected
-
-
-@examples(30)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(1, 14), st.data())
 def test_items_are_left_out(values, n, data):
-    model = mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1))
-    ranker = Ranker(model, np.column_stack([np.zeros(len(values)), values]))
+    """And of equal scores the first come first."""
+    ranker = Ranker(PRODUCT, np.column_stack([np.zeros(len(values)), values]))
     exclude = data.draw(st.lists(st.integers(0, len(values) - 1)))
     expected = sorted(set(range(len(values))) - set(exclude), key=lambda item: (-values[item], item))[:n]
     found = ranker.rank([[1, 0]], n, exclude=exclude)
@@ -101,22 +95,21 @@ def test_items_are_left_out(values, n, data):
     ],
 )
 def test_only_rows_of_items_can_be_left_out(exclude, error, message):
-    ranker = Ranker(mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1)), [[0, 1], [0, 2]])
+    ranker = Ranker(PRODUCT, [[0, 1], [0, 2]])
     with pytest.raises(error, match=message):
         ranker.rank([[1, 0]], 1, exclude=exclude)
 
 
 @pytest.mark.parametrize("ids", [[30, 10, 20], ["c", "a", "b"], np.array([0.5, -1.0, 2.0])])
 def test_ids_stand_for_rows(ids):
-    model = mopn.FactorizationModel(np.ones((1, 1, 2)), degree=2, lams=np.ones(1))
-    ranker = Ranker(model, [[0, 1], [0, 3], [0, 2]], ids=ids)
+    ranker = Ranker(PRODUCT, [[0, 1], [0, 3], [0, 2]], ids=ids)
     assert ranker.rank([[1, 0]], 2).items.tolist() == [ids[1], ids[2]]
     assert ranker.rank([[1, 0]], 3, exclude=[ids[2], ids[1]]).items.tolist() == [ids[0]]
     with pytest.raises(ValueError, match=r"exclude must hold ids of items, got 7, which is not in ids"):
         ranker.rank([[1, 0]], 2, exclude=[7])
     for wrong in (ids[:2], [ids[0], ids[0], ids[1]]):
         with pytest.raises(ValueError, match="another id for each of the 3 items"):
-            Ranker(model, [[0, 1], [0, 3], [0, 2]], ids=wrong)
+            Ranker(PRODUCT, [[0, 1], [0, 3], [0, 2]], ids=wrong)
 
 
 @pytest.mark.parametrize("kind", ["machine", "levels"])

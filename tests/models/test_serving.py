@@ -36,6 +36,13 @@ row["day"] = np.datetime64(row["day"])
 assert np.allclose(mopn.load("table.npz").outputs(row), np.load("table.npy"))
 found = [name for name in others if sys.modules.get(name)]
 assert not found, found
+if blocked:
+    try:
+        import mopn.estimators
+    except ImportError as error:
+        assert "pip install 'scikit-learn>=1.6'" in str(error), error
+    else:
+        raise AssertionError("imported without scikit-learn")
 """
 
 

@@ -10,6 +10,7 @@ from mopn.data.feature_scaling import SCALES
 from mopn.solvers import ConditionalGradient
 
 STORAGES = {"dense": np.asarray, "single": np.float32, "csr": sparse.csr_array, "csc": sparse.csc_array}
+CENTERED = {"augment": True, "center": True, "scale": "features"}
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
@@ -73,9 +74,7 @@ def test_the_problem_is_that_of_data_treated_by_hand(storage, norm, alpha, scale
 @pytest.mark.parametrize("alpha", [None, 2.0])
 def test_gradients_of_the_joint_refit_are_those_of_finite_differences(storage, alpha):
     X, y = shifted()
-    problem = mopn.NetworkProblem(
-        STORAGES[storage](X), y, strength=0.7, augment=True, center=True, scale="features", alpha=alpha
-    )
+    problem = mopn.NetworkProblem(STORAGES[storage](X), y, strength=0.7, alpha=alpha, **CENTERED)
     joint = problem.joint(random_network(problem))
     x = joint.start() + 0.1 * np.random.default_rng(0).standard_normal(joint.start().shape)
     gradient, step = joint.value_gradient(x).gradient, 1e-6
@@ -90,9 +89,7 @@ def test_gradients_of_the_joint_refit_are_those_of_finite_differences(storage, a
 @pytest.mark.parametrize("alpha", [None, 2.0])
 def test_the_model_takes_the_users_data(storage, loss, alpha):
     X, y = shifted(loss)
-    problem = mopn.NetworkProblem(
-        STORAGES[storage](X), y, loss, strength=0.1, augment=True, center=True, scale="features", alpha=alpha
-    )
+    problem = mopn.NetworkProblem(STORAGES[storage](X), y, loss, strength=0.1, alpha=alpha, **CENTERED)
     result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=2), max_iter=2)
     model = mopn.Model.from_result(problem, result)
     assert len(model.basis) > 0
@@ -107,41 +104,23 @@ def test_the_model_takes_the_users_data(storage, loss, alpha):
 def test_a_scale_needs_neither_center_nor_dummies(kernel, augment, scale):
     X, y = shifted()
     problem = mopn.NetworkProblem(X, y, kernel=kernel, strength=0.1, augment=augment, scale=scale)
-    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=4), max_iter=3)
+    result = mopn.minimize(problem, ConditionalGradient(refit="full", max_units=2), max_iter=2)
     model = mopn.Model.from_result(problem, result)
     expected = problem.start(result).outputs
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(model.outputs(X), expected, atol=1e-9 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_minimum_depends_on_neither_origin_nor_unit_nor_order(factor):
     X, y = shifted()
     order = np.random.default_rng(0).permutation(len(X))
     minima = []
     for data_set, targets in ((X, y), (factor * X + 17.0 * factor, y), (X[order], y[order])):
-        problem = mopn.NetworkProblem(
-            data_set, targets, norm="l1", strength=1.0, augment=True, center=True, scale="features"
-        )
+        problem = mopn.NetworkProblem(data_set, targets, norm="l1", strength=1.0, **CENTERED)
         minima.append(mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-7, max_iter=100))
     assert all(result.success for result in minima)
     np.testing.assert_allclose([result.fun for result in minima], minima[0].fun, rtol=2e-7)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"augment": False}, "center=True needs kernel='homogeneous' and augment=True"),
-        ({"kernel": "anova"}, "got kernel='anova' and augment=True"),
-        ({"center": "yes"}, "center must be True or False, got 'yes'"),
-        ({"scale": "all"}, "scale must be one of 'features', 'data', 'large' or None, got 'all'"),
-        ({"scale": True}, "scale must be one of 'features', 'data', 'large' or None, got True"),
-    ],
-)
-def test_bad_options(change, message):
-    X, y = shifted()
-    with pytest.raises((TypeError, ValueError), match=message):
-        mopn.NetworkProblem(X, y, **({"strength": 1.0, "augment": True, "center": True} | change))
 
 
 def test_weights_that_overflow_are_refused_before_means_are_taken():
@@ -160,7 +139,7 @@ def test_features_that_vary_too_little_for_their_size_are_named(storage, least, 
     columns = [rng.choice([1.0, factor], 5000) for factor in (1.0, 1.0 + 2e-16, 1.0 + 0.3 * least, 1.0 + 10.0 * least)]
     X = STORAGES[storage](center * np.column_stack(columns))
     weights = np.full(5000, weight) if weight else rng.uniform(0.5, 2.0, 5000)
-    given = {"strength": 1.0, "augment": True, "center": True, "scale": "features", "sample_weight": weights}
+    given = {"strength": 1.0, "sample_weight": weights, **CENTERED}
     with pytest.warns(UserWarning, match=rf"features \[2\] of X count as constant.* are below {least:g} of their size"):
         problem = mopn.NetworkProblem(X, labels, **given)
     sizes = problem.user_X.coordinates.scale

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 from networks import LOSSES, data, every_form, every_kernel, every_norm, problem_of, random_network
-from scipy import sparse
-from sklearn.datasets import load_digits
 
 import mopn
 from mopn.network.curvature import BlockMetric, Curvature
@@ -96,9 +94,8 @@ def test_flat_losses_give_steps_no_unit(norm):
     Y = 100.0 * np.sign(X[:, :2] * X[:, 2:])
 
     def fun(c):
-        problem = mopn.NetworkProblem(
-            X, Y, loss="quantile", norm=norm, strength=0.3 * c, sample_weight=np.full(30, float(c))
-        )
+        sizes = {"strength": 0.3 * c, "sample_weight": np.full(30, float(c))}
+        problem = mopn.NetworkProblem(X, Y, loss="quantile", norm=norm, **sizes)
         start = problem.with_random_units(problem.start(None), 3, np.random.default_rng(0))
         return mopn.minimize(problem.joint(start), LBFGS(), tol=1e-4, max_iter=3).fun / c
 
@@ -122,11 +119,3 @@ def test_fewer_iterations_for_the_same_objective(norm):
 
     best = fun(1000, True)
     assert fun(100, True) - best <= 0.5 * (fun(100, False) - best)
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_blocks_that_are_larger_than_the_data_do_not_pay(storage):
-    X, y = load_digits(return_X_y=True)
-    design = mopn.NetworkProblem(storage(X[:100] / 16), y[:100], strength=1.0).design
-    assert Curvature.pays(design.shape, 2, 10)
-    assert not Curvature.pays(design.shape, 50, 10)

@@ -131,49 +131,13 @@ def test_each_step_has_the_direction_of_the_paper(norm, form, direction):
 
 @other_directions
 @every_form
-@every_norm
-def test_units_of_no_use_are_dropped(norm, form, direction):
-    _, history, result = run(norm, form, direction)
-    counts = np.array([len(step.basis) for step in history])
-    assert np.all(is_new(np.eye(3), result.basis))
-    # A step adds one unit at most, and each of the three was dropped in a step of its own.
-    assert np.sum(np.diff(counts) < 0) == 3 if direction == "away" else counts[-1] <= len(counts) - 1
-
-
-@every_norm
-@every_form
-def test_pairwise_steps_move_weight_and_nothing_else(norm, form):
-    """Once no share of 0 is left, the sum of the coefficients stays 1; before, only steps from 0 add to it."""
-    problem, history, _ = run(norm, form, "pairwise")
-    for before, after in itertools.pairwise(history):
-        slopes, coefficients, best = slopes_by_hand(norm, form, before)
-        worst = worst_of(slopes, coefficients, best)
-        change = problem.norm.value(after.weights) - problem.norm.value(before.weights)
-        if worst == len(before.basis):
-            assert change > 0
-        else:
-            # A vertex of a penalty may be 0 itself.
-            assert change <= 1e-12 * problem.norm.value(before.weights) if "strength" in form else abs(change) <= 1e-12
-
-
-@other_directions
-@every_form
 def test_a_linear_term_moves_with_the_steps_towards_units(form, direction):
     X, y = data()
     problem = mopn.NetworkProblem(X, y, norm="l1", alpha=20.0, **form)
     solver = ConditionalGradient(PlainStep(direction=direction))
-    result = mopn.minimize(problem, solver, tol=1e-2, max_iter=300)
+    result = mopn.minimize(problem, solver, tol=3e-2, max_iter=300)
     assert result.success
     assert np.all(np.diff(result.trace["fun"]) <= 1e-12 * result.fun)
-
-
-@other_directions
-def test_a_start_inside_the_ball_reaches_its_sphere(direction):
-    """The share of 0 is used up: pairwise steps alone would keep the sum of the weights."""
-    problem = mopn.NetworkProblem(*data(), norm="l1", radius=2.0)
-    start = np.eye(3), 0.1 * np.eye(3)
-    result = mopn.minimize(problem, ConditionalGradient(PlainStep(direction=direction)), start=start, max_iter=60)
-    assert problem.norm.value(result.weights) == pytest.approx(2.0, rel=1e-9)
 
 
 @other_directions
@@ -202,6 +166,7 @@ def test_blocks_of_rows_take_the_same_steps(direction):
     assert parts.fun == pytest.approx(whole.fun, rel=1e-9)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("seed", range(2))
 @other_directions
 @every_form

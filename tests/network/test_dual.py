@@ -85,13 +85,10 @@ def test_the_dual_point_is_of_the_network_it_names_and_is_small():
     assert mopn.certify(problem, result.basis, result.weights) == mopn.certify(problem, result.basis, result.weights)
 
 
-def test_a_dual_point_of_another_problem_is_refused():
+def test_a_dual_point_is_of_a_bound_and_a_problem():
     dual = mopn.minimize(make(), max_iter=1).dual
     with pytest.raises(ValueError, match="problem must be of 4 features and 3 outputs as the dual point, got 3 and 3"):
         dual.point(mopn.NetworkProblem(X[:, :3], y, norm="l1", strength=1.0))
-
-
-def test_without_a_bound_there_is_no_dual_point():
     unbounded = make(strength=0.0)
     assert mopn.minimize(unbounded, ConditionalGradient(max_units=2), tol=0, max_iter=2).dual is None
     layer = mopn.OutputLayerProblem(X**2, y, norm="l1", strength=1.0)

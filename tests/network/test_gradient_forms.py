@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from networks import DATA, attained_by_forms, draw_forms, every_kernel, forms_of, random_network, rows_of, wide_problem
+from networks import DATA, attained_by_forms, draw_forms, every_kernel, forms_of, random_network, wide_problem
 from properties import examples, seeds
-from scipy import sparse
 from stacks import best_of_many, every_p, good_vectors, norms, spectral
 
-from mopn.core.kernels import KERNELS
-from mopn.data.designs import make_design
-from mopn.network.gradient_forms import GradientForms
 from mopn.solvers.sphere import enumerate_signs, lanczos, refine
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.eigenvectors import lanczos_start
 
+SIZES = [(1, 1, 1), (10, 4, 3), (8, 9, 2)]
 every_data = pytest.mark.parametrize("data", DATA)
 
 
@@ -26,12 +23,7 @@ every_data = pytest.mark.parametrize("data", DATA)
 @every_data
 @every_p
 @examples(12)
-@given(
-    seed=seeds,
-    sparsely=st.booleans(),
-    ones=st.integers(0, 2),
-    sizes=st.sampled_from([(1, 1, 1), (10, 4, 3), (8, 9, 2)]),
-)
+@given(seed=seeds, sparsely=st.booleans(), ones=st.integers(0, 2), sizes=st.sampled_from(SIZES))
 def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sparsely, ones, sizes):
     """Matrix-free, dense and enumerated: all three prove a bound for the data, not for the rounded matrices."""
     forms, X, G = draw_forms(kernel, data, seed, *sizes, sparsely=sparsely, ones=ones)
@@ -101,19 +93,3 @@ def test_gram_of_a_stack():
     problem = wide_problem(m=3, n=3200, d=40)
     many = forms_of(problem, random_network(problem, seed=2))
     assert many.gram() == pytest.approx(many.dense().gram(), rel=1.0)
-
-
-@every_kernel
-@pytest.mark.parametrize("ones", [0, 2])
-@pytest.mark.parametrize("units", [1, 9])
-def test_forms_of_sparse_rows(units, ones, kernel):
-    """Values and products of the matrices of a gradient, in blocks, against the matrices themselves."""
-    rng = np.random.default_rng(units)
-    # Five outputs: compiled loops take four of them, and one.
-    n, d, m = 40, 5, 5
-    A = rng.uniform(-1, 1, (n, d)) * (rng.uniform(size=(n, d)) < 0.5)
-    G, W, H = rng.standard_normal((n, m)), rng.standard_normal((units, m)), rng.standard_normal((units, ones + d))
-    found = GradientForms(KERNELS[kernel], rows_of(make_design(sparse.csr_array(A), ones), size=11), G)
-    dense = GradientForms(KERNELS[kernel], rows_of(make_design(A, ones)), G).dense()
-    np.testing.assert_allclose(found.forms(H), dense.forms(H), rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(found.products(W, H), dense.products(W, H), rtol=1e-11, atol=1e-12)

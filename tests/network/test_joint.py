@@ -81,11 +81,9 @@ def test_gradient_of_the_smooth_part(norm, kernel):
     X, y = data("logistic", n=15)
     problem = mopn.NetworkProblem(X, y, kernel=kernel, norm=norm, strength=1.0, augment=True)
     rng = np.random.default_rng(0)
-    joint = problem.joint(
-        problem.start((rng.standard_normal((3, problem.design.shape[1])), rng.standard_normal((3, 3)))),
-        Form("composite"),
-    )
-    x = 0.3 * rng.standard_normal(3 * (problem.design.shape[1] + 3))
+    d = problem.design.shape[1]
+    joint = problem.joint(problem.start((rng.standard_normal((3, d)), rng.standard_normal((3, 3)))), Form("composite"))
+    x = 0.3 * rng.standard_normal(3 * (d + 3))
     assert joint.smooth(x).gradient == pytest.approx(derivatives(joint.smooth_value, x), rel=1e-6, abs=1e-7)
 
 
@@ -167,9 +165,8 @@ def test_a_start_of_zeros_has_a_finite_gradient(norm):
 def test_steps_in_units_and_linear_term_match_on_one_hot_rows(d):
     """However seldom features occur, steps in both are such that they change the objective alike."""
     rows = np.eye(d // 2)[np.arange(10 * d) % (d // 2)]
-    problem = mopn.NetworkProblem(
-        sparse.csr_array(np.hstack([rows, rows])), rows[:, :1], "squared", strength=1.0, alpha=1e-9
-    )
+    X = sparse.csr_array(np.hstack([rows, rows]))
+    problem = mopn.NetworkProblem(X, rows[:, :1], "squared", strength=1.0, alpha=1e-9)
     of_units, _, of_linear = _scales(problem.rows, problem.linear_term)
     # Outputs have the unit of W, and that of B squared.
     np.testing.assert_allclose(of_linear[1:], of_units**2, rtol=1e-6)
@@ -223,9 +220,8 @@ def test_samples_are_taken_where_they_have_many_rows_for_every_parameter():
     X, y = data("logistic", n=400)
     problem = mopn.NetworkProblem(X, y, strength=1.0)
     parameters = X.shape[1] + problem.losses.n_outputs
-    found = {
-        k: problem.sample_fractions(problem.start((np.ones((k, X.shape[1])), np.ones((k, 3))))) for k in (1, 2, 8, 30)
-    }
+    networks = {k: problem.start((np.ones((k, X.shape[1])), np.ones((k, 3)))) for k in (1, 2, 8, 30)}
+    found = {k: problem.sample_fractions(network) for k, network in networks.items()}
     assert found == {k: [s for s in (1 / 16, 1 / 4) if s * 400 >= 10 * k * parameters] for k in found}
     assert found[1] == [1 / 4]
     assert found[30] == []
@@ -240,10 +236,8 @@ def test_a_fit_of_many_samples_starts_on_some_and_is_as_good():
     whole = mopn.NetworkProblem(X, y, strength=20.0, augment=True)
     whole.sample_fractions = lambda network: []
     solver = ConditionalGradient(refit=FullRefit(polish_tol=5e-3), max_units=3, schedule="fill")
-    fractions = []
-    problem.joint = lambda network, form: (
-        fractions.append(form.sample_fraction) or type(problem).joint(problem, network, form)
-    )
+    fractions, joint = [], problem.joint
+    problem.joint = lambda network, form: fractions.append(form.sample_fraction) or joint(network, form)
     sampled, direct = mopn.minimize(problem, solver, tol=1e-3), mopn.minimize(whole, solver, tol=1e-3)
     assert {1 / 16, 1 / 4, 1.0} <= set(fractions)
     assert sampled.fun <= direct.fun * (1 + 5e-3)

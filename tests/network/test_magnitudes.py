@@ -119,9 +119,7 @@ SOLVERS = {
 UNEQUAL = {
     "one large entry of X": lambda **kw: mopn.NetworkProblem(one(X, 1e20), Y, strength=0.5, **kw),
     "one large target": lambda **kw: mopn.NetworkProblem(X, one(T, 1e20), loss="squared", strength=0.5, **kw),
-    "tiny weights": lambda **kw: mopn.NetworkProblem(
-        X, Y, sample_weight=np.where(np.arange(30) < 9, 1e-310, 1.0), strength=0.5, **kw
-    ),
+    "tiny weights": lambda **kw: mopn.NetworkProblem(X, Y, sample_weight=[1e-310] * 9 + [1.0] * 21, strength=0.5, **kw),
     "offset": lambda **kw: mopn.NetworkProblem(X, Y, offset=np.array([1e20, -1e20, 0.0]), strength=0.5, **kw),
     "weak penalty": lambda **kw: mopn.NetworkProblem(X, Y, strength=1e-50, **kw),
     "strong penalty": lambda **kw: mopn.NetworkProblem(X, Y, strength=1e300, **kw),

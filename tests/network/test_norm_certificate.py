@@ -96,10 +96,7 @@ def test_all_forms_of_the_same_network_are_equal(kernel):
     options = {"y": y, "kernel": kernel, "norm": "l1"}
     expected = mopn.certify_network(H, V, (None, b), X=X, **options)
     lengths = np.exp2(np.arange(K) - 2.0)[:, None]
-    zeros = (
-        np.vstack([H, np.zeros((1, H.shape[1])), np.ones((1, H.shape[1]))]),
-        np.vstack([V, np.ones((1, M)), 0 * V[:1]]),
-    )
+    zeros = np.vstack([H, 0 * H[:1], 0 * H[:1] + 1]), np.vstack([V, np.ones((1, M)), 0 * V[:1]])
     for H_, V_, linear, X_ in (
         (Tensor(H), Tensor(V), (None, Tensor(b)), X),
         (H.tolist(), V.tolist(), [np.zeros((M, D)), b.tolist()], X.tolist()),
@@ -181,6 +178,7 @@ def ball_optimum(fit, X, norm, radius, lengths=(0.0, 0.0), kernel="homogeneous",
     return H, V, (point[1], point[2])
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/linf"])
 @pytest.mark.parametrize("lengths", [(0.0, 0.0), (0.3, 0.5)])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -220,11 +218,7 @@ def test_the_strength_of_a_solution_is_that_of_its_penalty(norm):
 @tried(20, rng=generators)
 def test_no_network_that_is_not_larger_is_below_the_bound(rng):
     """Minimised in the ball by mopn, with W and b as an offset of half or all of their lengths."""
-    loss, norm, kernel = (
-        rng.choice(LOSSES),
-        rng.choice(["l1", "l1/l2", "l1/linf"]),
-        rng.choice(["homogeneous", "anova"]),
-    )
+    loss, norm, kernel = map(rng.choice, (LOSSES, ["l1", "l1/l2", "l1/linf"], ["homogeneous", "anova"]))
     X, y = data(loss, n=15, d=3)
     H, V = drawn(int(rng.integers(99)), 3)
     linear = rng.standard_normal((M, 3)), rng.standard_normal(M)
@@ -245,10 +239,8 @@ def exact_minimum(x, y, weights, radius, length):
     if a * total != c * c:
         points.append(((e * total - c * f) / (a * total - c * c), (a * f - c * e) / (a * total - c * c)))
     inside = [(v, b) for v, b in points if abs(v) <= radius and abs(b) <= length]
-    sums = [
-        mp.fsum(w * (v * s + b - t) ** 2 for w, s, t in zip(weights, square, y, strict=True)) / 2 for v, b in inside
-    ]
-    return min(sums)
+    rows = [*zip(weights, square, y, strict=True)]
+    return min(mp.fsum(w * (v * s + b - t) ** 2 for w, s, t in rows) / 2 for v, b in inside)
 
 
 @tried(200, rng=generators)
@@ -276,18 +268,12 @@ def test_rounding_is_in_the_bounds(rng):
         assert objective - minimum <= mpf(found.gap)
 
 
-# -- what it refuses, and how it is shown -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"V": np.ones((M, K))}, r"H must be \(k, d\) and V \(k, m\).*\(5, 4\) and \(3, 5\).*transpose"),
         ({"V": np.ones(K)}, r"V \(k, m\)"),
-        (
-            {"V": np.ones((K, 4))},
-            r"V must be \(k, m\); it has 4 columns, and y the 3 labels \[0, 1, 2\], with a column",
-        ),
+        ({"V": np.ones((K, 4))}, r"V must be \(k, m\); it has 4 columns, and y the 3 labels \[0, 1, 2\]"),
         ({"V": np.ones((K, 2)), "loss": "squared"}, "V must be .* 2 columns, and y 1 targets"),
         ({"H": np.ones((K, 7))}, r"H must have 4 columns, one for each feature of X, or 5 with biases first, got 7"),
         ({"H": np.ones((K, 5)), "kernel": "anova"}, "or 6 with biases first, got 5"),

@@ -4,42 +4,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from networks import LOSSES, data, every_form, every_norm
-from reference import conjugate
+from networks import LOSSES, data
 
 import mopn
-from mopn.core.norms import NORMS
 from mopn.solvers import FISTA, LBFGS, InteriorPoint
 
 
-@pytest.mark.parametrize(("k", "expected"), [(40, InteriorPoint), (80, FISTA)])
+@pytest.mark.parametrize(("k", "expected"), [(30, InteriorPoint), (80, FISTA)])
 def test_the_default_solver_is_that_of_refits(k, expected):
     features = np.random.default_rng(0).uniform(0, 1, (60, k))
     problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
     assert isinstance(problem.default_solver(), expected)
-
-
-@every_form
-@every_norm
-@pytest.mark.parametrize("loss", LOSSES)
-def test_output_layer_gap_by_fista(loss, norm, form):
-    """Converged means: the gap, recomputed here from the definition, is within tol."""
-    X, y = data(loss)
-    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm=norm, **{form: 1.0})
-    result = mopn.minimize(problem, FISTA(), tol=1e-7, max_iter=5000)
-    assert result.success
-    assert result.gap_is_proven
-    fit = problem.losses
-    value, G = fit.value_gradient(X**2 @ result.weights)
-    pulled = (X**2).T @ G
-    dual = np.linalg.norm(pulled, NORMS[norm].exponent, axis=1).max()
-    if form == "strength":
-        s = min(1.0, 1.0 / dual)
-        gap = value + problem.regularizer.value(result.weights) + conjugate(fit, s * G)
-    else:
-        gap = value + conjugate(fit, G) + dual
-    assert -1e-9 * abs(value) <= gap <= 1e-4 * result.fun
-    assert result.gap <= 1e-7 * result.fun
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -62,14 +37,6 @@ def test_success_is_a_gap_below_the_tolerance_with_its_rounding(tol):
         )
         result = mopn.minimize(problem, InteriorPoint(), tol=tol)
         assert result.success == (result.gap <= tol * result.fun)
-
-
-def test_squared_loss_ridge_in_closed_form():
-    X, y = data("squared")
-    problem = mopn.OutputLayerProblem(X, y, loss="squared", norm="squared-l2", strength=0.5)
-    result = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-12)
-    exact = np.linalg.solve(X.T @ X + 0.5 * np.eye(X.shape[1]), X.T @ y)
-    assert result.weights == pytest.approx(exact, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("solver", [InteriorPoint(), FISTA()], ids=repr)

@@ -63,33 +63,20 @@ def own(fault, **attributes):
     return type("Mine", (Own,), FAULTS[fault] | attributes)()
 
 
-def in_rows(loss, y, **options):
-    return mopn.NetworkProblem(X, y, loss=loss, norm="l1", **options)
-
-
-def in_blocks(loss, y, **options):
-    return mopn.NetworkProblem(mopn.RowBlocks([X[:20], X[20:]], y), loss=loss, norm="l1", **options)
-
-
-def with_outlier(make, loss, **options):
-    return make(loss, OUTLIER, **options)
-
-
-def with_offset(make, loss, **options):
-    return make(loss, PLAIN, offset=np.full(1, 1e6), **options)
-
-
-def weighted(make, loss, **options):
-    return make(loss, OUTLIER, target_weight=[3.0], **options)
-
-
-def repeated(make, loss, **options):
-    """The same object passed with targets without outliers before."""
-    make(loss, PLAIN, **options)
-    return make(loss, OUTLIER, **options)
-
-
-SITUATIONS = [with_outlier, with_offset, weighted, repeated]
+MAKERS = {
+    "rows": lambda loss, y, **options: mopn.NetworkProblem(X, y, loss=loss, norm="l1", **options),
+    "blocks": lambda loss, y, **options: mopn.NetworkProblem(
+        mopn.RowBlocks([X[:20], X[20:]], y), loss=loss, norm="l1", **options
+    ),
+}
+in_rows = MAKERS["rows"]
+SITUATIONS = {
+    "an outlier": lambda make, loss, **options: make(loss, OUTLIER, **options),
+    "an offset": lambda make, loss, **options: make(loss, PLAIN, offset=np.full(1, 1e6), **options),
+    "a weight": lambda make, loss, **options: make(loss, OUTLIER, target_weight=[3.0], **options),
+    # The same object was passed with targets without outliers before.
+    "a second use": lambda make, loss, **options: [make(loss, y, **options) for y in (PLAIN, OUTLIER)][-1],
+}
 
 
 def bounds_below(problem, right, units):
@@ -109,9 +96,10 @@ def bounds_below(problem, right, units):
     return result
 
 
+@pytest.mark.covering(1)
 @every_fault
-@pytest.mark.parametrize("make", [in_rows, in_blocks])
-@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)
 @pytest.mark.parametrize("ratio", [5.0, 0.5, None])
 def test_bounds_are_safe_whatever_the_dual_side_says(ratio, situation, make, fault):
     """At multiples of the strength whose solution is zero, and in a ball."""

@@ -12,12 +12,8 @@ from mopn.solvers import LBFGS
 
 def tables(rng, n_users=40, n_items=30):
     """Users and items by ids and by random other columns, and genres without ids."""
-    sides = [
-        sparse.hstack(
-            [sparse.eye_array(size), sparse.random_array((size, 25), density=0.3, random_state=rng)], format="csr"
-        )
-        for size in (n_users, n_items)
-    ]
+    others = [sparse.random_array((size, 25), density=0.3, random_state=rng) for size in (n_users, n_items)]
+    sides = [sparse.hstack([sparse.eye_array(part.shape[0]), part], format="csr") for part in others]
     return [*sides, rng.uniform(0.0, 1.0, (5, 2))]
 
 

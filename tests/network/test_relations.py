@@ -11,11 +11,7 @@ from mopn.oracles import basis_oracle
 
 RNG = np.random.default_rng(0)
 N, K, M = 200, 5, 3
-TABLES = [
-    sparse.random(12, 6, 0.5, format="csr", random_state=1),
-    RNG.standard_normal((5, 4)),
-    sparse.eye_array(4),
-]
+TABLES = [sparse.random(12, 6, 0.5, format="csr", random_state=1), RNG.standard_normal((5, 4)), sparse.eye_array(4)]
 ROWS = np.column_stack([RNG.integers(0, table.shape[0], N) for table in TABLES])
 RELATED = mopn.RelationBlocks(TABLES, ROWS)
 PLAIN = RELATED.tocsr()
@@ -76,7 +72,7 @@ def test_fits_and_their_proofs(options):
     # Refits have another metric, so they agree where they are fits to the end.
     refit = mopn.solvers.FullRefit(polish_tol=1e-10, polish_iter=5000)
     found, expected = (
-        mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit=refit, max_units=3), tol=1e-9, max_iter=5)
+        mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit=refit, max_units=2), tol=1e-9, max_iter=3)
         for problem in problems(strength=5.0, **options)
     )
     assert found.fun == pytest.approx(expected.fun, rel=1e-9)

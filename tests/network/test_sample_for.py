@@ -36,10 +36,7 @@ def test_a_sample_estimates_the_objective_of_all_rows(form):
     assert part != whole
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "expected"),
-    [(N, 4, 10_000), (N, 12, 10_000), (N, 13, None), (N - 1, 4, None), (N, 50, None)],
-)
+@pytest.mark.parametrize(("n", "k", "expected"), [(N, 4, 10_000), (N, 12, 10_000), (N, 13, None), (N - 1, 4, None)])
 def test_samples_have_a_hundred_rows_for_every_parameter(n, k, expected):
     """Ten thousand at least; and no sample is taken of more than a quarter."""
     sample = mopn.NetworkProblem(X[:n], Y[:n], strength=40.0, augment=True).sample_for(k, 0)

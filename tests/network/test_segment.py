@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from networks import problem_of
 
 import mopn
 from mopn.solvers.conditional_gradient import line_search
@@ -95,22 +96,10 @@ def test_the_gap_counts_the_linear_term_that_moves(norm):
     h = 1e-6
     slope = -(towards.value(h) - towards.value(-h)) / (2 * h)
     linearised = slope + float(np.sum(problem.linear_term.gradient(W) * step))
-    assert towards.gap == pytest.approx(
-        linearised + problem.linear_term.value(W) - problem.linear_term.value(W + step), rel=1e-6
-    )
+    fall = problem.linear_term.value(W) - problem.linear_term.value(W + step)
+    assert towards.gap == pytest.approx(linearised + fall, rel=1e-6)
     # And so it is the gap itself, of the best vertex and the best linear term.
     assert at.value - problem.lower(at, problem.lmo(at).values[0]) <= towards.gap * (1 + 1e-6)
-
-
-@every_way
-@every_norm
-def test_weights_stay_in_the_ball(norm, way):
-    for size in (0.3, 1.0):
-        problem, point = make(norm, size=size)
-        for r in range(3):
-            _, way_ = segment(problem, point, way, r)
-            for gamma in steps(way_):
-                assert problem.norm.value(way_.point(gamma).weights) <= RADIUS * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("way", ["away", "pairwise"])
@@ -221,16 +210,6 @@ def test_an_empty_network_is_the_vertex_zero(norm, form):
     assert pairwise.gap == pytest.approx(towards.gap, rel=1e-12)
 
 
-@every_way
-@every_norm
-def test_line_searches_decrease_the_objective(norm, way):
-    problem, point = make(norm)
-    active = problem.active_units(point, problem.output_gradient(point))
-    at, way_ = segment(problem, point, way, int(np.argmax(active.slopes)))
-    assert way_.gap > 0
-    assert objective(problem, way_.point(line_search(way_))) < at.value
-
-
 @every_norm
 def test_the_linear_term_moves_with_the_whole_towards_units(norm):
     """By the same step with and without a vertex to leave; away from one it stays."""
@@ -273,19 +252,6 @@ def test_a_unit_without_weight_has_no_vertex_to_leave(norm, way, radius):
     assert objective(problem, still) == pytest.approx(at.value, rel=1e-12)
 
 
-def test_steps_without_a_strength_are_refused():
-    problem, point = make("l1/l2", strength=0.0)
-    with pytest.raises(ValueError, match="with strength=0 nothing bounds a step"):
-        segment(problem, point, "towards")
-
-
-@every_norm
-def test_an_atom_that_is_not_worth_its_penalty_is_left(norm):
-    problem, point = make(norm, strength=1e3)
-    _, towards = segment(problem, point, "towards")
-    assert not towards.point(1.0).weights.any()
-
-
 @every_norm
 @pytest.mark.parametrize("form", [{"radius": RADIUS}, {"strength": 0.1}])
 def test_a_segment_needs_no_objective_value(norm, form):
@@ -315,3 +281,18 @@ def test_several_units_are_gone_towards_in_equal_parts(norm):
     both = problem.segment(point, at, units).point(1.0).weights
     assert both[3:] == pytest.approx(0.5 * np.array(each), rel=1e-12)
     assert problem.norm.value(both) == pytest.approx(RADIUS)
+
+
+def test_merging_parallel_units():
+    problem = problem_of("l1/l2")
+    rng = np.random.default_rng(4)
+    h = rng.standard_normal((2, 5))
+    basis = np.vstack([h, -h[0], h[1] + 1e-6 * rng.standard_normal(5)])
+    weights = rng.standard_normal((4, 3))
+    network = problem.start((basis, weights))
+    merged = network.merge_parallel_units()
+    assert merged.n_units == 2
+    assert merged.outputs == pytest.approx(network.outputs, rel=1e-4, abs=1e-4)
+    assert problem.norm.value(merged.weights) <= problem.norm.value(network.weights) * (1 + 1e-12)
+    assert merged.features == pytest.approx(problem.maps.features(merged.basis))
+    assert merged.merge_parallel_units() is merged

@@ -9,18 +9,29 @@ from fitted_models import factors
 
 import mopn
 from mopn.estimators import MultiOutputFMClassifier
-from mopn.plotting import plot_contributions, plot_convergence, plot_interactions, plot_unit
+from mopn.plotting import plot_convergence, plot_interactions, plot_unit
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 
+@pytest.fixture(autouse=True)
+def _figures():
+    yield
+    plt.close("all")
+
+
+X = np.random.default_rng(0).uniform(-1, 1, (40, 3))
+
+
+def run(max_iter, strength=0.5):
+    problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, strength=strength)
+    return mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=0, max_iter=max_iter)
+
+
 @pytest.fixture
 def results():
-    X = np.random.default_rng(0).uniform(-1, 1, (40, 3))
-    problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, strength=0.5)
-    yield [mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=0, max_iter=k) for k in (3, 5)]
-    plt.close("all")
+    return [run(3), run(5)]
 
 
 @pytest.mark.parametrize("x", ["time", "n_iter", "nit"])
@@ -38,17 +49,13 @@ def test_lines_are_the_columns(results, x, y):
     assert ax.get_ylabel()
 
 
-def test_one_result_a_list_and_given_axes(results):
+def test_one_result_a_list_given_axes_and_styles(results):
     ax = plt.figure().add_subplot()
-    assert plot_convergence(results[0], ax=ax) is ax
-    assert len(ax.get_lines()) == 1
+    assert plot_convergence(results[0], ax=ax, marker="", linewidth=3) is ax
+    (line,) = ax.get_lines()
+    assert (line.get_marker(), line.get_linewidth()) == ("", 3)
     assert ax.get_legend() is None
     assert len(plot_convergence(results).get_lines()) == 2
-
-
-def test_lines_have_the_style_that_is_given(results):
-    (line,) = plot_convergence(results[0], marker="", linewidth=3).get_lines()
-    assert (line.get_marker(), line.get_linewidth()) == ("", 3)
 
 
 @pytest.mark.parametrize(("seconds", "scale"), [((0.1, 0.9), "linear"), ((0.1, 1.1), "log"), ((0.0, 9.0), "linear")])
@@ -59,22 +66,27 @@ def test_times_of_different_orders_have_a_logarithmic_axis(seconds, scale):
     runs = [mopn.Result(trace=trace) for trace in traces]
     assert plot_convergence(runs).get_xscale() == scale
     assert plot_convergence(runs, x="nit").get_xscale() == "linear"
-    plt.close("all")
 
 
 def test_infinite_gaps_are_left_out():
-    X = np.random.default_rng(0).uniform(-1, 1, (40, 3))
-    problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, strength=0.0)
-    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=0, max_iter=2)
-    assert np.isnan(plot_convergence(result).get_lines()[0].get_ydata()).all()
-    plt.close("all")
+    assert np.isnan(plot_convergence(run(2, strength=0.0)).get_lines()[0].get_ydata()).all()
 
 
-def test_unknown_column(results):
-    with pytest.raises(ValueError, match=r"y must be .* trace \(nit, time, .*\), or .*'suboptimality', got 'speed'"):
-        plot_convergence(results, y="speed")
-    with pytest.raises(TypeError, match=r"x must be the name of a column of the trace, got array"):
-        plot_convergence(results, x=np.array([1.0, 2.0]))
+@pytest.mark.parametrize(
+    ("results", "options", "error", "message"),
+    [
+        (None, {"y": "speed"}, ValueError, r"y must be .* trace \(nit, time, .*\), or .*'suboptimality', got 'speed'"),
+        (None, {"x": np.ones(2)}, TypeError, "x must be the name of a column of the trace, got array"),
+        (None, {"y": "suboptimality", "reference": 1e9}, ValueError, "must be the minimum"),
+        *(
+            (results, {}, TypeError, "results must be a Result, a fitted estimator, or a sequence or mapping")
+            for results in ([None], 1.0, np.eye(3), {"a": "b"})
+        ),
+    ],
+)
+def test_what_cannot_be_drawn(results, options, error, message):
+    with pytest.raises(error, match=message):
+        plot_convergence(run(3) if results is None else results, **options)
 
 
 def test_missing_matplotlib_is_named(monkeypatch, results):
@@ -83,15 +95,9 @@ def test_missing_matplotlib_is_named(monkeypatch, results):
         plot_convergence(results)
 
 
-@pytest.mark.parametrize("results", [None, 1.0, np.eye(3), [None], {"a": "b"}])
-def test_what_has_no_trace_is_refused(results):
-    with pytest.raises(TypeError, match="results must be a Result, a fitted estimator, or a sequence or mapping"):
-        plot_convergence(results)
-
-
-def network(classes=None):
+def network(**fields):
     """Three features, two units, two outputs: +2 x_0 x_2 in the first, and x_1 x_2 in the second."""
-    return mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), np.eye(2), kernel="anova", classes=classes)
+    return mopn.Model(np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), np.eye(2), kernel="anova", **fields)
 
 
 def labels(ticks):
@@ -99,22 +105,21 @@ def labels(ticks):
 
 
 def test_interactions_of_all_outputs_are_a_heat_map():
-    found = mopn.explain.strongest_interactions(network(), names=["a", "b", "c"])
+    found = mopn.explain.strongest_interactions(network(feature_names=["a", "b", "c"]))
     ax = plot_interactions(found, outputs=["x", "y"])
     (image,) = ax.get_images()
     np.testing.assert_array_equal(image.get_array(), [[2.0, 0.0], [0.0, -1.0]])
     assert (image.norm.vmin, image.norm.vmax) == (-2.0, 2.0)
     assert labels(ax.get_yticklabels()) == ["a × c", "b × c"]
     assert labels(ax.get_xticklabels()) == ["x", "y"]
-    plt.close("all")
 
 
 def test_interactions_of_an_output_are_bars():
     ax = plt.figure().add_subplot()
-    assert plot_interactions(mopn.explain.strongest_interactions(network(), output=1), ax=ax) is ax
+    second = mopn.FactorizationModel.from_outputs(network(), [0.0, 1.0])
+    assert plot_interactions(mopn.explain.strongest_interactions(second), ax=ax) is ax
     assert [bar.get_width() for bar in ax.patches] == [-1.0]
     assert labels(ax.get_yticklabels()) == ["1 × 2"]
-    plt.close("all")
 
 
 @pytest.mark.parametrize("output", [None, 1])
@@ -123,16 +128,15 @@ def test_contributions_are_drawn_in_their_order(output):
     if output is not None:
         model = mopn.FactorizationModel.from_outputs(model, np.eye(2)[output])
     found = mopn.explain.contributions(model, [[1.0, 2.0, 3.0]], np.zeros((1, 3)), {"user": [0, 1], "item": [2]})
-    ax = plot_contributions(found)
+    ax = plot_interactions(found)
     assert labels(ax.get_yticklabels()) == [" × ".join(item.fields) for item in found]
     drawn = ax.get_images()[0].get_array() if output is None else [bar.get_width() for bar in ax.patches]
     np.testing.assert_allclose(drawn, [item.value for item in found])
-    plt.close("all")
 
 
 def test_a_unit_is_its_largest_coefficients_or_an_image():
-    model = network(classes=np.array(["x", "y"]))
-    left, right = plot_unit(model, 0, names=["a", "b", "c"], top=2)
+    model = network(classes=np.array(["x", "y"]), feature_names=["a", "b", "c"])
+    left, right = plot_unit(model, 0, top=2)
     assert labels(left.get_yticklabels()) == ["c", "a"]
     assert [bar.get_width() for bar in left.patches] == [2.0, 1.0]
     assert labels(right.get_yticklabels()) == ["x", "y"]
@@ -140,7 +144,6 @@ def test_a_unit_is_its_largest_coefficients_or_an_image():
     axes = plt.figure().subplots(1, 2)
     assert plot_unit(model, 1, shape=(3, 1), scale=[1.0, 3.0, 2.0], axes=axes)[0] is axes[0]
     np.testing.assert_array_equal(axes[0].get_images()[0].get_array(), [[0.0], [-3.0], [2.0]])
-    plt.close("all")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,6 @@ def test_a_unit_is_its_largest_coefficients_or_an_image():
         ({"unit": 2}, ValueError, "unit must be the number of one of 2 units"),
         ({"unit": 0.0}, ValueError, "unit must be the number"),
         ({"shape": (2, 2)}, ValueError, "shape must be .* of 3 pixels"),
-        ({"names": ["a"]}, ValueError, "names must hold 3 labels"),
         ({"outputs": ["a"]}, ValueError, "outputs must hold 2 labels"),
         ({"scale": [1.0]}, ValueError, "scale must hold one number per feature, 3"),
         ({"model": 3}, TypeError, "model must be a Model, a FactorizationModel or a fitted estimator, got int"),
@@ -177,7 +179,6 @@ def test_an_estimator_is_drawn_with_its_names_and_the_scales_of_its_fit():
     ax = plot_interactions(classifier)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["maybe", "no", "yes"]
     assert {label.get_text() for label in ax.get_yticklabels()} == {"a × b", "a × c", "b × c"}
-    plt.close("all")
 
 
 def test_nothing_to_plot():
@@ -199,14 +200,10 @@ def test_suboptimality_is_above_the_best_proven_bound_or_the_reference(results):
             above = (result.trace["fun"] - level) / level
             np.testing.assert_array_equal(line.get_xdata(), result.trace["nit"])
             np.testing.assert_array_equal(line.get_ydata(), np.where(above > 0, above, np.nan))
-    with pytest.raises(ValueError, match="must be the minimum"):
-        plot_convergence(results, y="suboptimality", reference=2.0 * least)
 
 
 def test_suboptimality_needs_a_bound_or_a_reference():
-    X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
     problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2)
     result = mopn.minimize(problem, mopn.solvers.LBFGS(), max_iter=5, tol=0)
     with pytest.raises(ValueError, match="give the minimum as reference"):
         plot_convergence(result, y="suboptimality")
-    plt.close("all")

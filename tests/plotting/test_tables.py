@@ -1,5 +1,6 @@
 """Plots of tables show effects of columns, as mopn.explain.effects has them, over the values in the background."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -10,8 +11,9 @@ from odd_names import NAMES
 from table_models import network, table
 
 import mopn
+from mopn.estimators import TableRegressor
 from mopn.explain.row_contributions import Contribution
-from mopn.plotting import plot_contributions, plot_effect, plot_interactions, plot_pair, plot_strengths, plot_unit
+from mopn.plotting import plot_effect, plot_interactions, plot_model, plot_pair, plot_unit
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -41,7 +43,7 @@ def frequent(values):
 def test_curves_of_numbers_above_their_histogram():
     axes = plt.figure().subplots(2)
     axes[0].plot([0.0], [0.0])  # what was there before stays
-    top, bottom = plot_effect(THREE, X, "age", axes=axes)
+    top, bottom = plot_effect(THREE, "age", X, axes=axes)
     found = mopn.explain.effects(THREE, X)
     curves = top.get_lines()[1:4]
     for c, curve in enumerate(curves):
@@ -59,7 +61,7 @@ def test_curves_of_numbers_above_their_histogram():
 @pytest.mark.parametrize("model", [TWO, SIGN], ids=["two outputs", "one output"])
 def test_of_two_classes_the_second_is_drawn(model):
     """Its probabilities are those of rows in which all other effects are 0: by the link of the constant and a curve."""
-    top, _ = plot_effect(model, X, "size", scale="probability")
+    top, _ = plot_effect(model, "size", X, scale="probability")
     (curve,) = top.get_lines()
     x, y = curve.get_data()
     found = mopn.explain.effects(model, X)
@@ -72,7 +74,7 @@ def test_of_two_classes_the_second_is_drawn(model):
 
 def test_bars_of_the_most_frequent_levels():
     axes = plt.figure().subplots(2)
-    top, bottom = plot_effect(THREE, X, "color", levels=2, outputs=["x", "y", "z"], axes=axes)
+    top, bottom = plot_effect(THREE, "color", X, categories=2, outputs=["x", "y", "z"], axes=axes)
     assert [top, bottom] == list(axes)
     levels = frequent(X["color"])[:2]
     assert texts(bottom.get_xticklabels()) == levels
@@ -86,7 +88,7 @@ def test_bars_of_the_most_frequent_levels():
 def test_beyond_the_training_data_the_ground_is_grey():
     wide = X | {"size": 2.0 * X["size"]}
     for background, count in ((X, 0), (wide, 2)):
-        top, _ = plot_effect(ONE, background, "size")
+        top, _ = plot_effect(ONE, "size", background)
         assert len(top.patches) == count
 
 
@@ -94,16 +96,16 @@ def test_days_are_dates():
     days = np.datetime64("2024-01-01") + np.arange(30)
     for values in (days, days.tolist()):
         model = network(dated := X | {"day": values})
-        _, bottom = plot_effect(model, dated, "day")
+        _, bottom = plot_effect(model, "day", dated)
         bottom.figure.canvas.draw()
         assert "2024-Jan" in bottom.xaxis.get_major_formatter().get_offset()
-        ax = plot_pair(model, dated, "size", "day")
+        ax = plot_pair(model, "size", "day", dated)
         ax.figure.canvas.draw()
         assert "2024-Jan" in ax.yaxis.get_major_formatter().get_offset()
 
 
 def test_a_pair_of_numbers_is_a_map():
-    ax = plot_pair(THREE, X, "size", "age", output="b")
+    ax = plot_pair(THREE, "size", "age", X, output="b")
     (mesh,) = (item for item in ax.collections if isinstance(item, QuadMesh))
     corners = mesh.get_coordinates().reshape(-1, 2)
     expected = mopn.explain.effects(THREE, X).pair("size", "age", *corners.T)[:, 1]
@@ -115,7 +117,7 @@ def test_a_pair_of_numbers_is_a_map():
 
 @pytest.mark.parametrize("columns", [("color", "age"), ("age", "color")])
 def test_a_pair_of_numbers_and_levels_is_a_curve_for_each_level(columns):
-    ax = plot_pair(ONE, X, *columns)
+    ax = plot_pair(ONE, *columns, X)
     found, levels = mopn.explain.effects(ONE, X), frequent(X["color"])
     assert texts(ax.get_legend().get_texts()) == levels
     for level, line in zip(levels, ax.get_lines()[:3], strict=True):
@@ -129,7 +131,7 @@ def test_a_pair_of_levels_is_a_table_of_the_output_in_which_it_varies_most():
     model = network(both, **LABELS)
     found = mopn.explain.effects(model, both)
     c = np.argmax(np.std(found.pair("kind", "color"), axis=0))
-    ax = plot_pair(model, both, "kind", "color", levels=2)
+    ax = plot_pair(model, "kind", "color", both, categories=2)
     (image,) = ax.get_images()
     colors = frequent(X["color"])[:2]
     expected = [[found.pair("kind", "color", [kind], [color])[0, c] for kind in ("new", "old")] for color in colors]
@@ -137,17 +139,50 @@ def test_a_pair_of_levels_is_a_table_of_the_output_in_which_it_varies_most():
     assert texts(ax.get_yticklabels()) == colors
     assert [float(text.get_text()) for text in ax.texts] == [float(f"{v:.2g}") for v in np.ravel(expected)]
     assert (ax.get_ylabel(), ax.get_title()) == ("color (2 of 3)", f"kind × color, output of {'abc'[c]}")
-    assert "missing" in texts(plot_effect(model, both, "kind")[1].get_xticklabels())
+    assert "missing" in texts(plot_effect(model, "kind", both)[1].get_xticklabels())
 
 
 @pytest.mark.parametrize("model", [THREE, ONE, TWO], ids=["three", "one", "two"])
-def test_strengths_in_their_order(model):
-    strengths = mopn.explain.effects(model, X).strengths()
-    ax = plot_strengths(model, X, top=4)
-    assert texts(ax.get_yticklabels()) == [" × ".join(item.columns) for item in strengths[:4]]
-    drawn = ax.get_images()[0].get_array() if model is THREE else [bar.get_width() for bar in ax.patches]
-    expected = [item.deviation if model is THREE else np.atleast_1d(item.deviation)[-1] for item in strengths[:4]]
+def test_a_model_is_the_sizes_of_its_effects_and_the_largest_of_them(model):
+    sizes = mopn.explain.effects(model, X).sizes()
+    first, *others = plot_model(model, X, top=2)
+    assert texts(first.get_yticklabels()) == [" × ".join(item.columns) for item in sizes[:4]]
+    drawn = first.get_images()[0].get_array() if model is THREE else [bar.get_width() for bar in first.patches]
+    expected = [item.deviation if model is THREE else np.atleast_1d(item.deviation)[-1] for item in sizes[:4]]
     np.testing.assert_allclose(drawn, expected)
+    assert len(others) == 2
+    for ax, size in zip(others, sizes, strict=False):
+        assert ax.get_title().startswith(" × ".join(size.columns))
+        length = np.linalg.norm(np.atleast_1d(size.deviation)[-1 if model is TWO else slice(None)])
+        assert ax.get_title().endswith(f": {length:.3g}")
+    mains = [ax.get_ylim() for ax, size in zip(others, sizes, strict=False) if len(size.columns) == 1]
+    assert len(set(mains)) <= 1
+
+
+def test_targets_name_the_outputs():
+    """A Series, and the columns of a frame; one of the wrong length is refused."""
+    frame = pytest.importorskip("pandas").DataFrame({"price": X["size"], "weight": X["size"] ** 2})
+    for y, names in ((frame["price"], ["price"]), (frame, ["price", "weight"]), (frame.to_numpy(), None)):
+        model = TableRegressor(strength=mopn.Ratio(0.1), max_units=2).fit(X, y).model_
+        assert (names is None) == (model.model.output_names is None)
+        top, _ = plot_effect(model, "size")
+        if names == ["price"]:
+            assert top.get_ylabel() == "effect on the output price"
+        elif names is not None:
+            assert texts(top.get_legend().get_texts()) == names
+    with pytest.raises(ValueError, match="output_names must be a sequence of 2 names, got 1 names"):
+        replace(model.model, output_names=["price"])
+
+
+def test_without_rows_the_distributions_are_those_of_the_encoding():
+    """Shares of categories, in percent; and as many effects as with rows, of about their sizes."""
+    _, bottom = plot_effect(THREE, "color")
+    share = dict(zip(texts(bottom.get_xticklabels()), [bar.get_height() for bar in bottom.patches], strict=True))
+    assert share == pytest.approx({color: 100 * np.mean(X["color"] == color) for color in share}, abs=0.1)
+    assert bottom.get_ylabel() == "% of rows"
+    ax = plot_pair(THREE, "size", "age")
+    assert not [item for item in ax.collections if not isinstance(item, QuadMesh)][:-1]
+    assert len(plot_model(THREE)) == 1 + len(mopn.explain.effects(THREE, X).sizes())
 
 
 @pytest.mark.parametrize(
@@ -156,7 +191,7 @@ def test_strengths_in_their_order(model):
 )
 def test_names_of_outputs_do_not_overlap(names, angle):
     found = [Contribution(("a", "column with a name"), np.arange(len(names))) for _ in range(9)]
-    ax = plot_contributions(found, outputs=names)
+    ax = plot_interactions(found, outputs=names)
     ax.figure.canvas.draw()
     labels = ax.get_xticklabels()
     assert {label.get_rotation() for label in labels} == {angle}
@@ -181,8 +216,6 @@ def test_interactions_of_tables_are_pairs_of_columns():
         np.testing.assert_allclose(item.weight, sizes[item.names])
     assert found.exact
     assert found.bound == pytest.approx(np.linalg.norm(sizes[order[2]]))
-    (first,) = mopn.explain.strongest_interactions(THREE, 1, output=1)
-    assert first.weight == pytest.approx(max(size[1] for size in sizes.values()))
     ax = plot_interactions(THREE)
     assert texts(ax.get_yticklabels()) == [" × ".join(pair) for pair in order]
     assert texts(ax.get_xticklabels()) == ["a", "b", "c"]
@@ -191,15 +224,15 @@ def test_interactions_of_tables_are_pairs_of_columns():
 @pytest.mark.parametrize(
     ("draw", "error", "message"),
     [
-        (lambda: plot_effect(ONE, X, "weight"), ValueError, "column must be the name or the index"),
-        (lambda: plot_effect(ONE, X, "size", scale="odds"), ValueError, "scale must be"),
-        (lambda: plot_effect(ONE, X, "size", scale="probability"), TypeError, "numbers predicts no probabilities"),
-        (lambda: plot_effect(ONE, X, "size", outputs=["a", "b"]), ValueError, "outputs must hold 1 labels"),
-        (lambda: plot_effect(ONE, X | {"age": [None] * 30}, "age"), ValueError, "column 'age' of X has no value"),
-        (lambda: plot_pair(ONE, X | {"age": [None] * 30}, "age", "size"), ValueError, "no row of X has a value of"),
-        (lambda: plot_pair(ONE, X | {"age": [None] * 30}, "age", "color"), ValueError, "column 'age' of X has no"),
-        (lambda: plot_pair(THREE, X, "size", "age", output="d"), ValueError, "output must be one of .* got 'd'"),
-        (lambda: plot_pair(ONE, X, "size", "size"), ValueError, "a and b must be two columns"),
+        (lambda: plot_effect(ONE, "weight", X), ValueError, "column must be the name or the index"),
+        (lambda: plot_effect(ONE, "size", X, scale="odds"), ValueError, "scale must be"),
+        (lambda: plot_effect(ONE, "size", X, scale="probability"), TypeError, "numbers predicts no probabilities"),
+        (lambda: plot_effect(ONE, "size", X, outputs=["a", "b"]), ValueError, "outputs must hold 1 labels"),
+        (lambda: plot_effect(ONE, "age", X | {"age": [None] * 30}), ValueError, "column 'age' of X has no value"),
+        (lambda: plot_pair(ONE, "age", "size", X | {"age": [None] * 30}), ValueError, "no row of X has a value of"),
+        (lambda: plot_pair(ONE, "age", "color", X | {"age": [None] * 30}), ValueError, "column 'age' of X has no"),
+        (lambda: plot_pair(THREE, "size", "age", X, output="d"), ValueError, "output must be one of .* got 'd'"),
+        (lambda: plot_pair(ONE, "size", "size", X), ValueError, "a and b must be two columns"),
         (lambda: plot_unit(ONE), TypeError, "use plot_effect and plot_pair"),
         (
             lambda: mopn.explain.interaction_weights(ONE, [(0, 1)]),
@@ -221,11 +254,11 @@ def test_names_are_drawn_as_they_are(name):
     """No formula, and no label that legends leave out."""
     columns = {name: X["size"], "other": np.where(X["size"] > 0, name, "b"), "third": X["color"]}
     model = network(columns, classes=np.array(["a", name, "c"]), link="softmax")
-    drawn = [plot_effect(model, columns, name)[0], plot_pair(model, columns, name, "other"), plot_unit(model.model)[0]]
-    drawn += [plot_effect(model, columns, "other")[1], plot_pair(model, columns, "other", "third")]
-    drawn.append(plot_strengths(model, columns))
+    drawn = [plot_effect(model, name, columns)[0], plot_pair(model, name, "other", columns), plot_unit(model.model)[0]]
+    drawn += [plot_effect(model, "other", columns)[1], plot_pair(model, "other", "third", columns)]
+    drawn.append(plot_model(model, columns)[0])
     interaction = Contribution((name,), np.arange(3.0))
-    drawn.append(plot_contributions([interaction], outputs=["a", name, "c"]))
+    drawn.append(plot_interactions([interaction], outputs=["a", name, "c"]))
     for axes in drawn:
         axes.figure.canvas.draw()
         shown = [text for text in axes.figure.findobj(mpl.text.Text) if text.get_text()]

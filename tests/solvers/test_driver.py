@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -9,39 +10,14 @@ from cases import SOLVERS, X, Y, every_solver, layer, network
 from fakes import low_rank
 
 import mopn
-from mopn.solvers import (
-    FISTA,
-    LBFGS,
-    ConditionalGradient,
-    CoordinateDescent,
-    InteriorPoint,
-    PlainStep,
-    Result,
-    Solver,
-    Status,
-    Trace,
-    driver,
-)
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, InteriorPoint, Result, Solver, Status, Trace, driver
 from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words
 
 FIELDS = {
-    *(
-        "x",
-        "fun",
-        "lower",
-        "gap",
-        "estimated_gap",
-        "restricted_gap",
-        "dual",
-        "gap_is_proven",
-        "rounding",
-        "proof",
-        "failure",
-        "success",
-    ),
-    *("status", "message", "nit", "refit_nit", "time", "trace", "error"),
+    *("x", "fun", "lower", "gap", "estimated_gap", "restricted_gap", "dual", "gap_is_proven", "rounding", "proof"),
+    *("failure", "success", "status", "message", "nit", "refit_nit", "time", "trace", "error"),
 }
 
 
@@ -80,11 +56,10 @@ def test_the_cases_are_all_solvers():
 
 @every_solver
 def test_limits_and_status(make, solver):
-    for limits, status in (({"max_iter": 3}, Status.MAX_ITER), ({"max_time": 0.0}, Status.MAX_TIME)):
+    for limits, status, nit in (({"max_iter": 3}, Status.MAX_ITER, 3), ({"max_time": 0.0}, Status.MAX_TIME, 0)):
         result = mopn.minimize(make(), solver, tol=0, **limits)
         check(result)
-        assert result.status == status
-        assert result.nit == (3 if "max_iter" in limits else 0)
+        assert (result.status, result.nit) == (status, nit)
 
 
 @every_solver
@@ -277,72 +252,25 @@ def test_verbose_prints_every_so_many_rows(capsys, monkeypatch):
 
 def test_gap_in_the_trace_never_grows_faster_than_the_objective():
     """The gap is measured against the best lower bound so far."""
-    trace = mopn.minimize(network(), ConditionalGradient(), tol=1e-3).trace
+    trace = mopn.minimize(network(), ConditionalGradient(), tol=1e-3, max_iter=10).trace
     assert np.all(np.diff(trace["fun"] - trace["gap"]) >= -1e-9)
 
 
 def test_the_clock_stands_still_in_callbacks():
-    import time
-
-    def slow(intermediate_result):
-        time.sleep(0.05)
-
     began = time.perf_counter()
-    result = mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=5, callback=slow)
+    result = mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=5, callback=lambda **_: time.sleep(0.05))
     assert result.nit == 5
     # The six pauses are in the time of the call alone.
     assert result.time <= time.perf_counter() - began - 6 * 0.05
 
 
-@pytest.mark.parametrize(
-    ("problem", "solver", "message"),
-    [
-        (
-            layer,
-            ConditionalGradient(),
-            "ConditionalGradient asks for the oracle 'corrective', which OutputLayerProblem",
-        ),
-        (network, FISTA(), "FISTA asks for the oracle 'composite', which NetworkProblem does not offer"),
-        (layer, LBFGS(), "LBFGS asks for the oracle 'gradient', which OutputLayerProblem does not offer"),
-    ],
-)
-def test_missing_oracle_is_named(problem, solver, message):
-    with pytest.raises(TypeError, match=message):
-        mopn.minimize(problem(), solver)
+BAD = {"tol": [-1.0, math.nan, None], "max_iter": [-1, 1.5, "5"], "max_time": [-1.0, "5"], "n_threads": [0, -1, True]}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tol": -1.0}, "tol must be"),
-        ({"tol": math.nan}, "tol must be"),
-        ({"max_iter": -1}, "max_iter must be"),
-        ({"max_iter": 1.5}, "max_iter must be"),
-        ({"max_time": -1.0}, "max_time must be"),
-        ({"max_time": "5"}, "max_time must be"),
-        ({"tol": None}, "tol must be"),
-        ({"max_iter": "5"}, "max_iter must be"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        mopn.minimize(network(), ConditionalGradient(), **options)
-
-
-@pytest.mark.parametrize(
-    ("make", "options", "message"),
-    [
-        (ConditionalGradient, {"refit": PlainStep}, "refit must be one of"),
-        (FISTA, {"gap_every": 0}, "gap_every must be"),
-        (LBFGS, {"memory": 0}, "memory must be"),
-        (LBFGS, {"gtol": -1.0}, "gtol must be"),
-        (CoordinateDescent, {"n_threads": 0}, "n_threads must be"),
-        (CoordinateDescent, {"gtol": -1.0}, "gtol must be"),
-    ],
-)
-def test_bad_solver_options(make, options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        make(**options)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_bad_options(name, value):
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
+        mopn.minimize(network(), ConditionalGradient(), **{name: value})
 
 
 def test_trace_columns_stay_equal():
@@ -359,10 +287,6 @@ def test_trace_columns_stay_equal():
         trace["c"]
 
 
-def test_every_status_has_a_sentence():
-    assert all(status.message.endswith(".") for status in Status)
-
-
 def test_results_pickle():
     result = mopn.minimize(network(), ConditionalGradient(), max_iter=3)
     again = pickle.loads(pickle.dumps(result))
@@ -370,12 +294,6 @@ def test_results_pickle():
     assert np.array_equal(again.basis, result.basis)
     assert np.array_equal(again.trace["gap"], result.trace["gap"])
     assert again.status is Status(result.status)
-
-
-@pytest.mark.parametrize("start", [np.ones((3, 4)), np.ones(5), np.full((4, 3), np.nan)])
-def test_bad_starts_of_the_output_layer(start):
-    with pytest.raises(ValueError, match="start"):
-        mopn.minimize(layer(), FISTA(), start=start)
 
 
 @pytest.mark.parametrize("solver", [FISTA(), InteriorPoint()])
@@ -411,18 +329,10 @@ def test_a_solver_that_returns_leaves_a_status():
 
 @pytest.mark.parametrize("callback", [lambda: None, lambda intermediate_result, more: None])
 def test_a_callback_of_another_signature_is_refused_before_the_run(callback):
-    with pytest.raises(
-        (TypeError, ValueError), match=r"callback must be callable as callback\(intermediate_result=...\) or"
-    ):
+    with pytest.raises((TypeError, ValueError), match=r"callback must be callable as callback\(intermediate_result="):
         mopn.minimize(layer(), FISTA(), callback=callback)
     with pytest.raises(TypeError, match=r"callback must be callable .* or None, got 'print'"):
         mopn.minimize(layer(), FISTA(), callback="print")
-
-
-def test_a_callback_of_the_flat_point():
-    seen = []
-    result = mopn.minimize(layer(), FISTA(), max_iter=3, callback=seen.append)
-    assert [x.shape for x in seen] == [result.x.shape] * 4
 
 
 def test_callbacks_of_all_fitting_signatures():
@@ -430,6 +340,9 @@ def test_callbacks_of_all_fitting_signatures():
     for callback in (lambda **result: seen.append(result), lambda intermediate_result, k=1: seen.append(k), dict):
         mopn.minimize(layer(), FISTA(), max_iter=0, callback=callback)
     assert len(seen) == 2
+    # A single argument of any other name is the flat point.
+    result = mopn.minimize(layer(), FISTA(), max_iter=3, callback=seen.append)
+    assert [x.shape for x in seen[2:]] == [result.x.shape] * 4
 
 
 @every_solver
@@ -442,17 +355,10 @@ def test_a_callback_cannot_write_into_the_running_solver(make, solver):
                 yield from arrays(part)
 
     found = []
-
-    def callback(intermediate_result):
-        found.extend(arrays(intermediate_result))
-
-    result = mopn.minimize(make(), solver, tol=0, max_iter=2, callback=callback)
+    result = mopn.minimize(make(), solver, tol=0, max_iter=2, callback=lambda **now: found.extend(arrays(now)))
     assert found
     assert not any(array.flags.writeable for array in found)
     assert all(array.flags.writeable for array in arrays(result))
-
-
-# -- the gap with the units at hand, and the iterations of refits ------------------------------------------------------
 
 
 class Reporting(Solver):
@@ -478,16 +384,12 @@ def test_the_restricted_gap_is_at_most_the_gap_to_the_best_bound_of_the_run(caps
         {"fun": 8.0, "lower": 0.0, "restricted_lower": 7.5, "n_units": 2},
     ]
     seen = []
-    result = mopn.minimize(
-        layer(),
-        Reporting(rows, Measure(8.0, 0.0, restricted_lower=7.75)),
-        tol=0,
-        verbose=1,
-        callback=lambda intermediate_result: seen.append(intermediate_result.restricted_gap),
-    )
+    solver = Reporting(rows, Measure(8.0, 0.0, restricted_lower=7.75))
+    result = mopn.minimize(layer(), solver, tol=0, verbose=1, callback=lambda **now: seen.extend(now.values()))
     check(result)
     assert result.trace["gap"] == pytest.approx([4.0, 3.0, 2.0], rel=1e-15)
-    assert result.trace["restricted_gap"].tolist() == seen == pytest.approx([3.0, 3.0, 0.5], rel=1e-15)
+    assert result.trace["restricted_gap"].tolist() == [now.restricted_gap for now in seen]
+    assert result.trace["restricted_gap"] == pytest.approx([3.0, 3.0, 0.5], rel=1e-15)
     assert (result.gap, result.restricted_gap) == pytest.approx((2.0, 0.25), rel=1e-15)
     assert result.lower == 6.0
     header, *lines, last = capsys.readouterr().out.splitlines()
@@ -498,35 +400,24 @@ def test_the_restricted_gap_is_at_most_the_gap_to_the_best_bound_of_the_run(caps
         assert lines[1][:end].endswith(f" {value}")
 
 
-def test_without_units_there_is_one_gap(capsys):
-    result = mopn.minimize(layer(), FISTA(), tol=0, max_iter=5, verbose=1)
-    assert "restricted_gap" not in result.trace
-    assert result.restricted_gap == result.gap
-    assert f"gap {result.gap:.3g}, " in capsys.readouterr().out.splitlines()[-1]
-
-
-def test_a_problem_that_knows_only_one_gap_is_solved():
-    result = mopn.minimize(low_rank()[0], ConditionalGradient(), tol=0, max_iter=3)
+@pytest.mark.parametrize(("problem", "solver"), [(layer(), FISTA()), (low_rank()[0], ConditionalGradient())])
+def test_a_problem_that_knows_one_gap(problem, solver, capsys):
+    result = mopn.minimize(problem, solver, tol=0, max_iter=3, verbose=1)
     check(result)
     assert "restricted_gap" not in result.trace
     assert result.restricted_gap == result.gap
-
-
-class Refitting(OneStep):
-    """Runs FISTA on the problem itself, as often as it is told, before it returns."""
-
-    def run(self, problem, start, monitor):
-        for _ in range(self.calls):
-            monitor.solve(problem, FISTA(), start=start, tol=0.0, max_iter=7)
-        super().run(problem, start, monitor)
+    assert f"gap {result.gap:.3g}" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_the_iterations_of_refits_are_counted():
+    class Refitting(OneStep):
+        def run(self, problem, start, monitor):
+            for _ in range(self.calls):
+                monitor.solve(problem, FISTA(), start=start, tol=0.0, max_iter=7)
+            super().run(problem, start, monitor)
+
     assert mopn.minimize(layer(), Refitting(3), tol=0).refit_nit == 21
     assert mopn.minimize(layer(), FISTA(), tol=0, max_iter=5).refit_nit == 0
-
-
-# -- lines of refits ---------------------------------------------------------------------------------------------------
 
 
 def test_lines_of_refits_change_nothing(monkeypatch, capsys):
@@ -546,12 +437,9 @@ def test_lines_of_refits_change_nothing(monkeypatch, capsys):
     assert counts[-1] <= result.refit_nit
 
 
-# -- times and proofs --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("refit", ["none", "output", "full"])
 def test_times_of_the_parts_add_up_to_less_than_the_whole(refit):
-    trace = mopn.minimize(network(), ConditionalGradient(refit=refit), tol=1e-4, max_iter=30).trace
+    trace = mopn.minimize(network(), ConditionalGradient(refit=refit), tol=1e-4, max_iter=8).trace
     parts = [trace[f"{part}_time"] for part in ("oracle", "proof", "refit")]
     assert all(np.all(np.diff(part) >= 0) for part in parts)
     assert trace["oracle_time"][0] > 0

@@ -1,5 +1,6 @@
 """The options of all solvers: what is no value of an option is refused by an error that names it."""
 
+import math
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 
@@ -9,7 +10,19 @@ from cases import SOLVERS, layer, network
 from odd_values import ODD, failures
 
 import mopn
-from mopn.solvers import ConditionalGradient, FullRefit, OutputRefit, PlainStep
+from mopn.solvers import (
+    FISTA,
+    LBFGS,
+    SGD,
+    AdaGrad,
+    ConditionalGradient,
+    CoordinateDescent,
+    FullRefit,
+    InteriorPoint,
+    OutputRefit,
+    PlainStep,
+)
+from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.tools.checks import (
     check_callback,
     check_count,
@@ -48,7 +61,6 @@ def test_odd_options_run_or_are_refused_by_name(kind, name):
 
 
 def test_options_are_kept_as_plain_numbers():
-    """Compiled code takes these alone."""
     solver = mopn.solvers.SGD(step=np.longdouble(0.25), decay=1, batch_size=np.int8(3))
     assert [type(option) for option in (solver.step, solver.decay, solver.batch_size)] == [float, float, int]
     assert replace(solver, step=0.5).batch_size == 3
@@ -72,7 +84,6 @@ def test_what_options_take():
 
 @pytest.mark.parametrize("augment", [2, "yes", None])
 def test_values_of_another_type_are_errors_of_type_everywhere(augment):
-    """Whoever asks, for whatever kind of option."""
     for rule in (check_count, check_nonnegative, choice(["a"]), check_flag, check_callback, check_verbose):
         with pytest.raises(TypeError, match=r"^x must be "):
             rule([0.5], "x")
@@ -84,21 +95,57 @@ def test_values_of_another_type_are_errors_of_type_everywhere(augment):
             make()
 
 
-class NeedsNoSet(mopn.solvers.LBFGS):
-    """A solver that names its oracles as one would at first."""
+STEPS = ConditionalGradient("none")
+REFUSED = [
+    (ConditionalGradient, {"refit": "layers"}, "refit must be one of 'none', 'output', 'full'"),
+    (ConditionalGradient, {"refit": PlainStep}, "refit must be one of"),
+    (ConditionalGradient, {"schedule": "fill"}, "schedule='fill' fits a model of max_units units: give max_units"),
+    (ConditionalGradient, {"schedule": "shrink"}, "schedule must be one of 'grow', 'fill', got 'shrink'"),
+    (ConditionalGradient, {"max_units": 0}, "max_units must be an integer >= 1 or None, got 0"),
+    (ConditionalGradient, {"atoms_per_round": 2.5}, "atoms_per_round must be an integer >= 1 or None, got 2.5"),
+    (PlainStep, {"rule": "golden"}, "rule must be one of 'line-search', 'open-loop', 'short', got 'golden'"),
+    (OutputRefit, {"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
+    (OutputRefit, {"tol": math.nan}, "tol must be a finite number > 0, got nan"),
+    (OutputRefit, {"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
+    (OutputRefit, {"polish_iter": 2.5}, "polish_iter must be an integer >= 1, got 2.5"),
+    (OutputRefit, {"solver": LBFGS}, "solver must be a Solver"),
+    (OutputRefit, {"solver": ConditionalGradient()}, "solver must be one for the refit of the output .*corrective"),
+    (OutputRefit, {"solver": STEPS}, "solver must be one for the refit of the output layer.*needs atomic"),
+    (FullRefit, {"polish_tol": 0.0}, "polish_tol must be a finite number > 0, got 0.0"),
+    (FullRefit, {"precision": "half"}, "precision must be one of 'double', 'single', got 'half'"),
+    (FullRefit, {"precision": "single", "solver": FISTA()}, "precision='single' is for refits by LBFGS"),
+    (FullRefit, {"solver": "fista"}, "solver must be a Solver"),
+    (FullRefit, {"solver": InteriorPoint()}, "solver must be one for the refit of both layers.*needs barrier"),
+    (FullRefit, {"solver": CoordinateDescent()}, "solver must be one for the refit of both layers.*needs blocks"),
+    (FullRefit, {"solver": ConditionalGradient()}, "solver must be one for .* of both layers.*needs corrective"),
+    (FullRefit, {"output_solver": LBFGS}, "output_solver must be a Solver"),
+    (FullRefit, {"output_solver": ConditionalGradient()}, "output_solver must be one for the refit of the output"),
+    (FISTA, {"gap_every": 0}, "gap_every must be"),
+    (LBFGS, {"memory": 0}, "memory must be"),
+    (LBFGS, {"gtol": -1.0}, "gtol must be"),
+    (CoordinateDescent, {"n_threads": 0}, "n_threads must be"),
+    (CoordinateDescent, {"gtol": -1.0}, "gtol must be"),
+    *((kind, {"step": 0.0}, "step must be") for kind in (SGD, AdaGrad)),
+    (SGD, {"decay": -1.0}, "decay must be"),
+    (AdaGrad, {"batch_size": 0}, "batch_size must be"),
+    (InteriorPoint, {"cg_tol": 0.0}, r"cg_tol must be a number in \(0, 1\), got 0.0"),
+    (InteriorPoint, {"cg_tol": 1.0}, r"cg_tol must be a number in \(0, 1\), got 1.0"),
+    (InteriorPoint, {"cg_iter": 0}, "cg_iter must be an integer >= 1, got 0"),
+    (make_corrective_step, {"refit": "both"}, "refit must be one of 'none', 'output', 'full'.*got 'both'"),
+    (make_corrective_step, {"refit": LBFGS()}, "refit must be one of 'none', 'output', 'full'"),
+]
 
-    needs = "gradient"
+
+@pytest.mark.parametrize(("kind", "options", "message"), REFUSED)
+def test_options_are_refused_when_they_are_given(kind, options, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        kind(**options)
 
 
-class NeedsAList(mopn.solvers.LBFGS):
-    """The same with a list."""
-
-    needs = ["gradient"]  # noqa: RUF012
-
-
-@pytest.mark.parametrize("solver", [NeedsNoSet(), NeedsAList()])
-def test_a_solver_names_its_oracles_in_a_set(solver):
-    message = rf"{type(solver).__name__}\.needs must be a set of names, frozenset\(\{{'gradient'\}}\) say, got"
+@pytest.mark.parametrize("needs", ["gradient", ["gradient"]])
+def test_a_solver_names_its_oracles_in_a_set(needs):
+    solver = type("Own", (LBFGS,), {"needs": needs})()
+    message = r"Own\.needs must be a set of names, frozenset\(\{'gradient'\}\) say, got"
     with pytest.raises(TypeError, match=message):
         mopn.minimize(layer("squared-l2"), solver)
     with pytest.raises(TypeError, match=message):

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 
 import mopn
 from mopn import solvers
@@ -54,40 +53,32 @@ RUNS = {
 }
 
 
-def stops(**_):
+def stops(*_):
     raise StopIteration
 
 
-def fails(**_):
+def fails(*_):
     raise ZeroDivisionError
 
 
-def interrupts(**_):
+def interrupts(*_):
     raise KeyboardInterrupt
 
 
 LIMITS = {
-    "tolerance": {"tol": 1e-2},
-    "fine": {"tol": 1e-9, "max_iter": 50},
+    "tolerance": {"tol": 1e-2, "max_iter": 200},
+    "fine": {"tol": 1e-9, "max_iter": 20},
     "no tolerance": {"tol": 0.0, "max_iter": 5},
     "iterations": {"tol": 1e-9, "max_iter": 2},
     "seconds": {"tol": 1e-9, "max_time": 0.0},
-    "stopped": {"tol": 1e-9, "callback": lambda intermediate_result: stops()},
-    "failed": {"tol": 1e-9, "callback": lambda intermediate_result: fails()},
-    "interrupted": {"tol": 1e-9, "callback": lambda intermediate_result: interrupts()},
+    "stopped": {"tol": 1e-9, "callback": stops},
+    "failed": {"tol": 1e-9, "callback": fails},
+    "interrupted": {"tol": 1e-9, "callback": interrupts},
 }
 BEST = {
-    name: mopn.minimize(problem, solver, tol=1e-6)
-    for name, problem, solver in [
-        ("network", NETWORK, solvers.ConditionalGradient("full")),
-        ("layer", LAYER, solvers.InteriorPoint()),
-    ]
+    problem: mopn.minimize(problem, solver, tol=1e-6)
+    for problem, solver in ((NETWORK, solvers.ConditionalGradient("full")), (LAYER, solvers.InteriorPoint()))
 }
-
-
-def objective(problem, result):
-    """The objective of a result, from its parameters."""
-    return problem.measure(problem.start(result)).fun
 
 
 def is_so(problem, solver, result, limits):
@@ -96,24 +87,20 @@ def is_so(problem, solver, result, limits):
     fun, certified = result.fun, np.isfinite(result.gap)
     limit = limits.get("max_iter", 1000)
     zeros = problem.measure(np.zeros_like(problem.start())).fun if problem in (FACTORS, LARGE) else np.inf
-    passes = isinstance(solver, solvers.SGD)
+    passes, own_oracle = isinstance(solver, solvers.SGD), callable(getattr(solver, "oracle", None))
     return {
-        Status.CONVERGED: lambda: (
-            result.relative_gap <= tol if certified else tol > 0 and is_level(problem, result, tol)
-        ),
+        Status.CONVERGED: lambda: result.relative_gap <= tol if certified else tol and is_level(problem, result, tol),
         Status.MAX_ITER: lambda: result.nit == limit,
         Status.MAX_TIME: lambda: "max_time" in limits,
         Status.STALLED: lambda: not result.relative_gap <= tol,
         Status.NONFINITE: lambda: passes and problem is LARGE,
         Status.MAX_UNITS: lambda: getattr(solver, "max_units", None) is not None,
-        Status.ESTIMATED: lambda: (
-            result.estimated_gap <= tol * fun < result.gap and not callable(getattr(solver, "oracle", ""))
-        ),
-        Status.STOPPED: lambda: limits.get("callback") is LIMITS["stopped"].get("callback"),
+        Status.ESTIMATED: lambda: result.estimated_gap <= tol * fun < result.gap and not own_oracle,
+        Status.STOPPED: lambda: limits.get("callback") is stops,
         Status.CALLBACK_FAILED: lambda: isinstance(result.error, ZeroDivisionError),
-        Status.INTERRUPTED: lambda: limits.get("callback") is LIMITS["interrupted"].get("callback"),
+        Status.INTERRUPTED: lambda: limits.get("callback") is interrupts,
         Status.RETURNED: lambda: isinstance(solver, Returns),
-        Status.NO_BETTER_UNIT: lambda: callable(solver.oracle) if hasattr(solver, "oracle") else False,
+        Status.NO_BETTER_UNIT: lambda: own_oracle,
         Status.NOT_BETTER_THAN_ZERO: lambda: passes and fun == pytest.approx(zeros, rel=1e-12),
     }[result.status]()
 
@@ -135,75 +122,14 @@ def test_what_a_status_claims_is_so(run, limits):
     result = mopn.minimize(problem, solver, rng=0, **given)
     assert is_so(problem, solver, result, given), str(result.status)
     assert result.success == (result.status == Status.CONVERGED)
-    assert objective(problem, result) == pytest.approx(result.fun, rel=1e-9)
-    if problem in (NETWORK, LAYER):
-        best = BEST["network" if problem is NETWORK else "layer"]
-        assert result.fun - best.fun <= result.gap + best.gap
+    assert problem.measure(problem.start(result)).fun == pytest.approx(result.fun, rel=1e-9)
+    if problem in BEST:
+        assert result.fun - BEST[problem].fun <= result.gap + BEST[problem].gap
         assert result.gap_is_proven == np.isfinite(result.gap)
     if isinstance(solver, solvers.SGD):
         assert result.fun <= problem.measure(np.zeros_like(problem.start())).fun
     if result.nit > 0:
         assert result.fun <= np.nanmin(result.trace["fun"]) * (1 + 1e-9)
-
-
-# -- oracles of one's own ----------------------------------------------------------------------------------------------
-
-
-def power_steps(count, rng):
-    """An inexact oracle: some power steps from a random start, for each output."""
-
-    def select(gammas):
-        units = rng.standard_normal((len(gammas), gammas.shape[1]))
-        for _ in range(count):
-            units = np.einsum("cij,cj->ci", gammas, units)
-        return units
-
-    return select
-
-
-STEPS = {"random units": 0, "one step": 1, "ten steps": 10, "always the same": None}
-
-
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("tol", [1e-2, 0.0])
-@pytest.mark.parametrize("refit", ["output", "full", "none"])
-@pytest.mark.parametrize("norm", ["l1", "l1/l2"])
-@pytest.mark.parametrize(
-    "steps",
-    [pytest.param(steps, marks=[pytest.mark.slow] * (steps == 1)) for steps in STEPS.values()],
-    ids=STEPS,
-)
-def test_units_of_a_function_estimate_nothing(steps, norm, refit, tol):
-    features, labels = load_iris(return_X_y=True)
-    problem = mopn.NetworkProblem(
-        features, labels, norm=norm, strength=0.5, augment=True, center=True, scale="features"
-    )
-    oracle = (
-        (lambda gammas: np.eye(gammas.shape[1])[0]) if steps is None else power_steps(steps, np.random.default_rng(0))
-    )
-    asked = []
-
-    def watched(gammas):
-        asked.append(gammas)
-        return oracle(gammas)
-
-    solver = solvers.ConditionalGradient(refit, oracle=watched)
-    result = mopn.minimize(problem, solver, tol=tol, max_iter=22)
-    assert result.status in (Status.CONVERGED, Status.MAX_ITER, Status.NO_BETTER_UNIT)
-    assert (result.relative_gap <= tol) == result.success
-    assert result.estimated_gap == pytest.approx(result.gap, rel=1e-12)
-    np.testing.assert_allclose(result.trace["estimated_gap"], result.trace["gap"], rtol=1e-12)
-    assert len(asked) >= result.nit
-    if tol == 0.0:
-        assert result.nit == 22
-    if result.status == Status.NO_BETTER_UNIT:
-        assert f"{100 * result.relative_gap:.3g} %" in result.message
-    # The bound is mopn's own, and true: the built-in oracle finds what is below it, from there on.
-    best = mopn.minimize(problem, solvers.ConditionalGradient("full"), tol=1e-6)
-    assert result.fun - result.gap <= best.fun <= result.fun * (1 + 1e-6)
-
-
-# -- perfect fits ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
@@ -213,15 +139,11 @@ def test_the_relative_gap_of_a_perfect_fit_is_zero(value, loss):
     result = mopn.minimize(problem)
     assert result.relative_gap == 0.0
     assert result.status == Status.CONVERGED
-    assert mopn.certify(problem, *result_parts(result)).relative_gap == 0.0
+    assert mopn.certify(problem, result.basis, result.weights).relative_gap == 0.0
     solved = mopn.estimators.MultiOutputPNRegressor(loss=loss).fit(X, np.full(80, value))
     assert (solved.relative_gap_, solved.status_) == (0.0, Status.CONVERGED)
     ax = mopn.plotting.plot_convergence(result, y="relative_gap")
     assert not np.isinf(ax.lines[0].get_ydata()).any()
-
-
-def result_parts(result):
-    return result.basis, result.weights
 
 
 def test_networks_that_fit_perfectly_have_no_relative_gap():
@@ -240,9 +162,6 @@ def test_networks_that_fit_perfectly_have_no_relative_gap():
 )  # fmt: skip
 def test_relative_gaps(gap, fun, rounding, expected):
     assert relative(gap, fun, rounding) == pytest.approx(expected)
-
-
-# -- estimators --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1.0, 30.0, 1e3, 1e6])

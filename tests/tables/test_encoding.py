@@ -63,16 +63,15 @@ def test_tables_of_all_kinds_are_the_same(kind, columns):
     assert np.array_equal(learned(columns).encode(tables(columns)[kind]), expected)
 
 
-def test_masked_numbers_are_missing():
-    table = read_table(np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], [[False, True], [False, False]]))
-    assert np.array_equal(np.column_stack(table.columns), [[1.0, np.nan], [3.0, 4.0]], equal_nan=True)
+TIMES = [f"{kind}[{unit}]" for kind in ("M8", "m8") for unit in ("ns", "us", "s", "D")]
 
 
-@pytest.mark.parametrize("unit", ["ns", "us", "s", "D"])
-@pytest.mark.parametrize("kind", ["M8", "m8"])
-def test_masked_dates_are_missing(unit, kind):
-    times = np.array([[1, 2], [4, 9]]).astype("m8[D]").astype(f"m8[{unit}]").view(f"{kind}[{unit}]")
-    table = read_table(np.ma.masked_array(times, [[False, True], [False, False]]))
+@pytest.mark.parametrize("dtype", [float, *TIMES])
+def test_masked_numbers_and_dates_are_missing(dtype):
+    """Of dates and times in days."""
+    days = np.array([[1, 2], [4, 9]]).astype("m8[D]")
+    cells = days.astype(float) if dtype is float else days.astype(dtype.replace("M", "m")).view(dtype)
+    table = read_table(np.ma.masked_array(cells, [[False, True], [False, False]]))
     assert np.array_equal(np.column_stack(table.columns), [[1.0, np.nan], [4.0, 9.0]], equal_nan=True)
 
 
@@ -93,6 +92,12 @@ def test_features_of_numbers():
     assert not features[:-1, 3].any()
     assert np.all(np.diff(ranks[:-1]) >= 0)
     assert encoding.feature_names.tolist() == ["x", "x, curve 1", "x, curve 2", "x is missing"]
+
+
+@pytest.mark.parametrize(("n", "c", "curves", "knots"), [(3999, 1, 8, 33), (4000, 10, 16, 65), (4000, 11, 8, 33)])
+def test_many_rows_of_few_columns_carry_more_curves(n, c, curves, knots):
+    numbers = learned(np.repeat(np.arange(float(n))[:, None], c, axis=1), curves=None).numbers
+    assert numbers.functions.shape == (c, knots, 1 + curves)
 
 
 def test_outliers_do_not_decide_the_slope_of_a_column():
@@ -117,9 +122,7 @@ def test_many_values_have_few_knots_at_equal_distances_in_rank():
 def test_features_of_levels():
     city = ["Rome"] * 5 + ["Bern"] * 3 + [None] * 2
     encoding = learned({"city": city, "two": ["a", "b"] * 5, "x": range(10)}, curves=0)
-    with pytest.warns(
-        UserWarning, match="column 'city' of X has 1 value that the training data did not have, such as 'Oslo'"
-    ):
+    with pytest.warns(UserWarning, match="'city' of X has 1 value that the training data did not have, such as 'Oslo'"):
         features = encoding.encode({"city": ["Bern", "Rome", None, "Oslo"], "two": ["a", "b", "b", "a"], "x": [1] * 4})
     assert encoding.feature_names.tolist() == ["x", "city = Bern", "city = Rome", "city is missing", "two = b"]
     assert features[:, 1:4].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.3, 0.5, 0.2]]
@@ -202,7 +205,9 @@ def test_a_row_of_plain_values_is_read_soon_and_like_any_other(row):
     assert encoding._plain_row(row) is not None
     frame = pd.DataFrame([row])
     assert isinstance(row_of(frame, encoding.columns, named=True), dict)
-    for one in (row, frame):
+    cells = [row[name] for name in encoding.columns]
+    assert row_of([cells], encoding.columns, named=True) == row
+    for one in (row, frame, cells, [cells]):
         assert np.array_equal(encoding.encode(one), encoding.encode(pd.concat([frame, frame]))[:1])
 
 

@@ -13,9 +13,8 @@ from mopn.tables import quantiles
 from mopn.tables.quantiles import Quantiles
 
 RNG = np.random.default_rng(0)
-NUMBERS = st.lists(
-    st.tuples(st.integers(-30, 30), st.sampled_from([1e-9, 0.3, 1.0, 2.0, 40.0, 1e6])), min_size=1, max_size=150
-)
+WEIGHTS = st.sampled_from([1e-9, 0.3, 1.0, 2.0, 40.0, 1e6])
+NUMBERS = st.lists(st.tuples(st.integers(-30, 30), WEIGHTS), min_size=1, max_size=150)
 
 
 def merged(x, weights, blocks):
@@ -68,7 +67,6 @@ def test_many_numbers_keep_their_ranks(blocks):
 
 
 def test_up_to_the_size_of_a_sample_all_numbers_are_there():
-    """To the last bit as in memory."""
     x, weights = RNG.integers(0, 1 << 16, 150_000).astype(float), RNG.integers(1, 4, 150_000).astype(float)
     (found, _), whole = merged(x, weights, 7), Quantiles.of(x, weights)
     assert found.error == 0.0

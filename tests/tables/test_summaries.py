@@ -87,7 +87,6 @@ def test_weights_are_repetitions_and_rows_of_weight_zero_are_not_there(weights):
 
 
 def test_a_column_may_be_empty_in_a_block():
-    """Whatever type its gaps have there."""
     for gap in (None, np.nan, pd.NA, pd.NaT):
         parts = [FRAME[:30].assign(city=gap, day=gap, real=gap), FRAME[30:]]
         whole = FRAME.assign(city=FRAME["city"].where(FRAME.index >= 30, None))
@@ -116,10 +115,7 @@ def test_many_values_keep_their_ranks_in_blocks(monkeypatch):
         ([{"a": ["one"]}, {"a": [1.5]}], r"give it one type, or name it in levels=\['a'\]"),
         ([{"a": [None]}, {"a": [None]}], "no column of X varies"),
         ([{"a": [1, 2]}, {"a": [True]}, {"a": ["2024"]}], "column 'a' of X holds numbers in some blocks and levels"),
-        (
-            [{"a": [1, 2]}, {"a": np.array(["2024-01-01"], "M8[D]")}],
-            "column 'a' of X holds numbers in some.* dates",
-        ),
+        ([{"a": [1, 2]}, {"a": np.array(["2024-01-01"], "M8[D]")}], "'a' of X holds numbers in some.* dates"),
         ([{"a": ["x"]}, {"a": ["x"]}], "no column of X varies"),
         (
             [{"a": [f"a{i}" for i in range(30_000)]}, {"a": [f"b{i}" for i in range(30_000)]}],

@@ -31,10 +31,8 @@ def with_missing(sign):
     return texts, numbers
 
 
-TEXTS = {
-    f"missing {sign!r}": with_missing(sign) for sign in ["?", "", "-", ".", " NA ", "N/a", "nan", "<NA>", "NULL", None]
-}
-TEXTS |= {
+SIGNS = ["?", "", "-", ".", " NA ", "N/a", "nan", "<NA>", "NULL", None]
+TEXTS = {f"missing {sign!r}": with_missing(sign) for sign in SIGNS} | {
     "texts alone": (np.array([str(x) for x in NUMBERS], object), NUMBERS),
     "exponents": (np.array([f"{x:+.3e}" for x in NUMBERS], object), NUMBERS),
     "whole": (np.array([f" {int(x)}" for x in NUMBERS], object), np.trunc(NUMBERS)),
@@ -60,7 +58,7 @@ def test_texts_of_numbers_are_numbers_at_every_door(kind, door):
     texts, numbers = numbers_of_kind(kind)
     X, expected = DOORS[door](texts), TableEncoder(curves=3).fit(DOORS["columns"](numbers))
     with pytest.warns(
-        UserWarning, match=r"^X has texts that are numbers in column 'x' \(such as '.*they are read as"
+        UserWarning, match=r"^X has texts that are numbers in column 'x' \(such as '.*are read as"
     ) as said:
         found = TableEncoder(curves=3).fit(X)
     assert [warning.filename for warning in said] == [__file__]
@@ -85,9 +83,8 @@ def test_blocks_of_texts_and_of_numbers_are_those_of_the_table(kind, cuts):
     expected = TableEncoder(curves=3).fit(DOORS["frame"](numbers))
     assert [warning.filename for warning in said] == [__file__]
     np.testing.assert_array_equal(found.encoding_.numbers.knots, expected.encoding_.numbers.knots)
-    np.testing.assert_allclose(
-        found.transform(blocks[0]), expected.transform(DOORS["frame"](numbers)[parts[0]]), atol=1e-12
-    )
+    features = expected.transform(DOORS["frame"](numbers)[parts[0]])
+    np.testing.assert_allclose(found.transform(blocks[0]), features, atol=1e-12)
 
 
 def test_a_word_in_one_block_makes_levels_of_all():
@@ -199,14 +196,8 @@ DOUBTS = {
     "other thousands": ([f"{i}.234,5" for i in ROW], "texts that are mostly numbers"),
     "shares": ([f"{i} %" for i in ROW], "texts that are mostly numbers .*pandas.to_numeric"),
     "prices": ([f"${i}.50" for i in ROW], r"texts that are mostly numbers in column 'x' \(but '\$\d+.50'\)"),
-    "a word among numbers": (
-        [*map(str, NUMBERS[:-1]), "low"],
-        r"texts that are mostly numbers in column 'x' \(but 'low'\)",
-    ),
-    "sentences": (
-        [f"the bird number {i} hit it" for i in ROW],
-        "60 levels in 60 rows, such as 'the bird.*encode its words",
-    ),
+    "a word among numbers": ([*map(str, NUMBERS[:-1]), "low"], r"mostly numbers in column 'x' \(but 'low'\)"),
+    "sentences": ([f"the bird number {i} hit it" for i in ROW], "60 levels in 60 rows, .*encode its words"),
     "codes": ([f"{i:05d}" for i in ROW], "a level of its own for most rows in column 'x'"),
     "names with gaps": ([f"n{i}" if i % 3 else None for i in ROW], "40 levels in 40 rows"),
 }
@@ -247,15 +238,11 @@ def test_ordinary_columns_are_not_named(kind):
     TableEncoder().fit(pd.DataFrame({"x": MEANT[kind], "z": NUMBERS}))
 
 
-@pytest.mark.parametrize(
-    "name", ["rownames", "Unnamed: 0", "index", "row_number", "id", "ID", "patient_id", "row.names"]
-)
+@pytest.mark.parametrize("name", ["rownames", "Unnamed: 0", "index", "row_number", "ID", "patient_id", "row.names"])
 def test_row_numbers_are_named(name):
     """In any order, as in a part of the rows; not under other names, of times say, nor if they come again."""
     shuffled = RNG.permutation(3 * N)[:N]
-    with pytest.warns(
-        UserWarning, match=rf"^X has what looks like row numbers in column '{name}' \(\d+ to \d+, all diff"
-    ):
+    with pytest.warns(UserWarning, match=rf"^X has what looks like row numbers in column '{name}' \(\d+ to \d+, all"):
         TableEncoder().fit({name: shuffled, "z": NUMBERS})
     TableEncoder().fit({"year": shuffled, "grid": ROW, name: shuffled // 2})
 
@@ -279,9 +266,7 @@ def test_all_columns_are_named_in_one_warning_at_the_line_of_the_user():
 def test_unknown_levels_of_all_columns_are_one_warning_at_the_line_of_the_user():
     X = pd.DataFrame({"word": WORDS, "other": WORDS[::-1]})
     model = make_pipeline(FunctionTransformer(), TableClassifier(**FIXED)).fit(X, WORDS)
-    with pytest.warns(
-        UserWarning, match="column 'word' of X has 60 values .*'pink'; column 'other' of X has 60"
-    ) as caught:
+    with pytest.warns(UserWarning, match="'word' of X has 60 values .*'pink'; column 'other' of X has 60") as caught:
         model.predict(X.assign(word="pink", other="grey"))
     assert [warning.filename for warning in caught] == [__file__]
 
@@ -329,7 +314,6 @@ def test_small_differences_that_are_no_rounding_stay(x):
 
 
 def test_chains_of_near_numbers_are_no_single_value():
-    """Values are collected about the first of each group."""
     x = 0.1 + np.arange(1000) * 2.0**-53
     knots = TableEncoder().fit({"x": x}).encoding_.numbers.knots[0]
     assert len(knots) == 33
@@ -359,9 +343,6 @@ def test_exports_agree_on_numbers_that_differ_by_rounding(tmp_path, kind, dtype)
         found.append(in_c(model, tmp_path, rows[:, None], dtype))
     for outputs in found:
         np.testing.assert_allclose(outputs, expected, atol=tolerance * np.ptp(y))
-
-
-# -- rare levels -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.0 / 40])

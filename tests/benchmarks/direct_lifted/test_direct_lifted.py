@@ -3,37 +3,11 @@
 import numpy as np
 import pytest
 
-from benchmarks.direct_lifted import __main__ as direct_lifted
 from benchmarks.direct_lifted import budget, wide
 from benchmarks.direct_lifted import fitted_lambda as fitted
-
-
-@pytest.fixture
-def folder(tmp_path, write):
-    """A data folder with a small abalone file, and the other two by name only."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (120, 3))
-    sex = rng.integers(0, 3, 120)
-    y = 3 * X[:, 0] * X[:, 1] * X[:, 2] + X[:, 0] ** 2 + sex + 0.1 * rng.standard_normal(120)
-    lines = [f"{'MFI'[s]},{a:.4f},{b:.4f},{c:.4f},{t:.4f}" for s, (a, b, c), t in zip(sex, X, y, strict=True)]
-    for source in budget.SETS.values():
-        header = dict.fromkeys(source.files, "% comment\n@relation 'a'\n@attribute 'Sex' { M, F, I}\n@data\n")
-        write(tmp_path / "data" / source.folder, header)
-    with open(tmp_path / "data/abalone/abalone.arff", "a", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n\n")
-    return tmp_path / "data"
-
+from benchmarks.direct_lifted.__main__ import FIGURES
 
 # -- Figure 1 ----------------------------------------------------------------------------------------------------------
-
-
-def test_diabetes_has_the_papers_size_in_both_scalings():
-    for name in ("as is", "standardised"):
-        X, y = fitted.data(name)
-        assert X.shape == (331, 10)
-        assert y.shape == (331,)
-    np.testing.assert_allclose(X.std(axis=0), 1.0)
-    np.testing.assert_allclose([*X.mean(axis=0), y.mean()], 0.0, atol=1e-12)
 
 
 def test_enough_units_reach_the_proven_minimum_and_four_do_not():
@@ -44,13 +18,11 @@ def test_enough_units_reach_the_proven_minimum_and_four_do_not():
     assert float(enough["gap"]) < 1e-3
     assert abs(float(enough["excess"])) < 1e-6
     assert float(few["excess"]) > 1e-3
-    # What the point proves itself is never less than what it lacks.
-    assert float(few["gap"]) >= float(few["excess"]) / (1 + float(few["excess"])) - 1e-6
-
-
-def test_lambda_of_one_cannot_predict_negative_targets_under_the_homogeneous_kernel():
+    # Lambda of one cannot predict negative targets.
     ones = fitted.run(fitted.Task("standardised", "homogeneous", "ones", 20, 0), "")
     assert float(ones["excess"]) > 0.1
+    # What the point proves itself is never less than what it lacks.
+    assert float(few["gap"]) >= float(few["excess"]) / (1 + float(few["excess"])) - 1e-6
 
 
 # -- Figure 2 ----------------------------------------------------------------------------------------------------------
@@ -98,13 +70,6 @@ def test_sgd_is_tuned_and_its_curve_never_rises():
 # -- Figure 4 ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_cubic_features_are_those_of_the_kernel():
-    X = np.random.default_rng(0).standard_normal((20, 4))
-    features = budget.cubic_features(X)
-    assert features.shape == (20, 35)
-    np.testing.assert_allclose(features @ features.T, (1.0 + X @ X.T) ** 3)
-
-
 def test_nystrom_on_all_rows_is_kernel_ridge_regression():
     rng = np.random.default_rng(0)
     X, Z, y = rng.uniform(-1, 1, (40, 4)), rng.uniform(-1, 1, (15, 4)), rng.standard_normal(40)
@@ -119,8 +84,8 @@ def test_nystrom_on_all_rows_is_kernel_ridge_regression():
         np.testing.assert_allclose(by_method, expected, atol=1e-6)
 
 
-def test_abalone_codes_sex_as_numbers_and_splits_take_every_row_once(folder):
-    X, y = budget.load("abalone", str(folder))
+def test_abalone_codes_sex_as_numbers_and_splits_take_every_row_once(abalone):
+    X, y = budget.load("abalone", str(abalone))
     assert X.shape == (120, 4)
     assert set(X[:, 0]) == {1.0, 2.0, 3.0}
     parts = budget.split(X, y, 2)
@@ -133,51 +98,13 @@ def test_abalone_codes_sex_as_numbers_and_splits_take_every_row_once(folder):
 
 
 @pytest.mark.parametrize("method", ["lifted", "direct", "nystrom", "selection", "kernel-ridge"])
-def test_every_method_predicts_a_cubic_target(folder, method):
-    row = budget.run(budget.Task("abalone", method, 30, 0, 0, 30), str(folder))
+def test_every_method_predicts_a_cubic_target(abalone, method):
+    row = budget.run(budget.Task("abalone", method, 30, 0, 0, 30), str(abalone))
     assert float(row["test"]) > 0.8
     assert float(row["strength"]) in [float(f"{value:.3g}") for value in budget.METHODS[method][1]]
 
 
-# -- the program -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """A study of three figures that takes a second."""
-    monkeypatch.setattr(fitted, "_DATA", {"standardised": "standardised"})
-    some = [fitted.Task("standardised", kernel, lams, 4, 0) for kernel in fitted._KERNELS for lams in fitted._LAMS]
-    monkeypatch.setattr(fitted, "tasks", lambda quick: some)
-    pairs = [("anova", "lifted CD"), ("anova", "direct CD"), ("homogeneous", "direct L-BFGS")]
-    monkeypatch.setattr(wide, "tasks", lambda quick: [wide.Task(*pair, 60, 200, 10, 0.05) for pair in pairs])
-    methods = [("kernel-ridge", 0), *((name, k) for name in budget._STYLES for k in (3, 6))]
-    monkeypatch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
-
-
-def test_a_restart_does_only_what_is_missing(small, folder, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "out"
-    arguments = ["--data", str(folder), "--out", str(out)]
-    assert direct_lifted.main(arguments) == 0
-    printed = capsys.readouterr().out
-    assert "figure4.csv: 9 rows, 0 of them done already" in printed
-    assert "proven minimum" in printed
-    assert all((out / f"figure{number}.png").stat().st_size > 0 for number in (1, 2, 4))
-    path = out / "figure4.csv"
-    kept = path.read_text()
-    # As if it had been killed while it wrote the last row.
-    path.write_text(kept[:-9])
-    done = []
-    run = budget.run
-    monkeypatch.setattr(budget, "run", lambda task, folder: done.append(task) or run(task, folder))
-    assert direct_lifted.main([*arguments, "--figures", "4"]) == 0
-    assert [task.method for task in done] == ["selection"]
-    assert [line.split(",")[:8] for line in path.read_text().splitlines()] == [
-        line.split(",")[:8] for line in kept.splitlines()
-    ]
-
-
 def test_quick_is_a_part_of_the_study_in_all_three_figures():
-    for figure in direct_lifted.FIGURES.values():
+    for figure in FIGURES.values():
         quick, full = figure.tasks(True), figure.tasks(False)
-        assert 0 < len(quick) <= len(full)
-        assert len(set(full)) == len(full)
+        assert 0 < len(quick) <= len(full) == len(set(full))

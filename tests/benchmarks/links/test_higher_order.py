@@ -29,20 +29,3 @@ def test_all_solvers_start_together_and_go_down(tmp_path, write_movielens):
     assert all(curve[-1] < curve[0] for curve in funs.values())
     for run in runs.values():
         assert np.all(np.diff(higher_order._numbers(run["times"])) > 0)
-
-
-def test_the_study_of_solvers_goes_on_and_draws(tmp_path, capsys, monkeypatch, write_movielens):
-    write_movielens(tmp_path / "data")
-    monkeypatch.setattr(higher_order, "EPOCH_DEGREES", (2, 3))
-    monkeypatch.setattr(higher_order, "DEGREES", (2,))
-    monkeypatch.setattr(higher_order, "TIMES", {"movielens": 0.05})
-    arguments = ["--data", str(tmp_path / "data"), "--sets", "movielens", "--out", str(tmp_path / "out")]
-    assert higher_order.main(arguments) == 0
-    files = {name: (tmp_path / "out" / name).read_bytes() for name in ("curves.csv", "epochs.csv")}
-    assert len(files["epochs.csv"].splitlines()) == 1 + 2 * 3
-    assert len(files["curves.csv"].splitlines()) == 1 + 4 + 3
-    first = capsys.readouterr().out
-    assert (tmp_path / "out" / "higher_order.png").stat().st_size > 10_000
-    assert higher_order.main(arguments) == 0
-    assert files == {name: (tmp_path / "out" / name).read_bytes() for name in files}
-    assert capsys.readouterr().out.splitlines()[-8:] == first.splitlines()[-8:]

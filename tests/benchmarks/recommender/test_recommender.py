@@ -3,37 +3,14 @@
 import numpy as np
 import pytest
 
-from benchmarks.recommender import __main__ as program
-from benchmarks.recommender import plan
 from benchmarks.recommender.cells import Task, make_task, measures, run_cell
 from benchmarks.recommender.data import SETS, Ratings, load, random_parts
 from benchmarks.recommender.models import FITS, MODELS
-from benchmarks.recommender.plan import COLUMNS, GRIDS, PLANS, Cell, Plan
+from benchmarks.recommender.plan import COLUMNS, GRIDS, PLANS, Cell
 from benchmarks.recommender.report import report
-
-
-def make_ratings(n=(20, 15), seed=0):
-    """Ratings of a model with main effects and a product, each pair with probability 0.6."""
-    rng = np.random.default_rng(seed)
-    users, items = np.nonzero(rng.random(n) < 0.6)
-    of_users, of_items = rng.standard_normal((2, max(n), 2))
-    table = of_users[: n[0], :1] + of_items[: n[1], 0] + np.outer(of_users[: n[0], 1], of_items[: n[1], 1])
-    return Ratings(users, items, np.clip(np.round(3 + table[users, items]), 1, 5))
-
+from tests.benchmarks.conftest import make_ratings
 
 # -- readers -----------------------------------------------------------------------------------------------------------
-
-
-def write_movielens(folder, write):
-    """Files of all ratings of ``make_ratings``, every fifth in the test."""
-    ratings = make_ratings()
-    lines = [
-        f"{1 + u}\t{1 + i}\t{y:.0f}\t88{n}\n"
-        for n, (u, i, y) in enumerate(zip(ratings.users, ratings.items, ratings.y, strict=True))
-    ]
-    n_test = len(lines) // 5
-    write(folder / "ml-100k", {"u1.base": "".join(lines[n_test:]), "u1.test": "".join(lines[:n_test])})
-    return n_test
 
 
 def test_movielens_100k_has_the_test_rows_last(tmp_path, write):
@@ -66,7 +43,7 @@ def test_lastfm_counts_users_of_a_tag_or_tags_of_a_user(tmp_path, write):
 
 
 def test_rows_have_a_one_for_the_user_and_one_for_the_item():
-    ratings = make_ratings()
+    ratings = Ratings(*make_ratings())
     X = ratings.rows().toarray()
     n_users, n_items = ratings.shape
     assert X.shape == (len(ratings.y), n_users + n_items)
@@ -78,14 +55,10 @@ def test_rows_have_a_one_for_the_user_and_one_for_the_item():
 # -- splits ------------------------------------------------------------------------------------------------------------
 
 
-def check_partition(parts, n):
-    np.testing.assert_array_equal(np.sort(np.concatenate([parts.fit, parts.held, parts.test])), np.arange(n))
-    np.testing.assert_array_equal(np.sort(parts.train), np.sort(np.concatenate([parts.fit, parts.held])))
-
-
 def test_parts_are_disjoint_seeded_and_of_the_right_sizes():
     parts = random_parts(1000, 3, (0.5, 0.25))
-    check_partition(parts, 1000)
+    np.testing.assert_array_equal(np.sort(np.concatenate([parts.fit, parts.held, parts.test])), np.arange(1000))
+    np.testing.assert_array_equal(np.sort(parts.train), np.sort(np.concatenate([parts.fit, parts.held])))
     assert [len(places) for places in (parts.fit, parts.held, parts.test)] == [500, 250, 250]
     np.testing.assert_array_equal(parts.fit, random_parts(1000, 3, (0.5, 0.25)).fit)
     assert not np.array_equal(parts.fit, random_parts(1000, 4, (0.5, 0.25)).fit)
@@ -95,10 +68,15 @@ def test_parts_are_disjoint_seeded_and_of_the_right_sizes():
 
 @pytest.mark.parametrize(("study", "held"), [("ranking", 1 / 3), ("kernels", 1 / 4)])
 def test_studies_have_the_shares_of_their_papers(study, held):
-    ratings = make_ratings((60, 50))
+    ratings = Ratings(*make_ratings((60, 50)))
     parts = make_task(Cell(study, "ml-100k", 0, "A2-linear", 2), ratings).parts
     assert len(parts.test) / len(ratings.y) == pytest.approx(0.25, abs=0.005)
     assert len(parts.held) / len(parts.train) == pytest.approx(held, abs=0.005)
+
+
+def test_grids_are_those_of_the_norm():
+    assert len({Cell("ranking", "ml-100k", 0, model, 5).grid for model in MODELS}) == 4
+    assert {set_ for _, set_ in PLANS} == set(GRIDS) == set(SETS)
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -106,7 +84,7 @@ def test_studies_have_the_shares_of_their_papers(study, held):
 
 @pytest.fixture(scope="module")
 def ratings():
-    return make_ratings((40, 30))
+    return Ratings(*make_ratings((40, 30)))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -159,50 +137,7 @@ def test_the_strength_is_chosen_without_the_test(ratings, study, monkeypatch):
     ]
 
 
-def test_grids_are_those_of_the_norm():
-    grids = [Cell("ranking", "ml-100k", 0, model, 5).grid for model in MODELS]
-    assert len(set(grids)) == 4
-    assert {set_ for _, set_ in PLANS} == set(GRIDS) == set(SETS)
-
-
 # -- the program -------------------------------------------------------------------------------------------------------
-
-
-def run_program(tmp_path, *options):
-    folders = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")]
-    return program.main([*folders, *options])
-
-
-@pytest.fixture
-def plans(monkeypatch):
-    """Two small studies."""
-    small = {
-        ("ranking", "ml-100k"): Plan(("A2-linear", "ordinal-l1/l2"), (1, 2)),
-        ("kernels", "ml-100k"): Plan(("H2-augment",), (1, 2)),
-    }
-    monkeypatch.setattr(plan, "PLANS", small)
-
-
-def test_a_restart_skips_what_is_done(tmp_path, capsys, monkeypatch, plans, write):
-    write_movielens(tmp_path / "data", write)
-    assert run_program(tmp_path, "--studies", "kernels") == 0
-    assert run_program(tmp_path) == 0
-    printed = capsys.readouterr().out
-    assert "6 rows, 2 of them done already" in printed
-    assert "multi-output FM, l1/l2" in printed
-    assert "FM 0.71" in printed
-    file = (tmp_path / "out" / "cells.csv").read_text()
-    assert len(file.splitlines()) == 1 + 6
-    assert all((tmp_path / "out" / name).stat().st_size > 10_000 for name in ("ranking.png", "kernels.png"))
-
-    def fail(*args):
-        raise AssertionError("nothing is left to do")
-
-    monkeypatch.setattr(program, "run_cell", fail)
-    assert run_program(tmp_path) == 0
-    assert (tmp_path / "out" / "cells.csv").read_text() == file
-    # Other rows are other cells.
-    assert run_program(tmp_path, "--quick") == 1
 
 
 def test_the_report_averages_splits():

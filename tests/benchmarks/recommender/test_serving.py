@@ -4,17 +4,9 @@ import re
 
 import numpy as np
 
-from benchmarks.recommender import serving, top
+from benchmarks.recommender import top
 
 ROW = re.compile(r"^(.*?) +([0-9.]+) +[0-9.]+ +[0-9.]+ +[0-9.]+$", re.MULTILINE)
-
-
-def test_times_are_printed(capsys):
-    assert serving.main(["--items", "50", "--units", "2", "--repeats", "1"]) == 0
-    printed = capsys.readouterr().out
-    for name in ("one output", "expected of 5 levels"):
-        assert re.search(rf"^{name}( +[0-9.]+ ms){{3}}$", printed, re.MULTILINE)
-    assert re.search(r"^FactorizationMachineRegressor of degree 3 +[0-9.]+ ms$", printed, re.MULTILINE)
 
 
 def test_implicit_models_find_what_users_of_a_kind_rate(tmp_path, capsys, monkeypatch, write):

@@ -12,7 +12,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
 from benchmarks.robustness import flips
-from benchmarks.robustness.__main__ import main
 from benchmarks.robustness.classifiers import ATTACKED, PROVEN, attacked_distances
 
 RNG = np.random.default_rng(0)
@@ -49,11 +48,3 @@ def test_flips_of_a_class_that_a_column_tells(model):
     assert found.right.all()
     assert (found.flips.found == 1).all()
     assert found.columns == 4
-
-
-def test_the_study_prints_its_tables(capsys):
-    names = ["logistic regression", "RBF SVM, one against the rest"]
-    assert main(["--splits", "1", "--models", *names]) == 0
-    out = capsys.readouterr().out
-    assert out.count(names[0]) == 3
-    assert out.count(names[1]) == 1

@@ -1,17 +1,9 @@
 """Growth with the data, on small fits."""
 
-import sys
-
 import numpy as np
 import pytest
 
 from benchmarks.speed import scaling
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
-def test_scaling_is_measured_in_processes(capsys):
-    scaling.main(["--quick"])
-    assert capsys.readouterr().out.count("exponents: time") == 2
 
 
 def test_exponents_are_slopes_of_the_largest_values():

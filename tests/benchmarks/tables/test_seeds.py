@@ -55,16 +55,6 @@ def test_curves_are_partial_dependences():
     np.testing.assert_allclose(curves[at : at + len(squares), 0], squares - squares.mean(), atol=1e-12)
 
 
-def test_program_resumes_and_prints_a_row_a_case(cases, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(seeds, "_FITS", 2)
-    arguments = ["--data", "nowhere", "--sets", "diabetes", "--out", str(tmp_path)]
-    assert seeds.main(arguments) == 0
-    assert "| diabetes | lines | 0.00% | 0.00% |" in capsys.readouterr().out
-    assert seeds.main(arguments) == 0
-    assert "2 rows, 2 of them done already" in capsys.readouterr().out
-    assert seeds.main([*arguments, "--report"]) == 0
-
-
 def test_cases_take_their_parameters():
     for case in seeds.CASES.values():
         if METHODS[case.method].is_installed:

@@ -11,9 +11,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from benchmarks.common.store import Store
-from benchmarks.common.study import KEY, Task
-from benchmarks.tables.__main__ import main
+from benchmarks.common.study import Task
 from benchmarks.tables.fits import COLUMNS, run_task
 from benchmarks.tables.methods import METHODS, Method
 from benchmarks.tables.recursive_features import RecursiveFeatureClassifier, RecursiveFeatureRegressor
@@ -79,17 +77,6 @@ def test_a_row_of_a_tuned_method_counts_its_configurations(monkeypatch):
     assert list(row) == COLUMNS
     assert row["tried"] == "2"
     assert run_task(Task("breast_cancer", 0, "linear"), "nowhere", 60.0, 60.0)["tried"] == ""
-
-
-def test_program_tunes(monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    methods = ["--methods", "linear", "linear-tuned"]
-    assert main(["--data", "nowhere", "--tuned", "--quick", "--budget", "0.5", *methods]) == 0
-    assert "linear, tuned" in capsys.readouterr().out
-    rows = Store(tmp_path / "results" / "tables-tuned-quick" / "fits.csv", COLUMNS, KEY).rows()
-    assert {(row["set"], row["method"]) for row in rows} == {
-        (name, method) for name in ("breast_cancer", "diabetes") for method in ("linear", "linear-tuned")
-    }
 
 
 class Machine:

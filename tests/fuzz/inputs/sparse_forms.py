@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tests.fuzz.inputs.dense import dense
+from tests.fuzz.inputs.arrays import Change, dense
 from tests.fuzz.trial import pick
-
-Change = Callable[[np.random.Generator, Any], Any]
 
 
 def _csr(X: Any) -> sparse.csr_array:

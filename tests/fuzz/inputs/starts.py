@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz.inputs.arrays import ARRAYS
+from tests.fuzz.inputs.arrays import PARTS, Change
 from tests.fuzz.trial import pick
 
 
@@ -19,23 +19,25 @@ def _arrays(found: Any) -> dict[str, Any]:
     return {name: np.array(part) for name, part in found.items() if isinstance(part, np.ndarray) and name != "x"}
 
 
-def _changed(found: Any, change: Callable[[np.ndarray], Any], rng: np.random.Generator) -> dict[str, Any]:
+def _changed(rng: np.random.Generator, found: Any, change: Change) -> dict[str, Any]:
     """Return the named parts of a result, with one of them changed."""
     parts = _arrays(found)
     name = pick(rng, sorted(parts))
-    return parts | {name: change(parts[name])}
+    return parts | {name: change(rng, parts[name])}
 
 
-def _result(found: Any, change: Callable[[np.ndarray], Any], rng: np.random.Generator) -> Any:
-    """Return a copy of a result with one part changed."""
-    return type(found)({**found, **_changed(found, change, rng)})
-
-
-def _pair(found: Any, change: Callable[[np.ndarray], Any]) -> Any:
+def _pair(rng: np.random.Generator, found: Any, change: Change) -> Any:
     basis, weights = found.get("basis", np.ones((1, 3))), found.get("weights", np.ones((1, 2)))
-    return change(np.array(basis)), np.array(weights)
+    return change(rng, np.array(basis)), np.array(weights)
 
 
+# Starts that are made from a result, with a part of it changed.
+_MADE: dict[str, Callable[[np.random.Generator, Any, Change], Any]] = {
+    "a flat point": lambda rng, found, change: change(rng, found.x),
+    "parts": _changed,
+    "a result": lambda rng, found, change: type(found)({**found, **_changed(rng, found, change)}),
+    "a pair": _pair,
+}
 _STARTS: dict[str, Callable[[np.random.Generator, Any], Any]] = {
     "a string": lambda rng, found: "nonsense",
     "a number": lambda rng, found: 0.5,
@@ -52,14 +54,9 @@ _STARTS: dict[str, Callable[[np.random.Generator, Any], Any]] = {
     "a list": lambda rng, found: [1.0, 2.0],
     "the result": lambda rng, found: found,
     "the flat point": lambda rng, found: found.x,
-    **{f"a flat point, {name}": lambda rng, found, change=change: change(found.x) for name, change in ARRAYS.items()},
     **{
-        f"parts, {name}": lambda rng, found, change=change: _changed(found, change, rng)
-        for name, change in ARRAYS.items()
+        f"{kind}, {name}": lambda rng, found, make=make, change=change: make(rng, found, change)
+        for kind, make in _MADE.items()
+        for name, change in PARTS.items()
     },
-    **{
-        f"a result, {name}": lambda rng, found, change=change: _result(found, change, rng)
-        for name, change in ARRAYS.items()
-    },
-    **{f"a pair, {name}": lambda rng, found, change=change: _pair(found, change) for name, change in ARRAYS.items()},
 }

@@ -62,10 +62,8 @@ def test_a_loose_bound_is_called_estimated(name):
 @pytest.mark.parametrize("per_round", [None, 1, 2])
 def test_max_units_ends_the_run(name, schedule, per_round):
     problem, minimum = low_rank()
-    solver = ConditionalGradient(
-        CORRECTIONS[name][0], oracle="exact", max_units=1, schedule=schedule, atoms_per_round=per_round
-    )
-    result = minimize(problem, solver, tol=1e-6)
+    options = {"oracle": "exact", "max_units": 1, "schedule": schedule, "atoms_per_round": per_round}
+    result = minimize(problem, ConditionalGradient(CORRECTIONS[name][0], **options), tol=1e-6)
     assert result.status == Status.MAX_UNITS
     assert result.trace["n_units"].max() == len(result.weights) == 1
     check_trace(result, minimum)
@@ -73,7 +71,6 @@ def test_max_units_ends_the_run(name, schedule, per_round):
 
 @pytest.mark.parametrize("refit", ["output", FullRefit(), FullRefit(solver=FISTA())])
 def test_the_last_refit_is_the_polish(refit):
-    """However short the refits before it were."""
     problem, _ = low_rank()
     options = {"tol": 1e-8, "max_iter": 1, "polish_iter": 2000}
     refit = OutputRefit(**options) if refit == "output" else FullRefit(**options, solver=refit.solver)
@@ -119,9 +116,6 @@ def test_without_a_regulariser_the_loss_goes_to_zero(refit):
         minimize(free, ConditionalGradient(refit), tol=1e-3)
 
 
-# -- what a problem must offer ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("refit", ["output", "full", OutputRefit(), FullRefit(solver=FISTA())])
 def test_refits_of_a_problem_that_offers_steps_alone_are_refused_before_the_run(refit):
     problem, _ = low_rank()
@@ -133,9 +127,8 @@ def test_refits_of_a_problem_that_offers_steps_alone_are_refused_before_the_run(
 
 def test_plain_steps_take_such_a_problem():
     problem, minimum = low_rank()
-    result = minimize(
-        LowRankSteps(problem.M, problem.B, problem.strength), ConditionalGradient("none"), tol=0.05, max_iter=200
-    )
+    steps = LowRankSteps(problem.M, problem.B, problem.strength)
+    result = minimize(steps, ConditionalGradient("none"), tol=0.05, max_iter=200)
     assert result.status == Status.CONVERGED
     check_trace(result, minimum)
 
@@ -146,9 +139,6 @@ def test_plain_steps_take_such_a_problem():
 )
 def test_needs_are_those_of_the_correction(refit, needs):
     assert ConditionalGradient(refit).needs == {needs}
-
-
-# -- the loop ---------------------------------------------------------------------------------------------------------
 
 
 class Spy(CorrectiveStep):
@@ -214,20 +204,16 @@ def test_a_round_selects_records_aims_inserts_and_improves():
     assert [row["n_units"] for row in monitor.rows] == [0, 3, 6]
 
 
-def test_a_full_run_is_polished_once_and_ends():
-    calls, monitor = calls_of(Spy(), max_units=2)
+@pytest.mark.parametrize("inserts_by_line_search", [False, True])
+def test_a_full_run_is_polished_once_and_ends(inserts_by_line_search):
+    """At once where units enter with weight."""
+    calls, monitor = calls_of(Spy(inserts_by_line_search=inserts_by_line_search), max_units=2)
     select = ["output_gradient", "lmo", "dual"]
-    enter = [*select, "set_target", "select_units", "insert", "improve"]
-    assert calls == ["oracle", "start", *enter, *select, "set_target", "polish", *select]
+    refit = [] if inserts_by_line_search else ["improve", *select, "set_target"]
+    enter = [*select, "set_target", "select_units", "insert"]
+    assert calls == ["oracle", "start", *enter, *refit, "polish", *select]
     assert monitor.status == Status.MAX_UNITS
-    assert [row["n_units"] for row in monitor.rows] == [0, 2, 2]
-
-
-def test_where_units_enter_with_weight_the_polish_follows_at_once():
-    calls, monitor = calls_of(Spy(inserts_by_line_search=True), max_units=2)
-    select = ["output_gradient", "lmo", "dual"]
-    assert calls == ["oracle", "start", *select, "set_target", "select_units", "insert", "polish", *select]
-    assert monitor.status == Status.MAX_UNITS
+    assert [row["n_units"] for row in monitor.rows][-1] == 2
 
 
 @pytest.mark.parametrize("seed", [2, 4])
@@ -290,13 +276,6 @@ def test_refits_that_gain_next_to_nothing_end_a_run_that_has_a_tolerance(tol, un
     assert (monitor.status, monitor.nit) == (status, rounds)
 
 
-@pytest.mark.parametrize(("own", "users", "expected"), [(1, None, 1), (1, 4, 1), (None, 1, 1), (None, None, 3)])
-def test_units_a_round_are_the_corrections_or_the_users(own, users, expected):
-    spy = Spy(units_per_round=own)
-    calls_of(spy, max_iter=2, atoms_per_round=users)
-    assert spy.run.inserted == [expected] * 2
-
-
 def test_a_round_is_recorded_with_its_value_and_bound():
     problem, monitor = low_rank()[0], FakeMonitor(tol=0.0, max_iter=0)
     problem.restricted_lower, problem.rounding = lambda point, at: 0.25, lambda point, at: 0.125
@@ -319,31 +298,3 @@ def test_a_round_is_recorded_with_its_value_and_bound():
             **dict.fromkeys(("oracle_time", "proof_time", "refit_time"), 0.0),
         }
     ]
-
-
-def test_nothing_is_computed_from_an_objective_that_is_not_finite():
-    problem, _ = low_rank()
-    problem.B[0, 0] = math.nan
-    noted = Noted(problem)
-    with pytest.raises(ValueError, match="not finite at the start"):
-        minimize(noted, ConditionalGradient())
-    assert "lmo" not in noted.calls
-
-
-# -- options ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"refit": "layers"}, "refit must be one of 'none', 'output', 'full'"),
-        ({"schedule": "fill"}, "schedule='fill' fits a model of max_units units: give max_units"),
-        ({"schedule": "shrink"}, "schedule must be one of 'grow', 'fill', got 'shrink'"),
-        ({"max_units": 0}, "max_units must be an integer >= 1 or None, got 0"),
-        ({"max_units": 2.5}, "max_units must be an integer >= 1 or None, got 2.5"),
-        ({"atoms_per_round": 0}, "atoms_per_round must be an integer >= 1 or None, got 0"),
-    ],
-)
-def test_options_are_refused_when_they_are_given(options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        ConditionalGradient(**options)

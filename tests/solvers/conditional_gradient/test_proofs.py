@@ -66,15 +66,27 @@ def budget(script, schedule="grow", tol=TOL, **clock):
     return (lambda **last: select(None, AtMatrix(1.0, None), **last)), monitor
 
 
-@every_schedule
-def test_a_cheap_bound_that_suffices_is_all(schedule):
-    script = Script(found(0.1 * TOL, 0.9 * TOL))
-    select, _ = budget(script, schedule, elapsed=100.0)
-    selection = select()
-    assert selection.bound == 1.0 + 0.9 * TOL
-    assert selection.estimate == pytest.approx(0.1 * TOL, rel=1e-9)
-    assert not selection.exhausted
-    assert script.names == ["lmo"]
+ENDS = {
+    "a cheap bound suffices": ("grow", [found(0.1 * TOL, 0.9 * TOL)], {"elapsed": 100.0}, False),
+    "or of a model": ("fill", [found(0.1 * TOL, 0.9 * TOL)], {"elapsed": 100.0}, False),
+    "the bound is the best one": ("grow", [found(0.4 * TOL, 0.5, best=True)], {"elapsed": 100.0}, True),
+    "the best one of a model": ("fill", [found(0.4 * TOL, 0.5, best=True)], {"elapsed": 100.0}, True),
+    "the first estimate is not level": ("grow", [found(0.9 * TOL, 0.5)], {}, False),
+    "the proof finds a better unit": ("grow", [found(0.4 * TOL, 0.5), found(2.0 * TOL, 3.0 * TOL)], {}, False),
+    "too early for a tight bound": ("grow", [found(0.4, 1.0)], {"elapsed": 10.0}, False),
+    "the best bound is tight": ("grow", [found(0.1, 0.5, best=True)], {"elapsed": 10.0}, False),
+    "no time for a tight bound": ("grow", [found(0.1, 0.5)], {"elapsed": 0.0}, False),
+    "no time left": ("grow", [found(0.1, 0.5)], {"elapsed": 10.0, "left": 0.0}, False),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_nothing_more_is_spent_where(case):
+    schedule, answers, clock, exhausted = ENDS[case]
+    script = Script(*answers)
+    selection = budget(script, schedule, **clock)[0]()
+    assert (selection.atoms, selection.bound, selection.exhausted) == (answers[-1], answers[-1].bound, exhausted)
+    assert script.names == ["lmo"] * len(answers)
 
 
 @every_schedule
@@ -139,22 +151,6 @@ def test_a_hopeless_proof_is_not_asked_for_ever_tighter():
     assert 1e-3 * TOL < script.efforts[2].precision <= 0.01 * TOL
 
 
-def test_a_proof_that_finds_a_better_unit_goes_on():
-    script = Script(found(0.4 * TOL, 0.5), found(2.0 * TOL, 3.0 * TOL))
-    select, _ = budget(script)
-    selection = select()
-    assert selection.estimate == pytest.approx(2.0 * TOL, rel=1e-9)
-    assert not selection.exhausted
-
-
-@every_schedule
-def test_where_the_bound_is_the_best_one_nothing_more_is_spent(schedule):
-    script = Script(found(0.4 * TOL, 0.5, best=True))
-    select, _ = budget(script, schedule, elapsed=100.0)
-    assert select().exhausted
-    assert script.names == ["lmo"]
-
-
 @pytest.mark.parametrize(
     ("before", "now", "proven"),
     [
@@ -171,13 +167,6 @@ def test_a_proof_waits_until_the_estimate_is_level_or_well_below(before, now, pr
     assert not select().exhausted
     assert select().exhausted == proven
     assert script.names == ["lmo"] * (3 if proven else 2)
-
-
-def test_the_first_estimate_is_not_level():
-    script = Script(found(0.9 * TOL, 0.5))
-    select, _ = budget(script)
-    assert not select().exhausted
-    assert script.names == ["lmo"]
 
 
 def test_a_model_is_proven_in_the_time_that_it_took_and_not_changed():
@@ -210,9 +199,6 @@ def test_a_model_keeps_the_better_bound_and_the_time_limit():
     assert script.efforts[1].seconds == 1.0
 
 
-# -- tight bounds on the way ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("schedule", "last", "seconds"), [("grow", False, 3.5), ("fill", True, 5.0)])
 def test_a_tight_bound_is_overdue(schedule, last, seconds):
     """The estimate has fallen to a part of the proven gap, or the model is complete."""
@@ -228,14 +214,6 @@ def test_a_tight_bound_is_overdue(schedule, last, seconds):
     assert not selection.exhausted
 
 
-@pytest.mark.parametrize("answer", [found(0.4, 1.0), found(0.1, 0.5, best=True)], ids=["too early", "best"])
-def test_no_tight_bound_where_it_is_not_due(answer):
-    script = Script(answer)
-    select, _ = budget(script, elapsed=10.0)
-    assert select().bound == answer.bound
-    assert script.names == ["lmo"]
-
-
 def test_no_tight_bound_could_end_a_run():
     """Whether it is ready depends on the clock, and so would the network: once by 2 units, once by 3."""
     script = Script(found(10 * TOL, 20 * TOL), found(0.9 * TOL, 20 * TOL))
@@ -243,14 +221,6 @@ def test_no_tight_bound_could_end_a_run():
     select()
     assert select().bound == 1.0 + 20 * TOL
     assert script.names == ["lmo", "lmo"]
-
-
-@pytest.mark.parametrize("clock", [{"elapsed": 0.0}, {"elapsed": 10.0, "left": 0.0}])
-def test_no_tight_bound_where_there_is_no_time(clock):
-    script = Script(found(0.1, 0.5))
-    select, _ = budget(script, **clock)
-    select()
-    assert script.names == ["lmo"]
 
 
 def test_tight_bounds_take_no_more_than_their_share():

@@ -2,23 +2,12 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pytest
 from fakes import FactorsOfLowRank, FakeMonitor, LayerOfLowRank, LowRankProblem, low_rank
 
-from mopn.solvers import (
-    FISTA,
-    LBFGS,
-    ConditionalGradient,
-    CoordinateDescent,
-    FullRefit,
-    InteriorPoint,
-    OutputRefit,
-    Result,
-    minimize,
-)
+from mopn.solvers import FISTA, LBFGS, FullRefit, InteriorPoint, OutputRefit, Result, minimize
 from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Fill, Grow
@@ -57,19 +46,53 @@ class Setup:
 
 
 LAYER, BOTH = LayerOfLowRank.__name__, FactorsOfLowRank.__name__
+FREE = LowRankProblem(low_rank()[0].M, low_rank()[0].B, 0.0)
+OUTPUT, FULL = OutputRefit(tol=1e-4, max_iter=7, polish_iter=90), FullRefit(max_iter=7, polish_iter=90)
+
+
+@pytest.mark.parametrize(
+    ("refit", "options", "estimate", "expected"),
+    [
+        # Of the output layer: a hundredth of the gap that is left, or what rounding allows.
+        (OUTPUT, {}, 5.0, [(LAYER, 5e-2, 7)]),
+        (OUTPUT, {}, 0.04, [(LAYER, 4e-4, 7)]),
+        (OUTPUT, {"tol": 0.0}, 0.0, [(LAYER, 1e-8, 7)]),
+        (OUTPUT, {"tol": 0.0, "problem": FREE}, math.inf, [(LAYER, 1e-4, 7)]),
+        # Of both layers: a fraction of the square of the gap, and long, as no polish may come after it.
+        (FULL, {}, 5.0, [(BOTH, 3e-3, 90)]),
+        (FULL, {}, 0.5, [(BOTH, 3e-3 * 0.25, 90)]),
+        (FULL, {"schedule": Fill(8, None, True)}, 1.0, [(BOTH, 3e-3, 7)]),
+        (FullRefit(least_tol=2e-4), {}, 0.1, [(BOTH, 2e-4, 500)]),
+        # Near the end the output layer is refitted, too, for its proof.
+        (FULL, {}, 0.009, [(LAYER, 9e-5, 90), (BOTH, 3e-3 * 0.009**2, 90)]),
+    ],
+)
+def test_refits_between_rounds(refit, options, estimate, expected):
+    run = Setup(refit, **options)
+    run.set_target(estimate)
+    run.refits.improve(run.point)
+    assert run.kinds == [kind for kind, *_ in expected]
+    assert [asked.tol for asked in run.monitor.solved] == pytest.approx([tol for _, tol, _ in expected])
+    assert [asked.max_iter for asked in run.monitor.solved] == [max_iter for *_, max_iter in expected]
+
+
+@pytest.mark.parametrize("refit", [OutputRefit, FullRefit])
+def test_solvers_go_where_they_belong(refit):
+    mine, layers = LBFGS(memory=3), FISTA(gap_every=1)
+    run = Setup(OutputRefit(solver=layers) if refit is OutputRefit else FullRefit(solver=mine, output_solver=layers))
+    run.set_target(0.009)
+    run.refits.improve(run.point)
+    assert [asked.solver for asked in run.monitor.solved] == [layers, mine][: 1 + (refit is FullRefit)]
+
+
+def test_the_polish_of_both_layers_is_long():
+    run = Setup(FullRefit(polish_tol=1e-5, max_iter=7, polish_iter=90), schedule=Fill(8, None, True))
+    run.refits.polish(run.point)
+    assert (run.kinds[0], run.monitor.solved[0].max_iter) == (BOTH, 90)
+    assert run.monitor.solved[0].tol == pytest.approx(1e-5)
 
 
 # -- of the output layer ----------------------------------------------------------------------------------------------
-
-
-def test_output_refits_are_a_hundredth_as_wide_as_the_gap_that_is_left():
-    run = Setup(OutputRefit(max_iter=7, polish_iter=90))
-    for estimate in (5.0, 0.2, 0.04):
-        run.set_target(estimate)
-        run.refits.improve(run.point)
-        assert run.last.tol == pytest.approx(0.01 * estimate)
-        assert run.last.max_iter == 7
-    assert run.kinds == [LAYER] * 3
 
 
 @pytest.mark.parametrize(
@@ -87,21 +110,6 @@ def test_the_aim_falls_to_the_tolerance_or_below_where_the_last_refit_did_not_he
         run.set_target(estimate)
         run.refits.improve(run.point)
         assert 100.0 * run.last.tol == pytest.approx(aim)
-
-
-def test_without_a_tolerance_the_aim_ends_where_rounding_begins():
-    run = Setup(OutputRefit(), tol=0.0)
-    run.set_target(0.0)
-    run.refits.improve(run.point)
-    assert run.last.tol == pytest.approx(1e-8)
-
-
-def test_without_a_regulariser_there_is_no_target_gap():
-    problem, _ = low_rank()
-    run = Setup(OutputRefit(tol=1e-4), tol=0.0, problem=LowRankProblem(problem.M, problem.B, 0.0))
-    run.set_target(math.inf)
-    run.refits.improve(run.point)
-    assert run.last.tol == pytest.approx(1e-4)
 
 
 def test_the_polish_is_as_tight_as_asked_for():
@@ -156,11 +164,7 @@ def unsolved(problem, solver, *, start, tol, max_iter):
 
 @pytest.mark.parametrize(
     ("oracles", "size", "expected"),
-    [
-        ({"barrier", "composite"}, 1.0, InteriorPoint),
-        ({"barrier", "composite"}, 1.1, FISTA),
-        ({"composite"}, 0.1, FISTA),
-    ],
+    [({"barrier", "composite"}, 1, InteriorPoint), ({"barrier", "composite"}, 1.1, FISTA), ({"composite"}, 0.1, FISTA)],
 )
 def test_the_default_solver_and_when_it_proves(oracles, size, expected):
     base, _ = low_rank()
@@ -176,15 +180,6 @@ def test_the_default_solver_and_when_it_proves(oracles, size, expected):
         assert getattr(run.last.solver, "prove", proves) == proves
     run.refits.polish(run.point)
     assert getattr(run.last.solver, "prove", True)
-
-
-def test_a_solver_of_ones_own_is_taken():
-    mine = FISTA(gap_every=1)
-    run = Setup(OutputRefit(solver=mine))
-    run.set_target(1.0)
-    run.refits.improve(run.point)
-    run.refits.polish(run.point)
-    assert [asked.solver for asked in run.monitor.solved] == [mine, mine]
 
 
 class WithExtra(LowRankProblem):
@@ -226,46 +221,6 @@ def test_a_gap_is_not_promised_where_none_can_be_known(refit):
 # -- of both layers ---------------------------------------------------------------------------------------------------
 
 
-def test_full_refits_end_at_a_fraction_of_the_square_of_the_gap():
-    """And are long under "grow", as no polish may come after them."""
-    run = Setup(FullRefit(max_iter=7, polish_iter=90))
-    for estimate, square in ((5.0, 1.0), (0.5, 0.25), (0.1, 0.01)):
-        run.set_target(estimate)
-        run.refits.improve(run.point)
-        assert run.last.tol == pytest.approx(3e-3 * square)
-        assert run.last.max_iter == 90
-        assert run.last.solver == LBFGS()
-    assert set(run.kinds) == {BOTH}
-    assert run.last.problem.form == Form("gradient")
-
-
-def test_full_refits_are_short_under_fill_and_the_polish_is_long():
-    run = Setup(FullRefit(polish_tol=1e-5, max_iter=7, polish_iter=90), schedule=Fill(8, None, True))
-    run.set_target(1.0)
-    run.refits.improve(run.point)
-    assert run.last.max_iter == 7
-    first = len(run.monitor.solved)
-    run.refits.polish(run.point)
-    assert run.monitor.solved[first].max_iter == 90
-    assert run.monitor.solved[first].tol == pytest.approx(1e-5)
-    assert set(run.kinds) == {BOTH}
-
-
-def test_near_the_end_the_output_layer_is_refitted_too_for_its_proof():
-    run = Setup(FullRefit())
-    run.set_target(0.009)
-    run.refits.improve(run.point)
-    assert run.kinds == [LAYER, BOTH]
-    assert run.monitor.solved[0].tol == pytest.approx(0.01 * 0.009)
-
-
-def test_no_proof_of_the_output_layer_helps_a_bound_that_stays_loose():
-    run = Setup(FullRefit())
-    run.set_target(0.009, bound_is_best=True)
-    run.refits.improve(run.point)
-    assert run.kinds == [BOTH]
-
-
 @pytest.mark.parametrize("bound_is_best", [False, True])
 def test_full_refits_by_fista_follow_one_of_the_output_layer(bound_is_best):
     run = Setup(FullRefit(tol=1e-2, solver=FISTA(), max_iter=7, polish_iter=90))
@@ -303,14 +258,6 @@ def test_units_without_weight_are_gone_before_both_layers_are_refitted():
     assert run.monitor.solved[0].problem.around.n_units == 2
 
 
-def test_solvers_go_where_they_belong():
-    mine, layers = LBFGS(memory=3), FISTA(gap_every=1)
-    run = Setup(FullRefit(solver=mine, output_solver=layers))
-    run.set_target(0.009)
-    run.refits.improve(run.point)
-    assert [asked.solver for asked in run.monitor.solved] == [layers, mine]
-
-
 class OfManySamples(LowRankProblem):
     """A problem that wants refits on fractions of its samples, of which it has none: a fraction is recorded."""
 
@@ -333,31 +280,10 @@ def test_a_polish_starts_on_fractions_of_the_samples(polish_tol, loose):
     assert starts[1] is starts[2] is None
     assert not np.array_equal(second.problem.around.units, run.point.units)
     assert run.at(polished).value < run.at(run.point).value
-
-
-def test_refits_between_rounds_see_all_samples():
-    base, _ = low_rank()
-    run = Setup(FullRefit(), problem=OfManySamples(base.M, base.B, base.strength))
+    run.monitor.solved.clear()
     run.set_target(1.0)
     run.refits.improve(run.point)
-    assert {asked.problem.form.sample_fraction for asked in run.monitor.solved} == {1.0}
-
-
-def test_refits_between_rounds_are_no_tighter_than_the_least_tolerance():
-    run = Setup(FullRefit(least_tol=2e-4))
-    for estimate, tol in ((1.0, 3e-3), (0.1, 2e-4)):
-        run.set_target(estimate)
-        run.refits.improve(run.point)
-        assert run.last.tol == pytest.approx(tol)
-
-
-@pytest.mark.parametrize(("estimate", "single"), [(0.1, True), (0.01, False)])
-def test_refits_in_single_precision_have_a_tolerance_above_its_rounding(estimate, single):
-    """The tolerance is three thousandths of the square of the estimated gap, relative."""
-    run = Setup(FullRefit(precision="single"))
-    run.set_target(estimate)
-    run.refits.improve(run.point)
-    assert run.last.problem.form == Form("gradient", single=single)
+    assert {asked.problem.form.sample_fraction for asked in run.monitor.solved} == {1.0}, "all between rounds"
 
 
 def test_units_that_are_to_move_enter_with_weight_by_a_line_search():
@@ -424,82 +350,21 @@ def test_merging_is_kept_unless_it_harms(way, harm, merged):
         assert refitted.weights.sum() == pytest.approx(run.point.weights.sum())
 
 
-def test_without_units_to_merge_there_is_one_refit():
-    run = Setup(FullRefit())
-    run.set_target(1.0)
-    run.monitor.answer = lambda problem, *args, **options: Result(
-        units=problem.around.units, weights=problem.around.weights, fun=1.0
-    )
-    run.refits.improve(run.point)
-    assert run.kinds == [BOTH]
-
-
-# -- options ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class NeedsAtomic(LBFGS):
-    """A solver of another kind of problem."""
-
-    @cached_property
-    def needs(self):
-        return frozenset({"atomic"})
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: FullRefit(solver=InteriorPoint()), "solver must be one for the refit of both layers.*needs barrier"),
-        (lambda: FullRefit(solver=CoordinateDescent()), "solver must be one for the refit of both.*needs blocks"),
-        (
-            lambda: FullRefit(solver=ConditionalGradient()),
-            "solver must be one for the refit of both layers.*needs corrective",
-        ),
-        (
-            lambda: FullRefit(output_solver=ConditionalGradient()),
-            "output_solver must be one for the refit of the output layer",
-        ),
-        (
-            lambda: OutputRefit(solver=ConditionalGradient()),
-            "^solver must be one for the refit of the output layer.*corrective",
-        ),
-        (lambda: OutputRefit(solver=ConditionalGradient("none")), "solver must be one for the.*needs atomic"),
-        (lambda: OutputRefit(solver=NeedsAtomic()), "solver must be one for the refit.*needs atomic"),
-        (lambda: FullRefit(precision="single", solver=FISTA()), "precision='single' is for refits by LBFGS"),
-        (lambda: FullRefit(precision="half"), "precision must be one of 'double', 'single', got 'half'"),
-        (lambda: OutputRefit(tol=0.0), "tol must be a finite number > 0, got 0.0"),
-        (lambda: FullRefit(tol=-1.0), "tol must be a finite number > 0, got -1.0"),
-        (lambda: OutputRefit(tol=math.nan), "tol must be a finite number > 0, got nan"),
-        (lambda: OutputRefit(max_iter=0), "max_iter must be an integer >= 1, got 0"),
-        (lambda: FullRefit(polish_tol=0.0), "polish_tol must be a finite number > 0, got 0.0"),
-        (lambda: FullRefit(polish_iter=0), "polish_iter must be an integer >= 1, got 0"),
-        (lambda: make_corrective_step("both"), "refit must be one of 'none', 'output', 'full'.*got 'both'"),
-        (lambda: make_corrective_step(LBFGS()), "refit must be one of 'none', 'output', 'full'"),
-        (lambda: FullRefit(output_solver=LBFGS), "output_solver must be a Solver"),
-        (lambda: FullRefit(solver="fista"), "^solver must be a Solver"),
-        (lambda: OutputRefit(solver=LBFGS), "^solver must be a Solver"),
-        (lambda: OutputRefit(max_iter=2.5), "max_iter must be an integer >= 1, got 2.5"),
-        (lambda: OutputRefit(polish_iter=2.5), "polish_iter must be an integer >= 1, got 2.5"),
-        (lambda: ConditionalGradient(atoms_per_round=2.5), "atoms_per_round must be an integer >= 1 or None, got 2.5"),
-    ],
-)
-def test_options_are_refused_when_they_are_given(make, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        make()
-
-
 def test_names_stand_for_corrections_and_take_options():
     assert make_corrective_step("output", tol=1e-5, max_iter=3) == OutputRefit(tol=1e-5, max_iter=3)
-    assert make_corrective_step("full", full={"precision": "single"}, tol=1e-5) == FullRefit(
-        tol=1e-5, precision="single"
-    )
-    assert make_corrective_step("output", full={"precision": "single"}) == OutputRefit()
+    single = {"precision": "single"}
+    assert make_corrective_step("full", full=single, tol=1e-5) == FullRefit(tol=1e-5, precision="single")
+    assert make_corrective_step("output", full=single) == OutputRefit()
     mine = OutputRefit(tol=1e-6)
     assert make_corrective_step(mine) is mine
 
 
-def test_refits_ask_for_the_oracle_corrective():
-    assert OutputRefit().needs == FullRefit().needs == {"corrective"}
+@pytest.mark.parametrize(("estimate", "single"), [(0.1, True), (0.01, False)])
+def test_refits_in_single_precision_have_a_tolerance_above_its_rounding(estimate, single):
+    run = Setup(FullRefit(precision="single"))
+    run.set_target(estimate)
+    run.refits.improve(run.point)
+    assert run.last.problem.form == Form("gradient", single=single)
 
 
 @pytest.mark.parametrize("solver", [LBFGS(), FISTA()])

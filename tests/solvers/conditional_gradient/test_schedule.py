@@ -46,19 +46,6 @@ def test_max_units_is_a_limit(kind, per_round):
 
 
 @pytest.mark.parametrize("kind", SCHEDULES)
-def test_after_a_polish_that_dropped_units_there_is_room_for_those(kind):
-    schedule = SCHEDULES[kind](10, 8, True)
-    choose(schedule, Plenty(), 0)
-    assert schedule.is_full(10, polished=False)
-    assert not schedule.is_full(9, polished=False)
-    # Half of them, or fewer, make a round worth while.
-    assert schedule.is_full(6, polished=True)
-    assert schedule.is_full(5, polished=True)
-    assert not schedule.is_full(4, polished=True)
-    assert len(choose(schedule, Plenty(), 4)) == 6
-
-
-@pytest.mark.parametrize("kind", SCHEDULES)
 @pytest.mark.parametrize("per_round", [1, 2])
 def test_twice_max_units_are_tried(kind, per_round):
     """Refits may drop units as fast as they enter: the run ends all the same."""
@@ -69,27 +56,22 @@ def test_twice_max_units_are_tried(kind, per_round):
     assert schedule.is_full(0, polished=False)
 
 
-def test_without_a_limit_no_run_is_full():
-    schedule = Grow(None, 50, True)
-    for _ in range(10):
-        choose(schedule, Plenty(), 10**6)
-    assert not schedule.is_full(10**9, polished=False)
-    assert not schedule.is_full(10**9, polished=True)
-
-
 @pytest.mark.parametrize(
-    ("can_move", "n_units", "expected"),
-    [(False, 0, 5), (False, 50, 5), (False, 80, 8), (True, 0, 5), (True, 20, 20), (True, 300, 300)],
+    ("schedule", "n_units", "expected"),
+    [
+        # More as there are more.
+        *((Grow(None, None, False), n_units, expected) for n_units, expected in ((0, 5), (50, 5), (80, 8))),
+        *((Grow(None, None, True), n_units, expected) for n_units, expected in ((0, 5), (20, 20), (300, 300))),
+        # Few that stay where they are.
+        *((Fill(100, None, False), n_units, expected) for n_units, expected in ((0, 1), (19, 1), (30, 3))),
+        # As many as the user wants.
+        *((kind(100, k, move), 0, k) for kind in (Grow, Fill) for k in (2, 7) for move in (False, True)),
+    ],
 )
-def test_grow_takes_several_units_and_more_as_there_are_more(can_move, n_units, expected):
+def test_units_of_a_round(schedule, n_units, expected):
     problem = Plenty()
-    assert list(choose(Grow(None, None, can_move), problem, n_units)) == list(range(expected))
+    assert list(choose(schedule, problem, n_units)) == list(range(expected))
     assert problem.filled == [False]
-
-
-@pytest.mark.parametrize(("n_units", "expected"), [(0, 1), (19, 1), (30, 3)])
-def test_fill_takes_few_units_that_stay_where_they_are(n_units, expected):
-    assert len(choose(Fill(100, None, False), Plenty(), n_units)) == expected
 
 
 def test_fill_takes_all_units_at_once_that_a_refit_can_rotate():
@@ -102,21 +84,3 @@ def test_fill_takes_a_quarter_a_round_of_units_whose_weights_it_cannot_rotate():
     problem = Plenty(can_rotate_units=False)
     assert rounds(Fill(30, None, True), problem) == [0, 8, 16, 24, 30]
     assert not any(problem.filled)
-
-
-@pytest.mark.parametrize("kind", SCHEDULES)
-def test_the_users_number_of_units_a_round(kind):
-    for can_move, per_round in itertools.product((False, True), (2, 7)):
-        problem = Plenty()
-        assert len(choose(SCHEDULES[kind](100, per_round, can_move), problem, 0)) == per_round
-        assert problem.filled == [False]
-
-
-@pytest.mark.parametrize("kind", SCHEDULES)
-def test_one_unit_a_round_is_the_best_one_whatever_it_is_worth(kind):
-    """Plain steps ask a problem for no selection: it may have none to offer."""
-    assert list(choose(SCHEDULES[kind](9, 1, False), None, 0)) == [0]
-
-
-def test_a_start_with_more_units_than_the_limit_is_full():
-    assert Grow(3, None, True).is_full(5, polished=False)

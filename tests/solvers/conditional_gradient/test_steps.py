@@ -1,6 +1,7 @@
 """Plain steps: on segments of one variable, whose best step a fine grid knows; and on a problem of known minimum."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from mopn.solvers import ConditionalGradient, PlainStep, Status, minimize
+from mopn.solvers import ConditionalGradient, PlainStep, minimize
 from mopn.solvers.conditional_gradient.schedule import Grow
 from mopn.solvers.conditional_gradient.steps import line_search
 
@@ -43,6 +44,12 @@ class Line:
 
     def point(self, gamma):
         return gamma
+
+
+def segment(value, gap=1.0, curvature=1.0):
+    """The way of a function whose gap and curvature are as stated."""
+    fields = {"value": value, "gap": gap, "curvature": curvature, "squared_length": 1.0, "limit": 1.0}
+    return SimpleNamespace(**fields, point=lambda gamma: gamma)
 
 
 def lines(limit=1.0, scale=1.0):
@@ -87,36 +94,16 @@ def test_line_search_finds_the_best_step(limit, scale):
 @pytest.mark.parametrize("flatter", [1.0, 1e3, 1e8])
 def test_line_search_of_a_parabola(step, flatter):
     """The smoothness constant may promise a step that is many times too short."""
-
-    class Parabola(Line):
-        gap, curvature, squared_length = 1.0, flatter / step, 1.0
-
-        def value(self, gamma):
-            return 0.5 / step * (gamma - step) ** 2 - 0.5 * step
-
-    assert line_search(Parabola(None, None, None)) == pytest.approx(step, rel=1e-6)
-
-
-@pytest.mark.parametrize("limit", [0.2, 1.0, 3.0])
-def test_line_search_goes_all_the_way_where_that_is_best(limit):
-    line = Line(np.array([1.0]), np.array([5.0]), np.array([1.0]), limit)
-    assert line_search(line) == pytest.approx(limit, rel=1e-8)
+    parabola = segment(lambda gamma: 0.5 / step * (gamma - step) ** 2 - 0.5 * step, curvature=flatter / step)
+    assert line_search(parabola) == pytest.approx(step, rel=1e-6)
 
 
 def test_line_search_stays_where_no_step_is_better():
     assert line_search(Line(np.array([1.0]), np.array([-1.0]), np.array([1.0]))) == 0.0
     flat = Line(np.zeros(1), np.ones(1), np.ones(1))
     assert flat.value(line_search(flat)) == flat.value(0.0)
-
-    class Uphill(Line):
-        """Its gap is all rounding errors."""
-
-        gap, curvature, squared_length = 1e-18, 1e-18, 1.0
-
-        def value(self, gamma):
-            return 1.0 + gamma
-
-    assert line_search(Uphill(None, None, None)) == 0.0
+    # Uphill, with a gap that is all rounding errors.
+    assert line_search(segment(lambda gamma: 1.0 + gamma, gap=1e-18, curvature=1e-18)) == 0.0
 
 
 @dataclass
@@ -165,33 +152,16 @@ def test_short_steps_decrease_by_what_their_model_promises(limit, data):
 
 
 def test_short_steps_remember_the_smoothness():
-    """The constant starts from the segment's, and is halved before every step."""
-
-    class Parabola(Line):
-        """Half as curved as its constant says."""
-
-        gap, curvature, squared_length = 1.0, 8.0, 1.0
-
-        def value(self, gamma):
-            return 2.0 * gamma**2 - gamma
-
-    steps = stepper("short", OneSegment(Parabola(None, None, None)))
+    """The constant starts from the segment's, here twice the curvature, and is halved before every step."""
+    steps = stepper("short", OneSegment(segment(lambda gamma: 2.0 * gamma**2 - gamma, curvature=8.0)))
     assert [steps.insert(None, At(1.0), None) for _ in range(3)] == [1 / 8, 1 / 4, 1 / 4]
 
 
 def test_a_short_step_near_the_optimum_ends():
     """No constant makes a model that lies above rounding errors: backtracking must not go on for ever."""
-
     asked = []
-
-    class Rough(Line):
-        gap, curvature, squared_length = 1e-10, 1.0, 1.0
-
-        def value(self, gamma):
-            asked.append(gamma)
-            return 1.0 if gamma == 0.0 else 1.0 + 1e-12
-
-    gamma = stepper("short", OneSegment(Rough(None, None, None))).insert(None, At(1.0), None)
+    rough = segment(lambda gamma: asked.append(gamma) or 1.0 + 1e-12 * (gamma != 0.0), gap=1e-10)
+    gamma = stepper("short", OneSegment(rough)).insert(None, At(1.0), None)
     # A gain of 1e-16, relative, is none.
     assert gamma * 1e-10 <= 1e-16
     assert len(asked) < 50
@@ -205,19 +175,6 @@ def test_steps_know_the_least_objective_so_far():
         steps.insert(None, At(value), None)
         seen.append(problem.least)
     assert seen == [5.0, 5.0, 3.0]
-
-
-def test_a_polish_is_the_end():
-    monitor = FakeMonitor()
-    steps = PlainStep().begin(None, monitor, Grow(3, 1, False))
-    with pytest.raises(StopIteration):
-        steps.polish(None)
-    assert monitor.status == Status.MAX_UNITS
-
-
-def test_unknown_rule():
-    with pytest.raises(ValueError, match=r"rule must be one of 'line-search', 'open-loop', 'short', got 'golden'"):
-        PlainStep("golden")
 
 
 @pytest.mark.parametrize("rule", ["line-search", "open-loop", "short"])

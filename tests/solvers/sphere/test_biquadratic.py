@@ -45,7 +45,6 @@ def test_its_values_are_those_of_the_combinations(p, seed):
 
 @varied()
 def test_its_values_with_some_signs_fixed(seed):
-    """Those of the whole form at y = E' z, and no other."""
     rng = np.random.default_rng(seed)
     A = symmetric(decaying(rng, 4, 5, 0.5))
     form = Biquadratic(A, 3, 1e3, rest_majorant(A[:, 3:, 3:], 1), 1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from stacks import STACKS, best_of_many, decaying, every_kind, symmetric, unit_vectors
+from stacks import best_of_many, decaying, symmetric, unit_vectors
 
 from mopn.solvers.sphere import DenseStack, maximise
 from mopn.solvers.sphere import cones as cones_module
@@ -44,34 +44,6 @@ def test_a_search_that_fails_leaves_a_bound(monkeypatch):
     exact = _bound_on_cone(cone, values)
     monkeypatch.setattr(cones_module, "nnls", fails)
     assert 1.0 < exact <= _bound_on_cone(cone, values) < np.inf
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-150, 1e140])
-@every_kind
-def test_few_outputs_are_proven_to_any_precision(kind, scale):
-    """Of up to four; some are combinations of others, and one may be zero."""
-    rng = np.random.default_rng(1)
-    for m in (1, 2, 3, 4):
-        A = scale * symmetric(STACKS[kind](rng, m, 5))
-        stack, _ = DenseStack(np.concatenate([A, -A.sum(axis=0, keepdims=True), 0.0 * A[:1]])).scaled()
-        value = best_of_many(stack.matrices, 2, rng, starts=50)
-        for tol in (1e-2, 1e-6) if value > 0 else ():
-            H, bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 5), tol, Budget())
-            best = max(value, np.linalg.norm(stack.forms(H), axis=1).max(initial=0.0))
-            assert best <= bound <= best * (1 + 1.01 * tol)
-
-
-@every_kind
-def test_no_bound_of_few_outputs_is_below_the_maximum(kind):
-    """However tight it is asked to be."""
-    rng = np.random.default_rng(2)
-    for m in (2, 3):
-        stack, _ = DenseStack(symmetric(STACKS[kind](rng, m, 6))).scaled()
-        value = best_of_many(stack.matrices, 2, rng, starts=50)
-        if value > 0:
-            H, bound = bound_by_eigenvalues(stack, unit_vectors(rng, 1, 6), 1e-15, Budget(1e8))
-            assert value <= bound <= value * (1 + 1e-8)
-            assert np.linalg.norm(stack.forms(H), axis=1).max(initial=0.0) <= bound
 
 
 @pytest.mark.parametrize("work", [1e6, 3e6, 1e7])

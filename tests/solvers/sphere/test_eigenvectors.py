@@ -22,9 +22,8 @@ def low_rank(rng, m, d):
 def test_lanczos_equals_eigh(kind, shape):
     m, d = shape
     for seed in range(3):
-        stack = (
-            symmetric(low_rank(np.random.default_rng(seed), m, d)) if kind == "low rank" else draw(kind, seed, shape)[1]
-        )
+        rng = np.random.default_rng(seed)
+        stack = symmetric(low_rank(rng, m, d)) if kind == "low rank" else draw(kind, seed, shape)[1]
         H = lanczos(partial(DenseStack(stack).products, np.eye(m)), lanczos_start(m, d), tol=1e-10)
         np.testing.assert_allclose(np.linalg.norm(H, axis=1), 1.0, rtol=1e-14)
         values = np.abs(np.einsum("cj,cjk,ck->c", H, stack, H))

@@ -10,13 +10,7 @@ from stacks import SHAPES, attained, draw, every_kind, gaussian, good_vectors
 
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.probable import (
-    chebyshev_bound,
-    expected_products,
-    least_component,
-    probable_bound,
-    steps_for,
-)
+from mopn.solvers.sphere.probable import chebyshev_bound, least_component, probable_bound, steps_for
 
 SURE = 1e-9
 
@@ -118,10 +112,8 @@ def test_bounds_are_false_as_seldom_as_stated_and_not_never(failure):
     steps, draws, scale = 9, 4000, 0.95
     eigenvalues = np.r_[1.0, scale * np.cos(np.pi * (np.arange(steps) + 0.5) / steps)]
     start = np.random.default_rng(0).standard_normal((2 * draws, len(eigenvalues)))
-    bounds = chebyshev_bound(
-        applied(eigenvalues), start, np.full(len(start), scale), steps, least_component(failure)
-    ).reshape(2, draws)
-    false = np.mean(bounds.max(axis=0) < 1.0)
+    bounds = chebyshev_bound(applied(eigenvalues), start, np.full(len(start), scale), steps, least_component(failure))
+    false = np.mean(bounds.reshape(2, draws).max(axis=0) < 1.0)
     spread = 4.0 * math.sqrt(failure / draws)
     assert 0.5 * failure - spread < false <= failure + spread
 
@@ -163,13 +155,3 @@ def test_the_time_limit_leaves_no_false_bound(monkeypatch, p, looks):
     bound = probable_bound(DenseStack(stack), p, 0.1, *chance())[1]
     assert math.isinf(bound) == (looks == 0)
     assert attained(stack, good_vectors(np.random.default_rng(0), stack, p), p).max() <= bound
-
-
-def test_the_expected_products_grow_with_outputs_and_precision():
-    stack = DenseStack(np.zeros((4, 5000, 1)).transpose(0, 2, 1)[:, :, :1])
-    stack.shape = (4, 5000)
-    few, finer, signed = (
-        expected_products(stack, *of) for of in ((math.inf, 1e-2, SURE), (math.inf, 1e-3, SURE), (1.0, 1e-2, SURE))
-    )
-    assert few < finer
-    assert signed == pytest.approx(2 * few, rel=0.1)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from stacks import STACKS, best_of_many, draw_small, every_kind, unit_vectors
+from stacks import best_of_many, draw_small, every_kind, unit_vectors
 
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
@@ -50,7 +50,7 @@ def choi_lam_stack():
 @pytest.mark.parametrize("degree", [2, 3])
 def test_sums_of_squares_bound_every_value(kind, degree):
     rng = np.random.default_rng(4)
-    for _ in range(15):
+    for _ in range(8):
         stack, _ = DenseStack(draw_small(kind, rng)).scaled()
         value = best_of_many(stack.matrices, 2, rng, starts=50)
         bound = math.sqrt(tightened(quartics(stack.matrices, degree), (1 + 1e-5) * value**2).bound)
@@ -113,20 +113,6 @@ def test_scales_change_nothing(kind):
     for power in (-500, 500):
         scaled, _ = DenseStack(np.ldexp(A, power)).scaled()
         assert bound_by_squares(scaled, np.eye(A.shape[1]), tol=1e-4).bound == one
-
-
-@pytest.mark.parametrize("steps", [1, 10, 100, 1000])
-def test_a_limit_leaves_a_proof(steps):
-    rng = np.random.default_rng(14)
-    for kind in STACKS:
-        stack, _ = DenseStack(draw_small(kind, rng)).scaled()
-        start = np.eye(stack.shape[1])
-        budget = Budget(steps * step_work(len(Quartic(stack).matrix)))
-        found = bound_by_squares(stack, start, tol=1e-6, budget=budget)
-        assert found.bound >= best_of_many(stack.matrices, 2, rng)
-        assert budget.spent <= budget.work
-    at_once = bound_by_squares(stack, start, tol=1e-6, budget=Budget(seconds=1e-9))
-    assert at_once.bound >= best_of_many(stack.matrices, 2, rng)
 
 
 def test_multiples_of_the_identity():

@@ -87,12 +87,6 @@ def test_terms_of_blocks_have_one_thread(n_threads, monkeypatch):
     assert seen == {frozenset({1})}
 
 
-@pytest.mark.parametrize("n_threads", [0, -1, 1.5, True, "2"])
-def test_bad_numbers_of_threads(n_threads):
-    with pytest.raises((TypeError, ValueError), match="n_threads must be an integer >= 1 or None, got"):
-        mopn.minimize(network(), ConditionalGradient(), n_threads=n_threads)
-
-
 @pytest.mark.parametrize("given", [None, 2])
 def test_minimise_limits_its_threads_and_restores_them(given):
     seen = []

@@ -1,0 +1,101 @@
+"""What lower bounds of the minimum need of a network with a ridge: docs/mathematics.md, 5.7."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mopn.core.gap import Conjugate, dual_error
+from mopn.core.regularizers import NormRegularizer
+from mopn.core.ridge_conjugates import EigenvalueConjugate, ShiftedConjugate
+from mopn.network.gradient_forms import GradientForms
+from mopn.network.point import Network
+from mopn.network.ridge import Ridge
+from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.sphere import DenseStack
+from mopn.solvers.sphere.bounds import eigen_error
+from mopn.solvers.sphere.plan import DENSE_LIMIT
+from mopn.solvers.tools.cached import cached_property
+
+__all__ = ["RidgeBounds"]
+
+
+class RidgeBounds:
+    """The conjugates of penalty and ridge at multiples of a loss gradient.
+
+    ``forms`` are those of the gradient of the losses alone, ``sizes`` (m,) the sums of |G_ic| ||x_i||^2.
+    """
+
+    def __init__(self, ridge: Ridge, network: Network, forms: GradientForms, sizes: np.ndarray) -> None:
+        self.ridge, self.network, self.forms, self.sizes = ridge, network, forms, sizes
+
+    @cached_property
+    def of_network(self) -> float:
+        """Upper bound of the ridge, which is its conjugate at its own slope."""
+        H, V = self.network.basis, self.network.weights
+        return self.ridge.value(H, V) + self.ridge.error(H, V)
+
+    def conjugates(self, regularizer: NormRegularizer, bound: float) -> list[Conjugate]:
+        """Return conjugates that bound R* at multiples of -Gamma; ``bound`` is that of the dual norm."""
+        if self._stack is None and regularizer.active:
+            return []
+        single = math.isinf(regularizer.norm.exponent) or len(self.sizes) == 1
+        if self._stack is not None and single and not self.ridge.kernel.distinct:
+            sizes = self._one_sided_sizes if regularizer.norm.nonnegative else self._eigenvalue_sizes
+            return [EigenvalueConjugate(self.ridge.amount, regularizer.weight_cost(lambda: 0.0), sizes)]
+        largest = regularizer.max_scale(bound) * (1.0 - 2.0 * EPS) if math.isfinite(bound) else 0.0
+        crossed, error = self._crossed
+        one_sided = regularizer.norm.nonnegative
+        of_gradient = self._squared_length(math.inf if one_sided else bound, crossed, error)
+        if not math.isfinite(of_gradient):
+            return []
+        amount, of_network = self.ridge.amount, 2.0 * self.ridge.amount * self.of_network
+        return [ShiftedConjugate(amount, min(largest, 1.0 / EPS), of_gradient, of_network, crossed, error)]
+
+    @cached_property
+    def _stack(self) -> DenseStack | None:
+        return self.forms.dense() if self.forms.shape[1] <= DENSE_LIMIT else None
+
+    @cached_property
+    def _eigenvalues(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues (m, d) of all Gamma_c, and bounds (m, 1) of their errors."""
+        assert self._stack is not None
+        errors = np.array([eigen_error(matrix) for matrix in self._stack.matrices]) + self._stack.error
+        return np.linalg.eigvalsh(self._stack.matrices), errors[:, None]
+
+    @cached_property
+    def _eigenvalue_sizes(self) -> np.ndarray:
+        values, errors = self._eigenvalues
+        return (np.abs(values) + errors).ravel()
+
+    @cached_property
+    def _one_sided_sizes(self) -> np.ndarray:
+        values, errors = self._eigenvalues
+        return np.maximum(errors - values, 0.0).ravel()
+
+    @cached_property
+    def _crossed(self) -> tuple[float, float]:
+        """<Gamma, ridge W> = ridge <G, the outputs of the units>, and a bound of its error."""
+        network, (n, d), m = self.network, self.forms.rows.shape, len(self.sizes)
+        if not network.n_units:
+            return 0.0, 0.0
+        crossed = self.forms.rows.inner(self.forms.G, network.unit_outputs)
+        units = network.n_units + 3 * d + n + 16 + dual_error(m)
+        error = units * EPS * float(self.sizes @ np.abs(network.weights).sum(axis=0))
+        return self.ridge.amount * crossed, self.ridge.amount * error
+
+    def _squared_length(self, bound: float, crossed: float, error: float) -> float:
+        """Bound the squared length of Gamma, by its matrices or, without them, by the dual norm of Gamma + ridge W.
+
+        A function of length 1 has a matrix of squared Frobenius norm ``of_square``.
+        """
+        (m, d), share = self.forms.shape, self.ridge.kernel.of_square
+        if self._stack is not None:
+            lengths = np.linalg.norm(self._stack.matrices, axis=(1, 2)) * (1.0 + d * d * EPS) + self._stack.error
+            return float(lengths @ lengths) * (1.0 + (m + 4) * EPS) / share
+        # ||Gamma||^2 = ||S||^2 - 2 <Gamma, ridge W> - ||ridge W||^2 for S = Gamma + ridge W.
+        amount, H, V = self.ridge.amount, self.network.basis, self.network.weights
+        of_network = 2.0 * amount * (self.ridge.value(H, V) - self.ridge.error(H, V))
+        parts = np.array([m * d * bound**2 / share, -2.0 * crossed, -of_network, 2.0 * error])
+        return max(float(parts.sum()) + 16.0 * EPS * float(np.abs(parts).sum()), 0.0)

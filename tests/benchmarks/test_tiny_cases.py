@@ -1,0 +1,234 @@
+"""Programs of the studies on tiny cases: each runs, prints its tables, draws, and has nothing to do when run again."""
+
+import itertools
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import ExtraTreeRegressor
+
+from benchmarks.alternatives import __main__ as alternatives_program
+from benchmarks.alternatives import methods as alternatives_methods
+from benchmarks.alternatives.report import REFERENCE
+from benchmarks.blackbox import __main__ as blackbox_program
+from benchmarks.blackbox import refits as blackbox_refits
+from benchmarks.certificates import profiles
+from benchmarks.direct_lifted import __main__ as direct_lifted_program
+from benchmarks.direct_lifted import budget, fitted_lambda, wide
+from benchmarks.links import __main__ as links_program
+from benchmarks.links import higher_order
+from benchmarks.multiclass import __main__ as multiclass_program
+from benchmarks.multiclass import plan as multiclass_plan
+from benchmarks.multiclass import refits as multiclass_refits
+from benchmarks.recommender import __main__ as recommender_program
+from benchmarks.recommender import plan as recommender_plan
+from benchmarks.recommender import serving
+from benchmarks.recommender.plan import Plan
+from benchmarks.robustness import __main__ as robustness_program
+from benchmarks.speed import explanation, scaling
+from benchmarks.tables import __main__ as tables_program
+from benchmarks.tables import methods as tables_methods
+from benchmarks.tables import seeds
+from benchmarks.tables.methods import Method
+
+PROGRAMS = {}
+
+
+def program(main, *, texts=(), files=()):
+    """Register the set-up of a program: it returns the arguments. ``texts`` are printed and ``files`` written."""
+
+    def register(set_up):
+        PROGRAMS[set_up.__name__] = main, set_up, texts, files
+        return set_up
+
+    return register
+
+
+@pytest.fixture
+def given(tmp_path, monkeypatch, write, folder, abalone, write_ratings, write_movielens):
+    """What set-ups use: the folder of data, with three small sets in it, and changes that are put back."""
+    write_ratings(folder)
+    return SimpleNamespace(data=["--data", str(folder)], folder=folder, patch=monkeypatch, write=write_movielens)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_runs_and_has_nothing_to_do_when_run_again(name, given, tmp_path, capsys):
+    main, set_up, texts, files = PROGRAMS[name]
+    arguments = [*set_up(given), "--out", str(tmp_path / "out")]
+    written = []
+    for _ in range(2):
+        assert main(arguments) == 0
+        printed = capsys.readouterr().out
+        assert all(text in printed for text in texts), printed
+        written.append({path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.csv")})
+    assert written[0] == written[1]
+    assert all((tmp_path / "out" / file).stat().st_size > 10_000 for file in files)
+
+
+# -- set-ups -----------------------------------------------------------------------------------------------------------
+
+
+@program(
+    alternatives_program.main, texts=["breast_cancer: 569 rows, 30 features, 2 classes", "4 rows"], files=["pareto.png"]
+)
+def alternatives(given):
+    def linear(n, d):
+        return {f"C {C}": make_pipeline(StandardScaler(), LogisticRegression(C=C)) for C in (1, 0.1)}
+
+    methods = {"linear": linear, REFERENCE: lambda n, d: {"C 1e-9": LogisticRegression(C=1e-9)}}
+    for name, grid in methods.items():
+        given.patch.setitem(alternatives_methods.METHODS, name, alternatives_methods.Method(name, grid))
+    return ["--data", "nowhere", "--methods", *methods, "--sets", "breast_cancer", "--splits", "2"]
+
+
+@program(blackbox_program.main, texts=["random"], files=["searches.png"])
+def blackbox(given):
+    return ["--quick"]
+
+
+@program(profiles.main, texts=["2 problems of 2 sets", "left out:"], files=["profiles.png"])
+def certificates(given):
+    """The folder has no letter."""
+    sizes = ["--sets", "iris", "vowel", "letter", "--norms", "l1", "--ratios", "0.5", "--rows", "60"]
+    return [*given.data, *sizes, "--max-time", "0.1"]
+
+
+@program(
+    direct_lifted_program.main,
+    texts=["figure4.csv: 9 rows", "proven minimum"],
+    files=["figure1.png", "figure2.png", "figure4.png"],
+)
+def direct_lifted(given):
+    Task = fitted_lambda.Task
+    kinds = itertools.product(fitted_lambda._KERNELS, fitted_lambda._LAMS)
+    some = [Task("standardised", *kind, 4, 0) for kind in kinds]
+    pairs = [("anova", "lifted CD"), ("anova", "direct CD"), ("homogeneous", "direct L-BFGS")]
+    methods = [("kernel-ridge", 0), *((name, k) for name in budget._STYLES for k in (3, 6))]
+    given.patch.setattr(fitted_lambda, "_DATA", {"standardised": "standardised"})
+    given.patch.setattr(fitted_lambda, "tasks", lambda quick: some)
+    given.patch.setattr(wide, "tasks", lambda quick: [wide.Task(*pair, 60, 200, 10, 0.05) for pair in pairs])
+    given.patch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
+    return given.data
+
+
+@program(links_program.main, texts=["2 rows", "0.718"])
+def links(given):
+    given.write(given.folder)
+    return [*given.data, "--quick", "--sets", "movielens", "--models", "bilinear", "hofm-2"]
+
+
+@program(higher_order.main, files=["higher_order.png"])
+def links_by_degree(given):
+    given.write(given.folder)
+    given.patch.setattr(higher_order, "EPOCH_DEGREES", (2, 3))
+    given.patch.setattr(higher_order, "DEGREES", (2,))
+    given.patch.setattr(higher_order, "TIMES", {"movielens": 0.05})
+    return [*given.data, "--sets", "movielens"]
+
+
+@program(multiclass_program.main, texts=["Table 2"], files=["figure3.png"])
+def multiclass(given):
+    """Two baselines and networks of one norm, of at most six units."""
+    cells = [cell for cell in multiclass_plan._CELLS if cell.method in ("linear", "svm") or cell.norm == "l1/l2"]
+    given.patch.setattr(multiclass_plan, "_CELLS", cells)
+    given.patch.setattr(multiclass_plan, "_QUICK_UNITS", 6)
+    given.patch.setattr(multiclass_plan, "_QUICK_SPLITS", 1)
+    return [*given.data, "--sets", "vowel", "--quick", "--jobs", "2"]
+
+
+@program(
+    recommender_program.main,
+    texts=["6 rows", "multi-output FM, l1/l2", "FM 0.71"],
+    files=["ranking.png", "kernels.png"],
+)
+def recommender(given):
+    small = {
+        ("ranking", "ml-100k"): Plan(("A2-linear", "ordinal-l1/l2"), (1, 2)),
+        ("kernels", "ml-100k"): Plan(("H2-augment",), (1, 2)),
+    }
+    given.patch.setattr(recommender_plan, "PLANS", small)
+    return given.data
+
+
+@program(
+    tables_program.main,
+    texts=["EBM is left out: the package nobody_has_it is not installed", "| breast_cancer | 569 | 30 | 2 |"],
+    files=["ranks.png", "costs.png"],
+)
+def tables(given):
+    """Two methods are cheap, and a third one's package is missing."""
+    for name, *package in (("mopn",), ("linear",), ("additive", "nobody_has_it")):
+        title = "EBM" if package else name
+        method = Method(title, DummyClassifier, DummyRegressor, *package)
+        given.patch.setitem(tables_methods.METHODS, name, method)
+    return ["--data", "nowhere", "--methods", "mopn", "linear", "additive", "--quick"]
+
+
+@program(tables_program.main, texts=["linear, tuned"])
+def tables_tuned(given):
+    return ["--data", "nowhere", "--tuned", "--quick", "--budget", "0.5", "--methods", "linear", "linear-tuned"]
+
+
+@program(seeds.main, texts=["| diabetes | lines | 0.00% | 0.00% |"])
+def tables_seeds(given):
+    tree, lines = (lambda: ExtraTreeRegressor(max_depth=3)), LinearRegression
+    for name, regressor in {"tree": tree, "lines": lines}.items():
+        given.patch.setitem(tables_methods.METHODS, name, Method(name, DummyClassifier, regressor))
+    given.patch.setattr(seeds, "CASES", {"tree": seeds.Case("tree"), "lines": seeds.Case("lines", seed=None)})
+    given.patch.setattr(seeds, "_FITS", 2)
+    return ["--data", "nowhere", "--sets", "diabetes"]
+
+
+# -- programs that print and write nothing -----------------------------------------------------------------------------
+
+_ATTACKED = ["logistic regression", "RBF SVM, one against the rest"]
+# What is called, its arguments, and expressions with the numbers of times that they are in what is printed.
+PRINTERS = {
+    "blackbox, refits": (blackbox_refits.main, ["--quick"], {}),
+    "recommender, serving": (
+        serving.main,
+        ["--items", "50", "--units", "2", "--repeats", "1"],
+        {
+            r"^(one output|expected of 5 levels)( +[0-9.]+ ms){3}$": 2,
+            r"^FactorizationMachineRegressor of degree 3 +[0-9.]+ ms$": 1,
+        },
+    ),
+    "robustness": (
+        robustness_program.main,
+        ["--splits", "1", "--models", *_ATTACKED],
+        {re.escape(_ATTACKED[0]): 3, re.escape(_ATTACKED[1]): 1},
+    ),
+    "speed, explanation": (
+        explanation.main,
+        ["--repeats", "1", "--rows", "20"],
+        {r"^(digits|letter|usps) .* [0-9.]+$": 12},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRINTERS)
+def test_a_program_prints(name, capsys):
+    main, arguments, expressions = PRINTERS[name]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    counts = {expression: len(re.findall(expression, printed, re.MULTILINE)) for expression in expressions}
+    assert counts == expressions, printed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+def test_scaling_is_measured_in_processes(capsys):
+    scaling.main(["--quick"])
+    assert capsys.readouterr().out.count("exponents: time") == 2
+
+
+def test_refits_of_both_layers_are_better_with_few_units(folder, tmp_path, capsys):
+    multiclass_refits.main(["--data", str(folder), "--out", str(tmp_path), "--sets", "vowel", "--max-units", "5"])
+    row = capsys.readouterr().out.split("time s\n")[-1].splitlines()[3].split()
+    assert (row[1], row[6]) == ("5", "5")
+    assert float(row[7]) < float(row[2])
+    assert (tmp_path / "refits.png").stat().st_size > 10_000

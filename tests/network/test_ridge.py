@@ -1,0 +1,370 @@
+"""The ridge of network problems: objective, derivatives, matrices, fits and certificates."""
+
+import numpy as np
+import pytest
+from networks import LOSSES, data, every_kernel, random_network, wide_problem
+from properties import generators, tried
+from reference import conjugate, derivatives, matrix_optimum, norm_of_rows, squared_length
+from scipy import sparse
+
+import mopn
+from mopn.core.norms import NORMS
+from mopn.core.ridge_conjugates import EigenvalueConjugate, ShiftedConjugate
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit, InteriorPoint, OutputRefit, PlainStep
+from mopn.solvers.interface import Form
+
+every_norm = pytest.mark.parametrize("norm", sorted(NORMS))
+EPS = np.finfo(float).eps
+
+
+def problem_of(norm="l1", kernel="homogeneous", ridge=0.3, strength=0.5, loss="logistic", n=40, d=4, **options):
+    X, y = data(loss, n, d)
+    return mopn.NetworkProblem(X, y, loss=loss, kernel=kernel, norm=norm, strength=strength, ridge=ridge, **options)
+
+
+def network_of(problem, seed=1, k=5):
+    network = random_network(problem, seed, k)
+    return problem.start((network.basis, np.abs(network.weights))) if problem.norm.nonnegative else network
+
+
+def forms_of(network):
+    """W_c = sum_r v_rc h_r h_r', (m, d, d)."""
+    return np.einsum("rc,ri,rj->cij", network.weights, network.basis, network.basis)
+
+
+def pairs(problem):
+    """The kernel as tests/reference.py takes it."""
+    groups = problem.kernel.groups
+    if groups is None:
+        return problem.kernel.name
+    groups = np.r_[np.full(problem.rows.shape[1] - len(groups), -1), groups]
+    return ~(((groups[:, None] == groups) & (groups >= 0)) | np.eye(len(groups), dtype=bool))
+
+
+# -- objective and derivatives -----------------------------------------------------------------------------------------
+
+
+@every_norm
+@every_kernel
+@pytest.mark.parametrize("augment", [False, True])
+def test_the_objective_has_the_squared_length_of_the_functions(norm, kernel, augment):
+    problem = problem_of(norm, kernel, augment=augment, **({"interactions": [[0, 2]]} if kernel == "anova" else {}))
+    network = network_of(problem)
+    length = squared_length(forms_of(network), pairs(problem))
+    losses = problem.losses.value(network.outputs)
+    expected = losses + 0.5 * norm_of_rows(network.weights, norm) + 0.15 * length
+    at = problem.output_gradient(network)
+    assert at.value == pytest.approx(expected, rel=1e-13)
+    assert abs(at.value - expected) <= at.rounding
+
+
+@every_norm
+@every_kernel
+@pytest.mark.parametrize("form", ["gradient", "composite"])
+def test_gradients_of_joint_refits(norm, kernel, form):
+    problem = problem_of(norm, kernel, augment=True)
+    joint = problem.joint(network_of(problem), Form(form))
+    x = joint.start()
+    if form == "gradient":
+        value, gradient = joint.value_gradient(x)[:2]
+        assert joint.bounds is None or (x <= joint.bounds[1]).all()
+        assert value == pytest.approx(problem.output_gradient(network_of(problem)).value)
+        assert gradient == pytest.approx(derivatives(lambda x: joint.value_gradient(x).value, x), abs=1e-7)
+    else:
+        gradient = joint.smooth(x).gradient
+        assert gradient == pytest.approx(derivatives(joint.smooth_value, x), abs=1e-7)
+
+
+@every_kernel
+def test_derivatives_of_the_output_layer(kernel):
+    problem = problem_of("l1/l2", kernel)
+    network = network_of(problem)
+    layer = problem.output_layer(network)
+    x = layer.start(network.weights)
+    image = layer.image(x)
+    assert layer.smooth(image).gradient == pytest.approx(
+        derivatives(lambda x: layer.smooth_value(layer.image(x)), x), abs=1e-7
+    )
+    hessian, D = layer.hessian(image), np.random.default_rng(0).standard_normal(network.weights.shape)
+    along = [layer.smooth(layer.image(x + t * D.ravel())).gradient for t in (1e-5, -1e-5)]
+    assert hessian.product(D).ravel() == pytest.approx((along[0] - along[1]) / 2e-5, abs=1e-4)
+    fun = layer.smooth(image).value + layer.regularizer_value(x)
+    assert fun == pytest.approx(problem.output_gradient(network).value)
+
+
+@every_norm
+@every_kernel
+@pytest.mark.parametrize("direction", ["towards", "away", "pairwise"])
+def test_segments_have_the_values_and_slopes_of_their_points(norm, kernel, direction):
+    problem = problem_of(norm, kernel)
+    network = network_of(problem)
+    at = problem.output_gradient(network)
+    unit = None if direction == "away" else problem.lmo(at).basis[:1]
+    segment = problem.segment(network, at, unit, away=None if direction == "towards" else 2)
+    ridge = [problem._ridge.value(p.basis, p.weights) for p in map(segment.point, (0.0, 0.3 * segment.limit))]
+    assert segment.ridge(0.0) == pytest.approx(ridge[0])
+    assert segment.ridge(0.3 * segment.limit) == pytest.approx(ridge[1])
+    step = 1e-6 * segment.limit
+    assert segment.gap == pytest.approx((segment.value(0.0) - segment.value(step)) / step, rel=1e-3)
+
+
+# -- matrices ----------------------------------------------------------------------------------------------------------
+
+
+@every_kernel
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_matrices_are_those_of_the_whole_gradient(kernel, storage):
+    X, y = data("logistic")
+    interactions = {"interactions": [[0, 2]]} if kernel == "anova" else {}
+    problem = mopn.NetworkProblem(storage(X), y, kernel=kernel, strength=1.0, ridge=0.7, augment=True, **interactions)
+    network = network_of(problem)
+    at = problem.output_gradient(network)
+    found, H = at.forms(problem.kernel), network_of(problem, seed=2).basis
+    dense = found.dense()
+    expected = at.forms(problem.kernel).of_losses.dense().matrices
+    W = forms_of(network)
+    if kernel == "anova":
+        W = 0.5 * W * pairs(problem)
+    assert dense.matrices == pytest.approx(expected + 0.7 * W)
+    assert found.forms(H) == pytest.approx(dense.forms(H))
+    weights = np.random.default_rng(0).standard_normal((len(H), dense.shape[0]))
+    assert found.products(weights, H) == pytest.approx(dense.products(weights, H))
+    matrix, error = found.combination(weights[0])
+    assert matrix == pytest.approx(dense.combine(weights[:1])[0])
+    assert 0.0 < error < 1e-10
+    scaled, scale = found.scaled()
+    assert scaled.forms(H) * scale == pytest.approx(dense.forms(H))
+    for p in (1, 2, np.inf):
+        assert np.linalg.norm(found.forms(H), p, axis=1).max() <= found.bound(p)
+
+
+@every_norm
+@every_kernel
+def test_bounds_of_wide_data_hold_without_matrices(norm, kernel):
+    problem = wide_problem(norm, kernel=kernel, strength=1.0, ridge=0.5)
+    network = network_of(problem)
+    at = problem.output_gradient(network)
+    for method in ("auto", "power", "refine"):
+        atoms = problem.lmo(at, method)
+        assert atoms.values[0] == pytest.approx(
+            float(problem.norm.duals(at.forms(problem.kernel).forms(atoms.basis))[0])
+        )
+        assert atoms.values[0] <= atoms.bound
+    zero = mopn.certify(problem, network.basis[:0], network.weights[:0])
+    assert mopn.certify(problem, network.basis, network.weights).lower <= zero.fun
+
+
+# -- conjugates --------------------------------------------------------------------------------------------------------
+
+
+def in_digits(matrices):
+    return np.asarray(matrices, dtype=np.longdouble)
+
+
+@tried(60, rng=generators)
+def test_shifted_conjugates_are_lengths(rng):
+    """||Z - Y||^2 / (2 ridge) at Y = -s (Gamma + ridge W), for the best s up to the largest."""
+    gradient, network = (10.0 ** rng.uniform(-6, 6) * rng.standard_normal((2, 3, 3)) for _ in range(2))
+    if rng.uniform() < 0.3:
+        gradient = -network * (1.0 + 10.0 ** rng.uniform(-16, -1))
+    largest, t = float(rng.choice([0.0, rng.uniform(0, 2)])), float(rng.uniform(0.0, 2.0))
+    products = [float(np.vdot(a, b)) for a, b in ((gradient, gradient), (network, network), (gradient, network))]
+    errors = 40.0 * EPS * np.array([products[0], products[1], np.linalg.norm(gradient) * np.linalg.norm(network)])
+    found = ShiftedConjugate(0.25, largest, *(products + errors * [1, 1, 0]), errors[2]).conjugate(t)
+    whole, scaled = in_digits(gradient) + in_digits(network), in_digits(t) * in_digits(gradient)
+    s = np.clip(np.vdot(scaled, whole) / np.vdot(whole, whole), 0, largest)
+    exact = np.sum(((t - s) * in_digits(gradient) - s * in_digits(network)) ** 2) / 0.5
+    assert exact <= found <= exact * (1.0 + 1e-9) + 1e-12 * (products[0] + products[1])
+
+
+@tried(60, rng=generators)
+def test_eigenvalue_conjugates_are_the_distances_from_the_ball(rng):
+    sizes, strength = 10.0 ** rng.uniform(-3, 3, 6), float(10.0 ** rng.uniform(-3, 3))
+    sizes[0] = strength
+    t, ridge = float(rng.choice([1.0, rng.uniform(0, 2)])), float(10.0 ** rng.uniform(-12, 12))
+    exact = np.sum(np.maximum(in_digits(t) * in_digits(sizes) - in_digits(strength), 0) ** 2) / (2 * in_digits(ridge))
+    found = EigenvalueConjugate(ridge, strength, sizes).conjugate(t)
+    assert exact <= found <= exact * (1 + 1e-9) + 1e-25 * strength**2 / ridge
+
+
+# -- certificates ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["l1", "nonnegative-l1", "l1/linf"])
+@every_kernel
+@pytest.mark.parametrize(("strength", "ridge"), [(1.0, 0.01), (0.3, 1.0), (0.0, 0.3), (1e-6, 1e-3)])
+def test_certificates_against_the_optimum_over_matrices(norm, kernel, strength, ridge):
+    X, y = data("logistic", n=15, d=3)
+    problem = mopn.NetworkProblem(X, y, norm=norm, kernel=kernel, strength=strength, ridge=ridge)
+    optimum = matrix_optimum(problem.losses, X, norm, strength, kernel, ridge=ridge, iterations=400)
+    found = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3, max_iter=10)
+    assert found.lower <= optimum
+    if strength > 0.1:
+        assert found.fun == pytest.approx(optimum, rel=2e-3)
+        assert found.success
+    lower = [found.lower]
+    for seed in range(6):
+        network, size = network_of(problem, seed), 10.0 ** np.random.default_rng(seed).uniform(-8, 4)
+        near = np.vstack([found.basis, network.basis]), np.vstack([found.weights, size * network.weights])
+        for basis, weights in (near, (network.basis, size * network.weights)):
+            lower.append(mopn.certify(problem, basis, weights, "refine" if seed % 2 else "power").lower)
+    assert max(lower) <= optimum
+
+
+@every_norm
+@every_kernel
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_bound_is_above_an_objective(norm, kernel, loss):
+    """Over weights, offsets, linear terms and sizes of the ridge; networks are random, near a minimum, and far."""
+    rng = np.random.default_rng(0)
+    X, y = data(loss, n=20, d=3)
+    for trial in range(4):
+        options = {"sample_weight": rng.uniform(0, 2, 20), "offset": rng.standard_normal((1, 3)).repeat(20, axis=0)}
+        ridge, alpha = 10.0 ** rng.uniform(-12, 12), [None, 1.0][trial % 2]
+        problem = mopn.NetworkProblem(
+            X, y, loss=loss, norm=norm, kernel=kernel, strength=trial % 3, ridge=ridge, alpha=alpha, **options
+        )
+        best = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3, max_iter=4)
+        measured = [mopn.certify(problem, best.basis, best.weights, linear=best.linear)]
+        for size in (1e-6, 1.0, 1e4):
+            network = network_of(problem, trial)
+            measured.append(mopn.certify(problem, network.basis, size * network.weights))
+        least = min(m.fun + m.rounding for m in measured)
+        assert max(m.lower for m in [*measured, best]) <= least
+        assert all(m.restricted_gap <= m.gap for m in measured)
+
+
+@every_norm
+def test_a_tiny_ridge_costs_no_tightness(norm):
+    plain, tiny = (problem_of(norm, ridge=ridge, augment=True) for ridge in (0.0, 1e-12))
+    found = mopn.minimize(plain, ConditionalGradient(refit="full"), tol=1e-3)
+    gaps = [mopn.certify(problem, found.basis, found.weights).gap for problem in (plain, tiny)]
+    assert gaps[1] <= gaps[0] * (1.0 + 1e-6)
+
+
+def test_the_gap_of_l1_is_of_second_order():
+    problem = problem_of("l1", ridge=1.0, augment=True)
+    found = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-9)
+    gaps = [mopn.certify(problem, found.basis, (1 - t) * found.weights).gap for t in (1e-2, 1e-3)]
+    assert gaps[1] <= 0.02 * gaps[0]
+
+
+def test_without_a_strength_the_problem_is_a_kernel_machine():
+    X, y = data("squared", d=3)
+    for kernel, K in (("homogeneous", (X @ X.T) ** 2), ("anova", 0.5 * ((X @ X.T) ** 2 - X**2 @ (X**2).T))):
+        problem = mopn.NetworkProblem(X, y, loss="squared", kernel=kernel, strength=0.0, ridge=0.5)
+        exact = 0.5 * 0.5 * np.vdot(y, np.linalg.solve(K + 0.5 * np.eye(len(X)), y))
+        found = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-6)
+        assert found.success
+        assert found.fun == pytest.approx(exact, rel=1e-6)
+        assert found.lower <= exact <= found.fun * (1.0 + 1e-12)
+
+
+def test_the_dual_point_proves_the_bound():
+    problem = problem_of("l1", ridge=0.5)
+    found = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-4)
+    D = found.dual.point(problem)
+    gammas = np.einsum("ic,ij,ik->cjk", D, problem.design.matrix(), problem.design.matrix())
+    excess = np.maximum(np.abs(np.linalg.eigvalsh(gammas)) - 0.5, 0.0)
+    assert -conjugate(problem.losses, D) - np.sum(excess**2) / (2 * 0.5) >= found.lower
+
+
+# -- fits --------------------------------------------------------------------------------------------------------------
+
+
+@every_norm
+@every_kernel
+@pytest.mark.parametrize(
+    "refit", ["output", "full", PlainStep(), FullRefit(solver=FISTA()), OutputRefit(solver=FISTA())], ids=repr
+)
+def test_all_corrections_minimise_the_same(norm, kernel, refit):
+    problem = problem_of(norm, kernel, strength=2.0, ridge=0.5, n=20, d=3)
+    best = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-4)
+    found = mopn.minimize(problem, ConditionalGradient(refit=refit), tol=1e-2, max_iter=60)
+    assert best.success
+    assert best.lower * (1 - 1e-12) <= found.fun
+    assert found.fun == pytest.approx(best.fun, rel=0.03)
+
+
+@pytest.mark.parametrize("solver", [InteriorPoint(), FISTA(), LBFGS()], ids=repr)
+def test_refits_of_the_output_layer_prove_their_gap(solver):
+    problem = problem_of("l1/l2", ridge=0.4, strength=0.0 if isinstance(solver, LBFGS) else 0.5)
+    layer = problem.output_layer(network_of(problem))
+    found = mopn.minimize(layer, solver, tol=1e-6, max_iter=2000)
+    again = mopn.minimize(layer, FISTA(), tol=1e-7, max_iter=1000)
+    assert found.fun == pytest.approx(again.fun, rel=1e-5)
+    if not isinstance(solver, LBFGS):
+        assert found.success
+        assert again.lower <= found.fun
+
+
+def test_a_weight_of_two_is_a_repeated_row():
+    X, y = data("logistic")
+    twice = mopn.NetworkProblem(np.vstack([X, X]), np.r_[y, y], strength=0.5, ridge=0.3)
+    weighted = mopn.NetworkProblem(X, y, strength=0.5, ridge=0.3, sample_weight=np.full(len(y), 2.0))
+    first, second = (mopn.minimize(p, ConditionalGradient(refit="full"), tol=1e-5) for p in (twice, weighted))
+    assert first.fun == pytest.approx(second.fun, rel=2e-5)
+
+
+def test_relation_blocks_are_the_plain_matrix():
+    rng = np.random.default_rng(0)
+    tables = np.eye(5), rng.standard_normal((4, 3))
+    rows = np.column_stack([rng.integers(5, size=60), rng.integers(4, size=60)])
+    y = rng.standard_normal(60)
+    blocks = mopn.RelationBlocks(tables, rows)
+    X = sparse.csr_array(np.hstack([table[ids] for table, ids in zip(tables, rows.T, strict=True)]))
+    options = {"loss": "squared", "kernel": "anova", "norm": "l1", "strength": 0.5, "ridge": 0.5, "augment": True}
+    related, plain = (
+        mopn.minimize(mopn.NetworkProblem(data, y, **options), ConditionalGradient(refit="full"), tol=1e-5)
+        for data in (blocks, X)
+    )
+    assert related.success
+    assert plain.success
+    assert related.fun == pytest.approx(plain.fun, rel=2e-5)
+
+
+def test_warm_starts_from_either_side_end_where_cold_ones_do():
+    problem, solver = problem_of("l1/l2", ridge=0.2, strength=1.0), ConditionalGradient(refit="full")
+    cold = mopn.minimize(problem, solver, tol=1e-4)
+    for other in (2.0, 0.5):
+        first = mopn.minimize(problem.with_strength(other), solver, tol=1e-4)
+        warm = mopn.minimize(problem, solver, start=first, tol=1e-4)
+        assert warm.success
+        assert warm.fun == pytest.approx(cold.fun, rel=2e-4)
+
+
+def test_paths_keep_the_ridge():
+    found = mopn.path(problem_of("l1/l2", ridge=0.2), [2.0, 1.0], tol=1e-3, rounds=None)
+    for strength, result in zip((2.0, 1.0), found.results, strict=True):
+        alone = mopn.certify(problem_of("l1/l2", ridge=0.2, strength=strength), result.basis, result.weights)
+        assert alone.fun == pytest.approx(result.fun)
+
+
+def test_larger_ridges_shrink_the_functions():
+    lengths = []
+    for ridge in (0.0, 0.1, 1.0, 10.0):
+        problem = problem_of("l1", ridge=ridge)
+        found = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-6)
+        lengths.append(squared_length(forms_of(problem.start(found)), "homogeneous"))
+    assert lengths == sorted(lengths, reverse=True)
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_ridge_needs_a_penalty():
+    X, y = data("logistic")
+    with pytest.raises(ValueError, match=r"ridge=0\.5 needs a penalty: give strength"):
+        mopn.NetworkProblem(X, y, radius=1.0, ridge=0.5)
+    with pytest.raises(ValueError, match="ridge must be"):
+        mopn.NetworkProblem(X, y, strength=1.0, ridge=-1.0)
+    with pytest.raises(ValueError, match="ridge is too small"):
+        mopn.NetworkProblem(X, y, strength=1.0, ridge=1e-150)
+    assert "ridge=0.5" in repr(mopn.NetworkProblem(X, y, strength=1.0, ridge=0.5))
+
+
+def test_oracles_without_a_strength():
+    problem = problem_of(strength=0.0)
+    assert problem.oracles == {"corrective"}
+    assert problem.regularized
+    assert mopn.certify(problem, np.zeros((0, 4)), np.zeros((0, 3))).gap < np.inf
