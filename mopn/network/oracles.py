@@ -181,7 +181,8 @@ class OracleRun:
         """Return the search on the matrices in units of a scale, and the scale."""
         oracle, p = self.oracle, self.oracle.norm.exponent
         stack, scale = oracle.prepare(gammas).scaled()
-        way = plan(p, *stack.shape, oracle.method, formed=isinstance(stack, DenseStack))
+        m, d = stack.shape
+        way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
         way = way._replace(one_sided=oracle.norm.nonnegative)
         if isinstance(stack, DenseStack):
             return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers), scale

@@ -1,10 +1,10 @@
 """Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017).
 
 A point is a network of finitely many units. In every round the oracle receives the gradient of the losses at the
-outputs of the point. It returns the steepest units that it found, the atoms, and a bound on the slopes of all units,
-which proves a duality gap. The slope of the best atom in place of the bound gives the estimated gap. Atoms then enter
-the point, and a correction improves its weights, or units and weights. A model of ``max_units`` units is full: the
-polish, a correction to a tight tolerance, is its last one, unless units are exchanged.
+outputs of the point. It returns units along which the objective falls steeply, the atoms, best first, and a bound on the
+slopes along all units, which proves a duality gap. With the slope of the best atom in place of the bound, the gap is an
+estimate. Atoms enter the point, and a correction improves its weights, or units and weights. A model of ``max_units``
+units is full: it gets a correction to a tight tolerance, the polish. Then the run ends, or some units are exchanged.
 """
 
 from __future__ import annotations
@@ -126,10 +126,10 @@ class ConditionalGradient(Solver[Atomic]):
         point, polished = self._start(problem, start, correction, monitor)
         refit_time = monitor.elapsed
         while True:
-            at = problem.output_gradient(point)  # the objective, and G, the gradient of the losses at the outputs
+            at = problem.output_gradient(point)  # the objective, and the gradient of the losses at the outputs
             monitor.check_finite(at.value)
             full = schedule.is_full(point.n_units, polished=polished)
-            selection = select(point, at, last=full and polished)  # atoms, best first, and a bound on all units
+            selection = select(point, at, last=full and polished)  # atoms, and a bound on the slopes of all units
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
             gap = _record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
@@ -141,6 +141,7 @@ class ConditionalGradient(Solver[Atomic]):
             if not full:
                 units = schedule.choose(problem, point, at, selection.atoms, monitor.seed)
                 point = correction.insert(point, at, units)
+                # The polish needs units whose weights are not zero: else a refit of the weights comes first.
                 full = correction.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
             del at  # the correction needs the memory
             point, polished = correction.polish(point) if full else correction.improve(point), full
@@ -149,7 +150,7 @@ class ConditionalGradient(Solver[Atomic]):
     def _start(self, problem: Atomic, start: Any, correction: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
         """Return the first point, and whether it is polished.
 
-        The units of a model are found on a sample of the rows where there are many rows; then it is fitted to all.
+        With many rows, a sample of them tells the units of a model, which is then fitted to all.
         """
         if correction.fits_a_model and not start.n_units:
             whole = cast(Corrective, problem)
@@ -170,10 +171,7 @@ class ConditionalGradient(Solver[Atomic]):
 def make_corrective_step(
     refit: RefitName | CorrectiveStep, *, full: Mapping[str, Any] | None = None, **options: Any
 ) -> CorrectiveStep:
-    """Return the correction of a name, refits with the given options; a correction is returned as it is.
-
-    ``full`` are options of refits of both layers alone, and left out for the others.
-    """
+    """Return the correction of a name, with options of refits, ``full`` of those of both layers alone, or as it is."""
     if isinstance(refit, CorrectiveStep):
         return refit
     name = _REFIT(refit, "refit")
@@ -219,14 +217,14 @@ class _StallTest:
     def check(self, fun: float, gap: float, selection: Selection) -> None:
         """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight."""
         # A user's function may draw units at random, so that the next ones may be better: more rounds are waited for.
-        own, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
+        from_user, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
         tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
         same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
         self.rounds = self.rounds + 1 if same and tight else 0
         self.fun, self.estimate = fun, min(estimate, self.estimate)
-        if own and self.monitor.tol > 0.0 and (slow or self.rounds == _SLOW_ROUNDS):
+        if from_user and self.monitor.tol > 0.0 and (slow or self.rounds == _SLOW_ROUNDS):
             self.monitor.stop(Status.NO_BETTER_UNIT)
-        if not own and tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
+        if not from_user and tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
             self.monitor.stop(Status.STALLED)
 
     def _is_slow(self, fun: float, gap: float) -> bool:
