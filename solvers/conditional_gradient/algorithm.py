@@ -1,10 +1,11 @@
 """Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017).
 
 A point is a network of finitely many units. In every round the oracle receives the gradient of the losses at the
-outputs of the point. It returns units along which the objective falls steeply, the atoms, best first, and a bound on the
-slopes along all units, which proves a duality gap. With the slope of the best atom in place of the bound, the gap is an
-estimate. Atoms enter the point, and a correction improves its weights, or units and weights. A model of ``max_units``
-units is full: it gets a correction to a tight tolerance, the polish. Then the run ends, or some units are exchanged.
+outputs of the point. It returns units along which the objective falls steeply, the atoms, best first, and a bound on
+the slopes along all units, which proves a duality gap. With the slope of the best atom in place of the bound, the gap
+is an estimate. Atoms enter the point, and a correction improves its weights, or units and weights. A model of
+``max_units`` units is full: it gets a correction to a tight tolerance, the polish. Then the run ends, or some units are
+exchanged.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class ConditionalGradient(Solver[Atomic]):
 def make_corrective_step(
     refit: RefitName | CorrectiveStep, *, full: Mapping[str, Any] | None = None, **options: Any
 ) -> CorrectiveStep:
-    """Return the correction of a name, with options of refits, ``full`` of those of both layers alone, or as it is."""
+    """Return the correction of a name, with these options of refits and ``full`` of those of both layers alone."""
     if isinstance(refit, CorrectiveStep):
         return refit
     name = _REFIT(refit, "refit")
