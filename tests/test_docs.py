@@ -410,7 +410,7 @@ def test_pages_of_problems_have_what_users_call(monkeypatch):
     refits = {"default_solver", "measure", "oracles", "start"}
     network = {"classes", "design", "joint", "network", "norm", "output_layer", "strength", "strength_max"}
     one_output = {"network", "outputs", "parameters", "penalty"}
-    assert shown("NetworkProblem") == refits | network | {"with_strength"}
+    assert shown("NetworkProblem") == refits | network | {"with_ridge", "with_strength"}
     assert shown("OutputLayerProblem") == refits
     for name in ("FactorizationProblem", "LiftedProblem"):
         assert shown(name) == refits | one_output

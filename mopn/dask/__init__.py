@@ -13,9 +13,9 @@ except ImportError as error:
 
 from mopn.dask.fitting import fit
 from mopn.dask.prediction import predict
-from mopn.dask.problem import DaskNetworkProblem
+from mopn.dask.problem import DaskNetworkProblem  # noqa: F401  for mopn.minimize
 
-__all__ = ["DaskNetworkProblem", "fit", "predict"]
+__all__ = ["fit", "predict"]
 
 
 def __dir__() -> list[str]:

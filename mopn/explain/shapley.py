@@ -13,7 +13,7 @@ from mopn.explain.model_games import background_rows, model_game
 from mopn.models.base import Fitted, fitted_model
 from mopn.solvers.tools.door import door
 
-__all__ = ["shap_interaction_values", "shap_values", "to_shap"]
+__all__ = ["feature_importances", "shap_interaction_values", "shap_values", "to_shap"]
 
 
 @door
@@ -104,6 +104,25 @@ def shap_interaction_values(model: Fitted, X: Any, background: Any = None) -> np
     """
     design, game = _explained(model, X, background)
     return _outputs_last(game.interactions(design))
+
+
+@door
+def feature_importances(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
+    """Return the mean absolute SHAP value of every feature over the rows of X, (d, m), or (d,) of a single output.
+
+    Parameters
+    ----------
+    model, X, background
+        As for :func:`shap_values`, and so are the errors.
+
+    Examples
+    --------
+    >>> import numpy as np, mopn
+    >>> model = mopn.Model(np.array([[1.0, 1.0]]), np.array([[0.5]]), kernel="homogeneous", target="vector")
+    >>> mopn.explain.feature_importances(model, [[1.0, 2.0]], background=[[0.0, 0.0]])
+    array([1.5, 3. ])
+    """
+    return np.abs(shap_values(model, X, background)).mean(axis=0)
 
 
 @door
