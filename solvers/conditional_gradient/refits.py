@@ -265,7 +265,7 @@ class _FullRefits(_OutputRefits):
         super().__init__(options, options.output_solver, problem, monitor, schedule)
         self.schedule, self.smooth = schedule, options.can_move_units
         # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
-        self.inserts_by_line_search = self.smooth and "atomic" in problem.oracles
+        self.inserts_by_line_search = self.smooth and problem.regularized and "atomic" in problem.oracles
         self.fits_a_model = self.inserts_by_line_search and schedule.fits_a_model
         if self.fits_a_model:
             self.start_tol = max(self.start_tol, _START_OF_MODEL * options.polish_tol)
