@@ -40,7 +40,8 @@ _LOOSENESS, _NEAR = 0.01, 10.0
 # the least one, 1e-6 with tol = 0, fall by the other factor when a round changed nothing.
 _FALL, _STUCK, _LEAST_TARGET = 0.7, 0.1, 1e-6
 # A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
-# relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly.
+# relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly. Less than this
+# times the target gap itself is enough where the gap is of second order (benchmarks/ablation, "A ridge").
 _JOINT_TOL = 3e-3
 # Before units enter, the linear term is fitted to this fraction of the tolerance of a polish of the output layer, or,
 # where a model is fitted, of that of both layers: the polish goes on from there.
@@ -121,7 +122,8 @@ class FullRefit(_Refit):
     tol : float, default 1e-3
         Refits by FISTA stop when an iteration decreases the objective by less than this, relative, as in appendix D of
         the paper; refits of the output layer as for :class:`OutputRefit`. Refits by L-BFGS between rounds stop when ten
-        iterations decrease the objective by less than ``0.003 min(gap, 1)**2``, relative, for the estimated gap.
+        iterations decrease the objective by less than ``0.003 min(gap, 1)**2``, relative, for the estimated gap;
+        ``0.003 min(gap, 1)`` with a ridge under l1, as the gap falls like the objective there.
     max_iter : int, default 100
         Largest number of iterations of a refit between rounds, or after units were merged. With L-BFGS and
         ``schedule="grow"`` it is ``polish_iter`` instead, except under l1/linf.
@@ -310,7 +312,8 @@ class _FullRefits(_OutputRefits):
         if not self.inserts_by_line_search or self.near:
             point = super().improve(point)
         target = min(self._finite_target(), 1.0)
-        point = self._with_rest(point, max(_JOINT_TOL * target**2, self.options.least_tol), self.max_iter)
+        tol = _JOINT_TOL * (target if self.problem.gap_is_of_second_order else target**2)
+        point = self._with_rest(point, max(tol, self.options.least_tol), self.max_iter)
         return point.drop_zero_units(_NEGLIGIBLE * target)
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
@@ -337,7 +340,7 @@ class _FullRefits(_OutputRefits):
         fraction = next(iter(self.problem.sample_fractions(point)), 1.0)
         max_iter = self.options.max_iter
         point, _ = self._joint(point, _SURPLUS_TOL, max_iter, sample_fraction=fraction, within_limits=False)
-        self.problem.output_gradient(point)  # computes features, of which all that follow are parts
+        self.problem.output_layer(point)  # computes features, of which all that follow are parts
         while point.n_units > self.max_units:
             rests = map(point.without_unit, range(point.n_units))
             point = min(rests, key=lambda rest: self.problem.output_gradient(rest).value)
