@@ -393,6 +393,8 @@ class NetworkEstimator(NetworkAttributes):
             in the unit of y.
         strength : float or Ratio, default Ratio(0.002)
             Strength of the penalty.
+        ridge : float, default 0.0
+            Strength of the ridge on the outputs as functions.
         """
         self.loss = loss
         self.norm = norm
@@ -656,7 +658,7 @@ class NetworkEstimator(NetworkAttributes):
         return problem.with_ridge(self._ridge_of(problem)) if self.ridge else problem
 
     def _ridge_of(self, problem: NetworkProblem) -> float:
-        """Return the ridge for the lengths of the rows of a problem, which are about 2 for most scales."""
+        """Return the ridge for the mean squared length of the rows of a problem: 4 for most scales."""
         if self.scale in ("features", "data"):
             return self.ridge
         squares = problem.rows.squares[-problem.rows.n_features :]

@@ -133,7 +133,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         scale: ScaleName | None = "features",
         alpha: float | None = None,
         interactions: Any = None,
-        ridge: float = 0.1,
+        ridge: float = 0.03,
         tol: float = 5e-3,
         max_time: float | None = None,
         validation_fraction: float = 0.0,
@@ -182,7 +182,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
             Of factorization machines: groups of columns, by index or name; only products of columns of different groups
             are in the model, such as users times items. A column of no group interacts with all others. None for all
             pairs.
-        ridge : float, default 0.1
+        ridge : float, default 0.03
             Strength of the ridge on the outputs as functions, for rows of a mean squared length of 4; see
             :class:`mopn.NetworkProblem`. Larger means smoother outputs of more units, and proofs that cost less. It
             does not depend on the units of X. The losses are added up, so that it weighs less the more rows there are.
@@ -347,7 +347,7 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters as for :class:`MultiOutputPNClassifier`, with two other defaults.
+        """Set the parameters as for :class:`MultiOutputPNClassifier`, with three other defaults.
 
         With wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
 
@@ -357,6 +357,8 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
             Norm of the output weights.
         max_units : int or None, default 50
             Largest number of units.
+        ridge : float, default 0.0
+            Strength of the ridge on the outputs as functions.
         """
         super().__init__(
             loss=loss,

@@ -87,7 +87,7 @@ class FoldIn(ModelEstimator):
         Raises
         ------
         ValueError
-            For targets that the fit did not have or cannot take.
+            For targets that the fit did not have or cannot take, or a fit with a ridge.
 
         Notes
         -----
@@ -122,6 +122,8 @@ class NetworkFoldIn(FoldIn, NetworkEstimator):
     """The same for networks, whose unit r has the penalty strength * ||v_r|| * ||h_r||^2."""
 
     def _new_feature(self, n: int) -> NewFeature:
+        if self.ridge:
+            raise ValueError(f"fold_in knows no ridge, got ridge={self.ridge}; fit with ridge=0")
         scale, norm = self._scale_of_new(n), get_norm(self.norm)
         units = self.strength_ * np.array([norm.value(row[None]) for row in self.model_.weights])
         return NewFeature(scale**2 * units, None if self.alpha is None else scale**2 * self.alpha, scale)

@@ -91,6 +91,8 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         alpha : float or None, default 0.7
             Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
             b. None for no such term.
+        ridge : float, default 0.0
+            Strength of the ridge on the outputs as functions.
         tol : float, default 0.005
             Relative tolerance of the objective. With ``max_units`` the last refit ends at 3e-4 if ``tol`` is larger, as
             the expected level gains from that.

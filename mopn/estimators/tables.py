@@ -44,7 +44,7 @@ _SHARE_OF_CHOICE = 1 / 3
 _MANY_ENTRIES, _SHARED_UNITS, _UNITS_A_CLASS = 3000, 30, 3
 # Gaps are proven to ``tol`` up to so many products of rows, features and outputs: beyond, half of the time would be for
 # the proof alone.
-_PROVEN = 1_000_000
+_PROVEN = 500_000
 
 
 def _strength(value: Any) -> Any:
@@ -176,8 +176,8 @@ class TableEstimator(TableReader, NetworkAttributes):
         """Choose norm, number of units and proof by the size of the table, where they are "auto"."""
         outputs = 1 if targets.classes is None else len(targets.classes)
         size = outputs * self.encoding_.n_features
-        shared = outputs > 2 and size > _MANY_ENTRIES and network.max_units is not None
-        if self.norm == "auto" and shared:
+        many = outputs > 2 and size > _MANY_ENTRIES
+        if self.norm == "auto" and many and network.max_units is not None:
             network.norm = "l1/l2"
             network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
         small = len(targets.y) * size <= _PROVEN or network.max_units is None
@@ -321,7 +321,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         prove : "auto" or bool, default "auto"
             Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
             most twenty times ``tol``: the objective then is as near to its minimum as ``tol`` says, in half of the
-            time. "auto" proves tables of up to a million rows times features times outputs, and all with
+            time. "auto" proves tables of up to 500,000 rows times features times outputs, and all with
             ``max_units=None``.
         max_time : float or None, default None
             Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of

@@ -77,10 +77,10 @@ class Network:
 
     @property
     def _kept_features(self) -> np.ndarray | None:
-        """The features, or None where they are too many to be kept."""
+        """The features, or None where they are too many to be kept, or computed anew in every pass over the data."""
         if self._features is None and self._maps.rows.shape[0] * self.n_units > _KEPT_FEATURES:
             return None
-        return self.features
+        return self.features if isinstance(self.features, np.ndarray) else None
 
     @property
     def linear_outputs(self) -> np.ndarray | float:

@@ -70,7 +70,7 @@ def few(cls, **options):
 
 def as_given(cls, **options):
     """Return an estimator of few units whose objective is that of the model for X as it is."""
-    return few(cls, scale=None, **options)
+    return few(cls, **{"scale": None, "ridge": 0.0, **options})
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -726,7 +726,7 @@ def test_errors_of_x(cls, bad, error, message):
         ({"strength": -1.0}, "strength must be a finite number >= 0 or a mopn.Ratio, got -1.0"),
         ({"scale": "all"}, "scale must be one of 'features', 'data', 'large' or None, got 'all'"),
         ({"fit_intercept": 1}, "fit_intercept must be True or False, got 1"),
-        ({"strength": 0.0}, "a strength of 0.*no certificate exists"),
+        ({"strength": 0.0, "ridge": 0.0}, "a strength of 0.*no certificate exists"),
         ({"max_units": 0}, "max_units must be an integer >= 1"),
         ({"tol": -1.0}, "tol must be a finite number >= 0"),
         ({"max_time": -1.0}, "max_time must be a number of seconds >= 0"),

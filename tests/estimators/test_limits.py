@@ -93,7 +93,7 @@ def test_a_path_is_limited_with_its_scores(clock):
 @pytest.mark.parametrize("limit", [70.0, 90.0, 120.0, 200.0])
 def test_out_of_time_the_best_strength_so_far_is_fitted(clock, monkeypatch, limit):
     losses, loss = [], strength_choice._held_out_loss
-    monkeypatch.setattr(strength_choice, "_FEW", 0)
+    monkeypatch.setattr(strength_choice, "FEW", 0)
     monkeypatch.setattr(strength_choice, "_held_out_loss", lambda *fold: losses.append(loss(*fold)) or losses[-1])
     table, y = limited("TableClassifier", limit, tol=0.1)
     table.fit(X, y)

@@ -323,6 +323,19 @@ def test_relation_blocks_are_the_plain_matrix():
     assert related.fun == pytest.approx(plain.fun, rel=2e-5)
 
 
+@pytest.mark.parametrize("refit", ["output", "full"])
+def test_rows_in_blocks_are_the_plain_matrix(refit):
+    X, y = data("logistic", n=60)
+    options = {"norm": "l1", "strength": 3.0, "ridge": 0.5}
+    blocks = mopn.RowBlocks([X[:25], X[25:]], y)
+    found, plain = (
+        mopn.minimize(problem, ConditionalGradient(refit=refit), tol=1e-2)
+        for problem in (mopn.NetworkProblem(blocks, **options), mopn.NetworkProblem(X, y, **options))
+    )
+    assert found.success
+    assert found.fun == pytest.approx(plain.fun, rel=1e-2)
+
+
 def test_warm_starts_from_either_side_end_where_cold_ones_do():
     problem, solver = problem_of("l1/l2", ridge=0.2, strength=1.0), ConditionalGradient(refit="full")
     cold = mopn.minimize(problem, solver, tol=1e-4)

@@ -1,0 +1,55 @@
+"""The ridge of the network estimators."""
+
+import pytest
+from sklearn.datasets import load_iris
+
+import mopn
+from mopn.estimators import (
+    MultiOutputFMClassifier,
+    MultiOutputFMRegressor,
+    MultiOutputPNClassifier,
+    MultiOutputPNRegressor,
+    OrdinalFMRegressor,
+)
+
+X, y = load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize("cls", [MultiOutputFMClassifier, MultiOutputFMRegressor, MultiOutputPNRegressor])
+def test_the_ridge_is_that_of_the_problem(cls):
+    fitted = cls(ridge=0.5, max_units=None, tol=1e-2).fit(X, y)
+    plain = cls(ridge=0.0, max_units=None, tol=1e-2).fit(X, y)
+    assert plain.objective_ < fitted.objective_
+    assert fitted.relative_gap_ <= 1.1e-2
+
+
+def test_the_objective_has_the_ridge():
+    fitted = MultiOutputPNClassifier(ridge=0.3, strength=1.0, scale="data").fit(X, y)
+    problem = mopn.NetworkProblem(X, y, norm="l1", strength=1.0, augment=True, center=True, scale="data", ridge=0.3)
+    exact = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-5)
+    assert exact.fun <= fitted.objective_ * (1 + 1e-9)
+    assert fitted.objective_ - fitted.gap_ <= exact.fun
+
+
+@pytest.mark.parametrize("scale", ["features", "data", "large", None])
+def test_it_does_not_depend_on_the_units_of_x(scale):
+    options = {"scale": scale, "fit_intercept": False, "strength": mopn.Ratio(0.05), "ridge": 0.3}
+    funs = [MultiOutputPNClassifier(**options).fit(unit * X, y).objective_ for unit in (1.0, 1e-3, 1e4)]
+    assert funs == pytest.approx([funs[0]] * 3, rel=0.05)
+
+
+def test_the_default_is_for_classifiers_of_polynomial_networks():
+    assert MultiOutputPNClassifier().ridge == 0.03
+    for cls in (MultiOutputFMClassifier, MultiOutputPNRegressor, MultiOutputFMRegressor, OrdinalFMRegressor):
+        assert cls().ridge == 0.0
+
+
+def test_fold_in_refuses_it():
+    fitted = MultiOutputFMRegressor(ridge=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="fold_in knows no ridge"):
+        fitted.fold_in(X[:3], y[:3])
+
+
+def test_a_negative_ridge_is_named():
+    with pytest.raises(ValueError, match="ridge must be"):
+        MultiOutputPNClassifier(ridge=-1.0).fit(X, y)
