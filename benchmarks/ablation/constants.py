@@ -96,9 +96,9 @@ EXEMPT = {
         "barriers.ROOT_STEPS", "barriers.ROOT_TOL", "barriers.VANISHING", "bounds.EIGEN", "cholesky.NULL",
         "cones.DIGITS", "cones.NARROW", "cones.SINGULAR", "cones.SOLVE", "conjugate_gradients.LEAST_EIGENVALUE",
         "conjugate_gradients.RIDGE", "eigenvectors.ROUNDED", "fista.NOISE", "gap.DUAL_ERROR", "gap.TERM_ERROR",
-        "interior_point.NOISE", "joint.ZERO", "majorants.FLOOR", "nested.MARGIN", "oracles.CERTIFIED_TOL",
-        "principal_directions.NOTHING", "quasi_newton.NOISE", "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL",
-        "segment.WHOLE", "spectral.ZERO", "starts.NULL", "steps.NEGLIGIBLE", "steps.NOISE",
+        "interior_point.NOISE", "joint.ZERO", "kernels.ZERO", "majorants.FLOOR", "nested.MARGIN",
+        "oracles.CERTIFIED_TOL", "principal_directions.NOTHING", "quasi_newton.NOISE", "regularizers.ON_THE_SPHERE",
+        "regularizers.RADIUS_TOL", "segment.WHOLE", "starts.NULL", "steps.NEGLIGIBLE", "steps.NOISE",
     ],
     "memory and blocks: they change the time of large data, and results by rounding": [
         "blas_threads.LARGE", "branch_signs.BATCH", "cache.CACHE_ENTRIES", "checksums.RUN",
