@@ -102,7 +102,7 @@ def test_rows_of_weight_zero_have_no_part_in_the_encoding():
 @pytest.fixture
 def cheap_choice(monkeypatch):
     """One part is held out, for two strengths."""
-    monkeypatch.setattr(strength_choice, "_FEW", 0)
+    monkeypatch.setattr(strength_choice, "FEW", 0)
     monkeypatch.setattr(strength_choice, "_RATIOS", (Ratio(0.3), Ratio(0.1)))
 
 
