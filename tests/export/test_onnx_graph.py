@@ -105,7 +105,7 @@ def test_a_fitted_model_of_digits(digits_model, dtype, tolerance):
 
 
 def run_columns(graph, columns):
-    """Return the outputs of a graph with an input for every column, gaps in texts as empty ones."""
+    """Return the outputs of a graph with an input for every column, missing texts as empty ones."""
     onnx.checker.check_model(graph, full_check=True)
     session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
     kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}

@@ -78,7 +78,7 @@ def test_calibration_is_the_mean_over_bins_of_what_probabilities_exceed():
 
 @pytest.fixture(scope="module")
 def table():
-    """Rows whose class is a category's but for gaps, and a number that a number and the category make."""
+    """Rows whose class is a category's unless missing, and a number that a number and the category make."""
     rng = np.random.default_rng(0)
     level = rng.integers(0, 2, 120)
     X = pd.DataFrame({"x0": rng.normal(size=120), "x1": pd.Categorical(np.array(["u", "v"])[level])})

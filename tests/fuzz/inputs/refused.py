@@ -26,7 +26,7 @@ _NOT_PER_SAMPLE = {
     "fewer rows", "more rows", "one row", "two rows", "no rows", "empty", "a number", "an axis less", "two axes more",
     "no columns",
 }  # fmt: skip
-# Of X, what tables take: gaps, texts, dates, and columns by name.
+# Of X, what tables take: missing values, texts, dates, and columns by name.
 TAKEN_BY_TABLES = _MISSING | {
     "sparse NaN", "words", "a string among numbers", "dtype M8[s]", "dtype m8[s]", "pandas of dates", "dictionary",
 }  # fmt: skip
