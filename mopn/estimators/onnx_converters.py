@@ -22,7 +22,7 @@ def register_skl2onnx() -> None:
     tensors: there is no ZipMap. Numbers have the type of the input; integers become float32.
 
     Estimators of tables have one input of all columns if these are numbers; if not, an input for each column, in their
-    order: of texts for categories, the empty text where one is missing, or of booleans and integers. Where float32 would
+    order: of texts for categories, the empty text for a missing one, or of booleans and integers. Where float32 would
     lose digits of a column, its initial type should be ``DoubleTensorType`` or ``Int64TensorType``.
 
     Raises
