@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, check_X_y
@@ -36,7 +37,6 @@ from mopn.data.values import as_targets, distinct_labels, is_series, label_codes
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
-from mopn.estimators.short_help import ShortHelp
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
@@ -69,7 +69,7 @@ _FAR = 1e8
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
-class ModelEstimator(CallbackSupportMixin, Fitted, ShortHelp):
+class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
@@ -357,19 +357,6 @@ class NetworkEstimator(NetworkAttributes):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters: those of :class:`MultiOutputPNClassifier`, without ``class_weight``.
-
-        Parameters
-        ----------
-        loss : str or Loss, default "squared"
-            "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
-            median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
-            in the unit of y.
-        strength : float or Ratio, default Ratio(0.002)
-            Strength of the penalty.
-        ridge : float, default 0.0
-            Strength of the ridge on the outputs as functions.
-        """
         self.loss = loss
         self.norm = norm
         self.strength = strength

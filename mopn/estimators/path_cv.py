@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.stats import rankdata
-from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import get_tags
@@ -27,7 +27,6 @@ from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
-from mopn.estimators.short_help import ShortHelp
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Fitted, Predictor
 from mopn.regularization_path import check_strengths
@@ -61,7 +60,7 @@ def _best_has(name: str) -> Callable[[PathCV], Any]:
     return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
 
 
-class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, ShortHelp):
+class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     """Choose the strength and the number of units of a network by cross-validation.
 
     Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best

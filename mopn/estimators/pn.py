@@ -47,21 +47,6 @@ class PolynomialNetwork(SingleOutputEstimator):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        r"""Set the parameters: those of :class:`FactorizationMachineRegressor` that polynomials have.
-
-        Parameters
-        ----------
-        degree : int, default 2
-            The degree m of the polynomial.
-        n_components : int, default 10
-            Number r of products.
-        beta : float or "auto", default "auto"
-            Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
-        fit_lower : {"augment", None}, default "augment"
-            Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
-        solver : {"cd", "lbfgs"} or Solver, default "cd"
-            Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
-        """
         self.degree = degree
         self.loss = loss
         self.n_components = n_components
@@ -94,9 +79,24 @@ class PolynomialNetwork(SingleOutputEstimator):
 
 
 class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
-    """Regressor: a polynomial network of any degree, trained by the lifted approach.
+    r"""Regressor: a polynomial network of any degree, trained by the lifted approach.
 
     Predictions are ``b + sum_s prod_t <u_s^t, z>`` with ``z = [1, x]``: polynomials of degree m.
+
+    The parameters are those of :class:`FactorizationMachineRegressor` that polynomials have.
+
+    Parameters
+    ----------
+    degree : int, default 2
+        The degree m of the polynomial.
+    n_components : int, default 10
+        Number r of products.
+    beta : float or "auto", default "auto"
+        Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
+    fit_lower : {"augment", None}, default "augment"
+        Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
+    solver : {"cd", "lbfgs"} or Solver, default "cd"
+        Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
 
     See Also
     --------
@@ -115,9 +115,24 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
 
 
 class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
-    """Classifier of two classes: a polynomial network of any degree, trained by the lifted approach.
+    r"""Classifier of two classes: a polynomial network of any degree, trained by the lifted approach.
 
     The outputs are ``b + sum_s prod_t <u_s^t, z>`` with ``z = [1, x]``: polynomials of degree m.
+
+    The parameters are those of :class:`FactorizationMachineRegressor` that polynomials have.
+
+    Parameters
+    ----------
+    degree : int, default 2
+        The degree m of the polynomial.
+    n_components : int, default 10
+        Number r of products.
+    beta : float or "auto", default "auto"
+        Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
+    fit_lower : {"augment", None}, default "augment"
+        Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
+    solver : {"cd", "lbfgs"} or Solver, default "cd"
+        Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
 
     See Also
     --------

@@ -53,6 +53,19 @@ class MultiOutputPNRegressor(Regressor):
     :math:`h_r` and weights :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its
     minimum is bounded (``gap_``).
 
+    The parameters are those of :class:`MultiOutputPNClassifier`, without ``class_weight``.
+
+    Parameters
+    ----------
+    loss : str or Loss, default "squared"
+        "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
+        median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
+        in the unit of y.
+    strength : float or Ratio, default Ratio(0.002)
+        Strength of the penalty.
+    ridge : float, default 0.0
+        Strength of the ridge on the outputs as functions.
+
     See Also
     --------
     MultiOutputFMRegressor : Products of distinct features only, for sparse and categorical data.
@@ -77,6 +90,17 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
     Predictions are the mean of y plus :math:`\sum_r v_r \sum_{i<j} h_{ri} z_i h_{rj} z_j` with :math:`z = [1, 1, x]`: a
     constant, a linear term and the products of distinct features. Units :math:`h_r` and weights :math:`v_r` minimise a
     convex problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+
+    The parameters are those of :class:`MultiOutputPNRegressor`, with two other defaults.
+
+    With wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
+
+    Parameters
+    ----------
+    norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
+        Norm of the output weights.
+    max_units : int or None, default 50
+        Largest number of units.
 
     See Also
     --------
@@ -116,17 +140,6 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        """Set the parameters: those of :class:`MultiOutputPNRegressor`, with two other defaults.
-
-        With wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
-
-        Parameters
-        ----------
-        norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
-            Norm of the output weights.
-        max_units : int or None, default 50
-            Largest number of units.
-        """
         super().__init__(
             loss=loss,
             norm=norm,

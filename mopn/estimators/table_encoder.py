@@ -9,14 +9,13 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
-from mopn.estimators.short_help import ShortHelp
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
@@ -37,7 +36,7 @@ def _names(columns: Any) -> list[Any]:
 _CATEGORICAL = Rule("a collection of names and indices of columns", _names)
 
 
-class TableReader(ShortHelp):
+class TableReader(BaseEstimator):
     """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding
