@@ -427,8 +427,7 @@ def test_the_reference_has_every_public_name_and_an_example_of_it(module):
     # What mopn and mopn.solvers share is listed once.
     elsewhere = {"oracles", "solvers", *mopn.__all__} if module is not mopn else {"oracles", "solvers"}
     assert set(module.__all__) - listed <= elsewhere
-    assert listed <= set(module.__all__)
-    for name in listed:
+    for name in listed:  # also what results return, such as mopn.Trace
         thing = getattr(module, name)
         assert not callable(thing) or ">>>" in thing.__doc__, name
 
