@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["eigen_units"]
+from mopn.solvers.numerics.precision import NULL
 
-# Eigenvalues below this, relative to the largest modulus, are rounding errors.
-_ZERO = 1e-12
+__all__ = ["eigen_units"]
 
 
 def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -18,5 +17,5 @@ def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.
     # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
     Q, R = np.linalg.qr(units.T)
     values, vectors = np.linalg.eigh((R * weights) @ R.T)
-    kept = np.abs(values) > _ZERO * np.abs(values).max(initial=0.0)
+    kept = np.abs(values) > NULL * np.abs(values).max(initial=0.0)
     return values[kept], (Q @ vectors[:, kept]).T
