@@ -579,6 +579,11 @@ class Corrective(Atomic, Protocol):
         """Whether refits of both layers of few units end in local minima of which some are much worse than others."""
         return True
 
+    @property
+    def gap_is_of_second_order(self) -> bool:
+        """Whether gaps fall as the objective does near the minimum, and not as the square root of its error."""
+        return False
+
     def sample_fractions(self, point: Any) -> Sequence[float]:
         """Return ascending fractions of the samples on which a refit of both layers pays before one on all."""
         return ()

@@ -15,9 +15,17 @@ _ASKED_BY_SOLVERS = {
 _USERS = {"default_solver", "joint", "measure", "oracles", "output_layer", "start"}
 # What serves other parts of mopn.
 _INNER = {
-    *("dual_rounding", "from_parts", "gains_by_single", "gradient_at_zero", "model_rounding", "passes_over_part"),
+    *(
+        "dual_rounding",
+        "dummies",
+        "from_parts",
+        "gains_by_single",
+        "gradient_at_zero",
+        "model_rounding",
+        "passes_over_part",
+    ),
     "regularizer",
-    *("restricted_dual", "several", "split", "views", "with_random_units"),
+    *("restricted_dual", "several", "split", "strength_units", "views", "with_random_units"),
 }
 
 

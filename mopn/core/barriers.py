@@ -1,19 +1,15 @@
 """Interior-point states of regularisers: norms as sums of bounds t on weights v, strictly inside their cones.
 
 R(V) = strength * sum(t) with |v_rc| <= t_rc for l1, ||v_r||_2 <= t_r for l1/l2, |v_rc| <= t_r for l1/linf; in a ball,
-sum(t) <= radius. With mu times the logarithmic barriers of the cones, minimised over the bounds t, R becomes a smooth
-convex function of V, which tends to R as mu tends to 0. Its second derivative depends on more than V: the multipliers z
-of the cones, with <s, z> = mu on the central path, are variables of their own. This allows mu to decrease fast:
-primal-dual methods for linear cones, and the method of Chan, Golub and Mulet (1999) for lengths. Solvers see the
-states as :class:`mopn.solvers.interface.Barrier`.
+sum(t) <= radius. With mu times the logarithmic barriers of the cones, minimised over t, R becomes a smooth convex
+function of V, which tends to R as mu tends to 0. The multipliers z of the cones, with <s, z> = mu on the central path,
+are variables of their own, so that mu may decrease fast: primal-dual methods for linear cones, and the method of Chan,
+Golub and Mulet (1999) for lengths. Solvers see the states as :class:`mopn.solvers.interface.Barrier`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -36,33 +32,25 @@ _INACTIVE = 0.05
 _ROOT_STEPS, _ROOT_TOL = 50, 1e-12
 
 
-class Scaling(NamedTuple):
-    """Second derivatives in (t, v): ``omega`` for t alone, ``coupling`` for both.
-
-    With t eliminated, that in v is diag(diagonal) - sum_r e_r e_r' with the vectors e_r in ``rows``.
-    """
-
-    omega: np.ndarray
-    coupling: np.ndarray
-    diagonal: np.ndarray
-    rows: np.ndarray | None
+# Second derivatives omega in t, and coupling in t and v; with t eliminated, diag(diagonal) - sum_r e_r e_r' in v, with
+# the vectors e_r in rows.
+Scaling = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 
 
 class Cones(ABC):
     """Weights V (k, m), the slack of their bounds, (k, m) or (k, 1), and multipliers, all strictly feasible.
 
-    ``degree`` is the number of products <s, z>. The slack, t minus the size that it bounds, is the best one for V at a
-    level mu if sum(t) has the multiplier ``multiplier``. It is stored in place of t, which would lose digits near the
-    boundary.
+    ``degree`` is the number of products <s, z>. The slack, t minus the size that it bounds, is stored in place of t,
+    which would lose digits near the boundary.
     """
 
     degree: int
     V: np.ndarray
     slack: np.ndarray
 
-    @abstractmethod
     def total(self, X: np.ndarray) -> np.ndarray:
         """Add up (k, m) over the entries that share a bound."""
+        return X.sum(axis=1, keepdims=True)
 
     @abstractmethod
     def sizes(self, V: np.ndarray) -> np.ndarray:
@@ -86,7 +74,7 @@ class Cones(ABC):
 
     @abstractmethod
     def scaling(self, mu: float) -> Scaling:
-        """Return the second derivatives at V and the present multipliers."""
+        """Return omega, coupling, diagonal and rows at V and the present multipliers."""
 
     @abstractmethod
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
@@ -107,7 +95,7 @@ class Boxes(Cones):
         self.upper, self.lower = mu / self.above, mu / self.below
 
     def total(self, X: np.ndarray) -> np.ndarray:
-        return X.sum(axis=1, keepdims=True) if self.by_row else X
+        return super().total(X) if self.by_row else X
 
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.abs(V).max(axis=1, keepdims=True) if self.by_row else np.abs(V)
@@ -153,8 +141,8 @@ class Boxes(Cones):
         both, coupling = above + below, below - above
         omega = self.total(both)
         if self.by_row:
-            return Scaling(omega, coupling, both, coupling / np.sqrt(omega))
-        return Scaling(omega, coupling, 4.0 * above * (below / both), None)
+            return omega, coupling, both, coupling / np.sqrt(omega)
+        return omega, coupling, 4.0 * above * (below / both), None
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         d_upper = (mu - self.upper * (dT - dV)) / self.above - self.upper
@@ -171,18 +159,12 @@ class Boxes(Cones):
 
 
 class SecondOrder(Cones):
-    """||v_r||_2 <= t_r (l1/l2).
-
-    The multipliers of a cone are ``multiplier`` times (1, -p_r) with ||p_r|| < 1; p_r tends to v_r / ||v_r||.
-    """
+    """||v_r||_2 <= t_r (l1/l2), with multipliers ``multiplier`` times (1, -p_r); p_r tends to v_r / ||v_r||."""
 
     def __init__(self, V: np.ndarray, multiplier: float, mu: float) -> None:
         self.degree, self.V = len(V), V
         self.update_bounds(self.best_slack(V, multiplier, mu), multiplier)
         self.P = V / self.T
-
-    def total(self, X: np.ndarray) -> np.ndarray:
-        return X.sum(axis=1, keepdims=True)
 
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.linalg.norm(V, axis=1, keepdims=True)
@@ -202,17 +184,15 @@ class SecondOrder(Cones):
         return self.multiplier * self.V / self.T
 
     def scaling(self, mu: float) -> Scaling:
-        weight = self.multiplier / self.T
+        size, weight = self.sizes(self.V), self.multiplier / self.T
         determinant = self.T * (mu / self.multiplier)
-        omega = mu * (self.T**2 + self.sizes(self.V) ** 2) / determinant**2
+        omega = mu * (self.T**2 + size**2) / determinant**2
         coupling = -2.0 * mu * self.T * self.V / determinant**2
         # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 multiplier)).
         # The curvature multiplies P, so that it does not matter where P vanishes.
-        size, length = self.sizes(self.V), self.sizes(self.P)
-        curvature = (size / np.maximum(length, np.maximum(_VANISHING * size, TINY))) / (
-            self.T - 0.5 * mu / self.multiplier
-        )
-        return Scaling(omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P)
+        length = np.maximum(self.sizes(self.P), np.maximum(_VANISHING * size, TINY))
+        curvature = (size / length) / (self.T - 0.5 * mu / self.multiplier)
+        return omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         # t p = v, linearised.
@@ -233,12 +213,15 @@ class SecondOrder(Cones):
         return self.multiplier * float((self.slack + deviation).sum())
 
 
-class ConicBarrier(ABC):
-    """A norm as a sum of bounds t; its multiplier is the strength or, in a ball, that of the constraint."""
+class PenaltyBarrier:
+    """``strength * norm(V)`` near weights V (k, m), on the central path of the level mu."""
 
-    def __init__(self, cones: Cones, norm: Norm, mu: float) -> None:
-        self.cones, self.norm, self.mu = cones, norm, mu
-        self.degree = cones.degree
+    def __init__(self, norm: Norm, strength: float, V: np.ndarray, mu: float) -> None:
+        self.norm, self.strength, self.mu = norm, strength, mu
+        self.cones: Cones = (
+            SecondOrder(V, strength, mu) if norm.name == "l1/l2" else Boxes(V, strength, mu, norm.name == "l1/linf")
+        )
+        self.degree = self.cones.degree
 
     @property
     def V(self) -> np.ndarray:
@@ -248,13 +231,18 @@ class ConicBarrier(ABC):
     def complementarity(self) -> float:
         return self.cones.product / self.degree
 
-    @abstractmethod
     def multiplier(self, V: np.ndarray) -> float:
         """Return the multiplier of sum(t) at V."""
+        return self.strength
 
-    @abstractmethod
     def budget_curvature(self, multiplier: float) -> float:
         """Return the second derivative with respect to sum(t)."""
+        return 0.0
+
+    def value(self, V: np.ndarray) -> float:
+        slack, strength = self._best_bounds(V)
+        barrier = self.cones.value(V, slack, self.mu)
+        return barrier + strength * float(slack.sum()) + strength * self.norm.value(V)
 
     def _best_bounds(self, V: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the best slack for V, and the multiplier."""
@@ -265,11 +253,10 @@ class ConicBarrier(ABC):
         self.mu = mu
         slack, multiplier = self._best_bounds(self.cones.V)
         self.cones.update_bounds(slack, multiplier)
-        omega, coupling, diagonal, rows = self.cones.scaling(mu)
-        self.omega, self.coupling = omega, coupling
+        self.omega, self.coupling, diagonal, rows = self.cones.scaling(mu)
         curvature = self.budget_curvature(multiplier)
-        self.stiffness = curvature / (1.0 + curvature * float((1.0 / omega).sum()))
-        common = np.sqrt(self.stiffness) * coupling / omega if curvature else None
+        self.stiffness = curvature / (1.0 + curvature * float((1.0 / self.omega).sum()))
+        common = np.sqrt(self.stiffness) * self.coupling / self.omega if curvature else None
         return BarrierHessian(diagonal, rows, common), self.cones.gradient(mu)
 
     def advance(self, D: np.ndarray, step: float) -> float:
@@ -288,30 +275,11 @@ class ConicBarrier(ABC):
         return np.where(zero, 0.0, self.V)
 
 
-class PenaltyBarrier(ConicBarrier):
-    """``strength * norm(V)`` near weights V (k, m), on the central path of the level mu."""
-
-    def __init__(self, norm: Norm, strength: float, V: np.ndarray, mu: float) -> None:
-        super().__init__(_make_cones(norm, V, strength, mu), norm, mu)
-        self.strength = strength
-
-    def multiplier(self, V: np.ndarray) -> float:
-        return self.strength
-
-    def budget_curvature(self, multiplier: float) -> float:
-        return 0.0
-
-    def value(self, V: np.ndarray) -> float:
-        slack, strength = self._best_bounds(V)
-        barrier = self.cones.value(V, slack, self.mu)
-        return barrier + strength * float(slack.sum()) + strength * self.norm.value(V)
-
-
-class BallBarrier(ConicBarrier):
+class BallBarrier(PenaltyBarrier):
     """``norm(V) <= radius`` near weights V (k, m), with mu times the logarithmic barrier of radius - sum(t).
 
-    V is scaled into the interior of the ball; the factor depends on the multiplier, which is estimated from the loss
-    gradient (k, m) at V.
+    It is a penalty whose strength depends on V. V is scaled into the interior, by a factor for the strength that the
+    loss gradient (k, m) at V suggests.
     """
 
     def __init__(self, norm: Norm, radius: float, V: np.ndarray, mu: float, gradient: np.ndarray) -> None:
@@ -319,16 +287,16 @@ class BallBarrier(ConicBarrier):
         multiplier = max(norm.dual(gradient), 4.0 * degree * mu / radius)
         largest = radius - degree * mu / multiplier
         V = V * min(1.0, largest / max(norm.value(V), TINY))
-        super().__init__(_make_cones(norm, V, multiplier, mu), norm, mu)
+        super().__init__(norm, multiplier, V, mu)
         self.radius = radius
-        self.degree = self.cones.degree + 1
+        self.degree += 1
 
     @property
     def complementarity(self) -> float:
         return (self.cones.product + self.mu) / self.degree
 
     def multiplier(self, V: np.ndarray) -> float:
-        """Return the multiplier for which sum(t) plus the slack of the ball, mu / multiplier, equals the radius."""
+        # sum(t) plus the slack of the ball, mu / multiplier, equals the radius.
         budget = self.radius - self.norm.value(V)
 
         def budget_excess(multiplier: float) -> float:
@@ -368,12 +336,3 @@ class QuadraticBarrier:
 
     def sparsified(self) -> np.ndarray:
         return self.V
-
-
-def _make_cones(norm: Norm, V: np.ndarray, multiplier: float, mu: float) -> Cones:
-    kinds: dict[str, Callable[[np.ndarray, float, float], Cones]] = {
-        "l1": partial(Boxes, by_row=False),
-        "l1/l2": SecondOrder,
-        "l1/linf": partial(Boxes, by_row=True),
-    }
-    return kinds[norm.name](V, multiplier, mu)

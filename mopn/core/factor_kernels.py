@@ -16,34 +16,18 @@ from mopn.data.designs import Design, SparseDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import check_factor_kernel
 
-__all__ = [
-    "AllSubsetsFactors",
-    "AnovaFactors",
-    "FactorKernel",
-    "HomogeneousFactors",
-    "RelatedPairs",
-    "make_factor_kernel",
-]
+__all__ = ["AnovaFactors", "FactorKernel", "RelatedPairs", "make_factor_kernel"]
 
 # Largest number of coefficients whose loops are unrolled.
 _UNROLLED = 10
 
 
 class FactorKernel(ABC):
-    """A kernel of some degree.
-
-    Attributes
-    ----------
-    kind : int
-        The kernel's code in compiled functions.
-    theta : ndarray
-        Its coefficients in compiled functions.
-    multilinear : bool
-        Whether it is affine in each p_j, as coordinate descent requires.
-    """
+    """A kernel of some degree; ``kind`` and ``theta`` are its code and its coefficients in compiled functions."""
 
     kind: int
     theta: np.ndarray
+    # Whether it is affine in each p_j, as coordinate descent requires.
     multilinear = True
 
     def features(self, design: Design, P: np.ndarray) -> np.ndarray:

@@ -15,33 +15,25 @@ import numpy as np
 
 from mopn.data.designs import Design
 from mopn.data.validation import check_member
+from mopn.solvers.numerics.precision import NULL
 
-__all__ = ["KERNELS", "Kernel", "KernelName", "get_kernel"]
+__all__ = ["KERNELS", "Kernel", "KernelName", "eigen_units", "get_kernel"]
 
 KernelName = Literal["homogeneous", "anova"]
 
 
 class Kernel(ABC):
-    """A kernel of degree 2.
-
-    Attributes
-    ----------
-    name : str
-    dummies : int
-        Number of dummies, columns of ones, that give the model its linear and constant terms. ``anova`` multiplies
-        distinct features only, so one dummy gives a linear term but no constant.
-    distinct : bool
-        Whether the kernel has products of distinct features only.
-    of_square : float
-        The share of <h, x>^2 in the kernel.
-    groups : ndarray of shape (d,) or None
-        The number of each feature's group, -1 for a group of its own; only features of different groups are multiplied.
-    """
+    """A kernel of degree 2."""
 
     name: str
+    # Number of dummies, columns of ones, that give the model its linear and constant terms. ``anova`` multiplies
+    # distinct features only, so one dummy gives a linear term but no constant.
     dummies: int
+    # Whether the kernel has products of distinct features only.
     distinct: bool
+    # The share of <h, x>^2 in the kernel.
     of_square: float
+    # The number of each feature's group (d,), -1 for a group of its own; only features of different groups multiply.
     groups: np.ndarray | None = None
 
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:
@@ -121,29 +113,23 @@ class AnovaBetweenGroups(Anova):
     """K(h, x) = sum of h_i x_i h_j x_j over the pairs i < j of different groups: A^2 minus that of every group."""
 
     def __init__(self, groups: np.ndarray) -> None:
-        self.groups = groups
+        self.groups, self._d = groups, len(groups)
         self._members = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
 
-    def _parts(self, design: Design, H: np.ndarray) -> Iterator[tuple[np.ndarray, Design, np.ndarray]]:
-        """Yield the columns of every group in H, its design, and its part of H."""
+    def _columns(self, d: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the members of every group, and where they are among d columns, of which the first ones are dummies."""
         for members in self._members:
-            columns = self._columns(members, H.shape[1])
-            yield columns, design.columns(members), H[:, columns]
-
-    def _columns(self, members: np.ndarray, d: int) -> np.ndarray:
-        """Return where features are among d columns, of which the first ones are dummies."""
-        return members + (d - len(self.groups))  # type: ignore[arg-type]
+            yield members, members + (d - self._d)
 
     def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
         features = super().features_of(design, H, squares)
-        for _, part, units in self._parts(design, H):
-            features -= KERNELS["anova"].features(part, units)
+        for members, columns in self._columns(H.shape[1]):
+            features -= KERNELS["anova"].features(design.columns(members), H[:, columns])
         return features
 
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
         stack = super().gammas(design, G)
-        for members in self._members:
-            columns = self._columns(members, stack.shape[-1])
+        for _, columns in self._columns(stack.shape[-1]):
             stack[:, columns[:, None], columns] = 0.0
         return stack
 
@@ -156,8 +142,8 @@ class AnovaBetweenGroups(Anova):
 
     def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
         products = super().products_of(design, R, H, P)
-        for columns, part, units in self._parts(design, H):
-            products[:, columns] -= KERNELS["anova"].products(part, R, units)
+        for members, columns in self._columns(H.shape[1]):
+            products[:, columns] -= KERNELS["anova"].products(design.columns(members), R, H[:, columns])
         return products
 
 
@@ -165,10 +151,7 @@ KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), 
 
 
 def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel:
-    """Return the kernel of a name, between the groups of features if there are some.
-
-    The objects of ``KERNELS`` are returned as they are, all others are refused.
-    """
+    """Return the kernel of a name, or an object of ``KERNELS``; between the groups of features if there are some."""
     reason = "bounds over all units and compiled loops hold for these alone"
     found = check_member(kernel, "kernel", Kernel, KERNELS, reason)
     if groups is None:
@@ -178,3 +161,15 @@ def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel
             f"groups of features that do not interact need kernel='anova', got {found.name!r}, whose units have squares"
         )
     return AnovaBetweenGroups(groups)
+
+
+def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nonzero eigenvalues (r,) and unit eigenvectors (r, d) of W = sum_s weights_s h_s h_s'.
+
+    Fewer units cannot represent W, and the moduli of the eigenvalues add up to its nuclear norm.
+    """
+    # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
+    Q, R = np.linalg.qr(units.T)
+    values, vectors = np.linalg.eigh((R * weights) @ R.T)
+    kept = np.abs(values) > NULL * np.abs(values).max(initial=0.0)
+    return values[kept], (Q @ vectors[:, kept]).T

@@ -1,8 +1,4 @@
-"""Checks that numbers, and the products in which they occur, are within the range of floating point.
-
-Losses, slopes and weights, and their squares, are products of features, targets, sample weights and the strength. Each
-of these is checked alone, and then the sizes of losses, slopes and weights that follow.
-"""
+"""Checks that data, and the losses, slopes and weights that follow, are within the range of floating point."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from mopn.data.validation import LARGEST, check_input
 
 __all__ = ["Scales", "check_products", "check_regularizer", "check_single", "fits_single", "scales_at_zero"]
 
-# Data, outputs and slopes in single precision are, whose numbers end at 3e38: products of four of them are numbers.
+# The limit in single precision, whose numbers end at 3e38: products of four such data, outputs or slopes are numbers.
 _LARGEST_SINGLE = 1e8
 
 
@@ -50,7 +46,7 @@ def scales_at_zero(rows: Rows, name: str, features: Callable[..., Any], *argumen
 
 
 def _largest(block: Block) -> tuple[float, float, float]:
-    """Return the largest moduli of numbers y, of the offset and of the weights, 0 for those that are not there."""
+    """Return the largest moduli of numbers y, of the offset and of the weights; 0 for a missing one."""
     losses = block.losses
     values = None if losses.loss.targets == "labels" else losses.y, losses.offset, losses.weights
     y, offset, weights = (0.0 if value is None else float(np.abs(value).max(initial=0.0)) for value in values)

@@ -21,24 +21,21 @@ NormName = Literal["l1", "l1/l2", "l1/linf", "nonnegative-l1"]
 
 
 class Norm(ABC):
-    """A sum of norms of the rows of V.
-
-    Attributes
-    ----------
-    name : str
-    exponent : float
-        The p of the dual norm, max over rows of ``||g_r||_p``.
-    nonnegative : bool
-        Whether weights must be nonnegative; only the negative entries of g count then.
-    """
+    """A sum of norms of the rows of V."""
 
     name: str
+    # The p of the dual norm, max over rows of ``||g_r||_p``.
     exponent: float
+    # Whether weights must be nonnegative; only the negative entries of g count then.
     nonnegative = False
 
     @abstractmethod
+    def sizes(self, V: np.ndarray) -> np.ndarray:
+        """Return the numbers whose sum is the norm of V: one for each entry, or one for each row."""
+
     def value(self, V: np.ndarray) -> float:
         """Return the norm of V."""
+        return float(self.sizes(V).sum())
 
     def dual(self, G: np.ndarray) -> float:
         """Return the dual norm of G (k, m): the largest of its rows; 0 for no rows."""
@@ -64,25 +61,23 @@ class Norm(ABC):
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         """Minimise ``step * norm(U) + ||U - V||^2 / 2`` over U."""
 
-    @abstractmethod
     def shrinkage(self, V: np.ndarray, step: float) -> tuple[float, float]:
         """Return the norm of ``prox(V, step)`` and minus its derivative in the step."""
+        sizes = self.sizes(V)
+        kept = sizes > step
+        return float(np.sum(sizes[kept] - step)), float(np.count_nonzero(kept))
 
     def project(self, V: np.ndarray, radius: float) -> np.ndarray:
-        """Return the nearest point of the ball ``norm(U) <= radius``.
-
-        It is ``prox(V, step)`` for the step at which its norm equals the radius. That norm is convex, decreasing and
-        piecewise linear in the step, so Newton's method from 0 increases monotonically and ends at the root.
-        """
+        """Return the nearest point of the ball ``norm(U) <= radius``."""
         if self.value(V) <= radius:
             return np.array(V)
-        step = 0.0
-        while True:
+        # It is prox(V, step) for the step at which its norm equals the radius. That norm is convex, decreasing and
+        # piecewise linear in the step, so Newton's method from 0 increases monotonically and ends at the root.
+        step, new = -1.0, 0.0
+        while new > step:
+            step = new
             value, slope = self.shrinkage(V, step)
             new = step + (value - radius) / slope if value > radius and slope > 0 else step
-            if not new > step:
-                break
-            step = new
         U = self.prox(V, step)
         value = self.value(U)
         return U * (radius / value) if value > radius else U
@@ -96,21 +91,15 @@ class L1(Norm):
 
     name, exponent = "l1", math.inf
 
-    def value(self, V: np.ndarray) -> float:
-        return float(np.abs(V).sum())
+    def sizes(self, V: np.ndarray) -> np.ndarray:
+        return np.abs(V)
 
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         return V - np.clip(V, -step, step)
 
-    def shrinkage(self, V: np.ndarray, step: float) -> tuple[float, float]:
-        return _soft_threshold(np.abs(V), step)
-
 
 class NonnegativeL1(L1):
-    """The sum of all entries, where these are nonnegative, and otherwise infinite; dual: the largest of -G, or 0.
-
-    ``value`` and ``shrinkage`` are for nonnegative entries.
-    """
+    """The sum of entries, which must be nonnegative (for ``sizes``, too); dual: the largest of -G, or 0."""
 
     name, nonnegative = "nonnegative-l1", True
 
@@ -132,16 +121,13 @@ class L1L2(Norm):
 
     name, exponent = "l1/l2", 2.0
 
-    def value(self, V: np.ndarray) -> float:
-        return float(np.linalg.norm(V, axis=1).sum())
+    def sizes(self, V: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(V, axis=1)
 
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
-        lengths = np.linalg.norm(V, axis=1, keepdims=True)
+        lengths = self.sizes(V)[:, None]
         kept = lengths > step
         return V * np.where(kept, 1.0 - step / np.where(kept, lengths, 1.0), 0.0)
-
-    def shrinkage(self, V: np.ndarray, step: float) -> tuple[float, float]:
-        return _soft_threshold(np.linalg.norm(V, axis=1), step)
 
 
 class L1Linf(Norm):
@@ -149,8 +135,8 @@ class L1Linf(Norm):
 
     name, exponent = "l1/linf", 1.0
 
-    def value(self, V: np.ndarray) -> float:
-        return float(np.abs(V).max(axis=1, initial=0.0).sum())
+    def sizes(self, V: np.ndarray) -> np.ndarray:
+        return np.abs(V).max(axis=1, initial=0.0)
 
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         level, _ = _clipping_levels(V, step)
@@ -161,17 +147,10 @@ class L1Linf(Norm):
         return float(level.sum()), float(np.sum(1.0 / count[level > 0]))
 
 
-def _soft_threshold(a: np.ndarray, step: float) -> tuple[float, float]:
-    """Return the sum of max(a - step, 0), and the number of positive terms."""
-    kept = a > step
-    return float(np.sum(a[kept] - step)), float(np.count_nonzero(kept))
-
-
 def _clipping_levels(V: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
     """Return per row the level at which the prox of the l-infinity norm clips, and how many entries it clips.
 
-    By Moreau, the prox subtracts the projection onto the l1 ball of radius ``step``, which leaves the entries
-    clipped at the level u with sum_c max(|v_c| - u, 0) = step; u = 0 where the row's l1 norm is at most the step.
+    By Moreau, the level u solves sum_c max(|v_c| - u, 0) = step; u = 0 where the row's l1 norm is at most the step.
     """
     a = -np.sort(-np.abs(V), axis=1)
     counts = np.arange(1, V.shape[1] + 1)

@@ -15,7 +15,7 @@ from mopn.regularization_path import path_solver
 from mopn.solvers import ConditionalGradient
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.conditional_gradient.exchange import FEW_UNITS
+from mopn.solvers.conditional_gradient.schedule import FEW_UNITS
 
 __all__ = ["CLASSIFIERS", "ORDINAL", "REGRESSORS", "FitPolicy"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.spectral import eigen_units
+from mopn.core.kernels import eigen_units
 
 __all__ = ["direct_to_network", "lifted_to_direct"]
 

@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from mopn.core.flat import check_start, joined, split
-from mopn.core.kernels import Kernel
+from mopn.core.kernels import Kernel, eigen_units
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
-from mopn.core.spectral import eigen_units
 from mopn.data.rows import Rows
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.curvature import Curvature, JointMetric, regular

@@ -1,8 +1,5 @@
 """The linear term of a network problem, [1, X] W': outputs, ridge penalty, conjugate and scaling.
 
-The ridge penalises each coefficient separately, whereas a linear term that is a part of the units, through dummies, is
-penalised with the norm of whole units.
-
 Points contain its coefficients W (m, 1 + d), constants first. A problem without a linear term has an inactive one: W is
 (m, 0), and penalty and outputs are zero, so that other files need not distinguish the two cases. Only
 :mod:`mopn.compiled.degree_two` also computes its outputs, in one pass over sparse rows for units and linear term.
@@ -29,10 +26,7 @@ _OF_CONSTANTS = 0.01
 
 
 class LinearTerm:
-    """Outputs [1, X] W' for coefficients W (m, 1 + d), with the ridge penalty sum_j alpha_j / 2 ||w_j||^2.
-
-    alpha_j is alpha for the features, and a hundredth of it for the constants w_0.
-    """
+    """Outputs [1, X] W' for W (m, 1 + d), with the ridge penalty sum_j alpha_j / 2 ||w_j||^2, alpha_0 = alpha / 100."""
 
     rows: Rows
 
@@ -52,8 +46,6 @@ class LinearTerm:
         """Return the same term on other data: on a sample of the rows, for instance."""
         return LinearTerm(rows, self.alpha)
 
-    # -- coefficients ----------------------------------------------------------------------------------------------
-
     def shape(self, n_outputs: int) -> tuple[int, int]:
         """Return the shape of W for m outputs."""
         return n_outputs, len(self.alphas)
@@ -68,8 +60,6 @@ class LinearTerm:
             raise ValueError(f"start.linear must have shape {shape}, got {W.shape}; pass alpha= for a linear term")
         return W
 
-    # -- outputs ---------------------------------------------------------------------------------------------------
-
     def outputs(self, W: np.ndarray) -> Any:
         """Return [1, X] W' (n, m) of an active term, each output contiguous."""
         return self.rows.map(_outputs, W)
@@ -81,8 +71,6 @@ class LinearTerm:
     def adjoint(self, G: Any) -> np.ndarray:
         """Return G' [1, X] (m, 1 + d): the gradient of the losses with respect to W for loss gradients G (n, m)."""
         return self.rows.sum(_adjoint, along=(G,)) if self.active else np.zeros((G.shape[1], 0))
-
-    # -- penalty ---------------------------------------------------------------------------------------------------
 
     def value(self, W: np.ndarray) -> float:
         """Return the penalty."""
@@ -105,20 +93,16 @@ class LinearTerm:
         """Return the W that minimises <G, [1, X] W'> + value(W)."""
         return -self.adjoint(G) / self.alphas
 
-    # -- dual side and rounding ------------------------------------------------------------------------------------
-
     def conjugate(self, G: Any) -> float:
         """Return the conjugate of the penalty at -G' [1, X], rounded up; at s G it is s^2 times as large."""
         if not self.active:
             return 0.0
         slopes = self.slopes(G)
-        total = float(np.sum(slopes**2 / self.alphas))
-        return 0.5 * total * (1.0 + (slopes.size + 4) * EPS)
+        return 0.5 * float(np.sum(slopes**2 / self.alphas)) * (1.0 + (slopes.size + 4) * EPS)
 
     def slopes(self, G: Any) -> np.ndarray:
         """Return the moduli (m, 1 + d) of G' [1, X] of an active term, rounded up."""
-        # Each entry is a sum of n products, for a dual point near G; the sum of their moduli is at most the product of
-        # two lengths.
+        # Sums of n products, for a dual point near G; their moduli add up to at most the product of two lengths.
         lengths = np.sqrt(self.rows.sum(_squared_columns, along=(G,)))[:, None]
         error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * EPS * lengths * self._lengths
         return np.abs(self.adjoint(G)) + error
@@ -128,21 +112,12 @@ class LinearTerm:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
         return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * EPS)
 
-    def output_errors(self, W: np.ndarray) -> np.ndarray:
-        """Bound the rounding errors of [1, X] W' for each output (m,), relative to the length of a row of [1, X]."""
-        return (W.shape[1] + 4) * EPS * np.linalg.norm(W, axis=1)
-
     def rounding_error(self, errors: np.ndarray, G: Any) -> float:
-        """Bound the effect of such errors (m,) on the losses to first order, for loss gradients G (n, m)."""
+        """Bound the change of the losses, to first order, by errors (m,) of [1, X] W' relative to lengths of rows."""
         return self.rows.sum(_sizes, errors, along=(G,)) if self.active else 0.0
 
-    # -- scaling ---------------------------------------------------------------------------------------------------
-
     def scales(self, smoothness: float) -> np.ndarray:
-        """Return (1 + d,): in coefficients divided by these, the curvature along each coordinate is at most 1.
-
-        ``smoothness`` is that of the losses.
-        """
+        """Return (1 + d,): in coefficients divided by these, losses of this smoothness have curvatures of at most 1."""
         if not self.active:
             return np.ones(0)
         return 1.0 / np.sqrt(self.alphas + smoothness * self.rows.sum(_weighted_squares))

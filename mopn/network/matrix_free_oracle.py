@@ -73,21 +73,15 @@ class MatrixFreeSearch(SphereSearch):
 
     def _proof(self, best: float = 0.0) -> Proven:
         """Return the proof; none if it is expected to exceed the work or the time allowed."""
-        work = expected_work(self.stack, self.p) if self.plan.proof is Proof.CHOLESKY else self._expected_work()
-        budget = self.budget()
+        stack, p, budget, failure = self.stack, self.p, self.budget(), self.failure_budget.next
+        precision = _PROBABLE_FOR_TWO if p == 2 and stack.shape[0] > 1 else _PROBABLE
+        if self.effort.precision is not None:
+            precision = min(max(self.effort.precision, _FINEST), precision)
+        cholesky = self.plan.proof is Proof.CHOLESKY
+        work = expected_work(stack, p) if cholesky else stack.work[0] * expected_products(stack, p, precision, failure)
         if not budget.affords(work) or work / OPERATIONS_A_SECOND > budget.seconds:
-            return Proven(np.zeros((0, self.stack.shape[1])), math.inf)
-        if self.plan.proof is Proof.CHOLESKY:
-            one_sided = self.plan.one_sided
-            return Proven(*proven_bound(self.stack, self.p, self.precision, budget, one_sided=one_sided))
-        failure, rng = self.failure_budget.next, self.failure_budget.draw(self.seed)
-        return Proven(*probable_bound(self.stack, self.p, self._probable, failure, rng, budget, best))
-
-    def _expected_work(self) -> float:
-        return self.stack.work[0] * expected_products(self.stack, self.p, self._probable, self.failure_budget.next)
-
-    @property
-    def _probable(self) -> float:
-        """Precision of a random bound."""
-        rough = _PROBABLE_FOR_TWO if self.p == 2 and self.stack.shape[0] > 1 else _PROBABLE
-        return rough if self.effort.precision is None else min(max(self.effort.precision, _FINEST), rough)
+            return Proven(np.zeros((0, stack.shape[1])), math.inf)
+        if cholesky:
+            return Proven(*proven_bound(stack, p, self.precision, budget, one_sided=self.plan.one_sided))
+        rng = self.failure_budget.draw(self.seed)
+        return Proven(*probable_bound(stack, p, precision, failure, rng, budget, best))

@@ -33,15 +33,15 @@ __all__ = ["NetworkCertificate", "certify_network"]
 
 @dataclass(frozen=True, repr=False)
 class NetworkCertificate(Displayed):
-    """What :func:`certify_network` says of a network; printed, a line for each number.
+    """The certificate of :func:`certify_network`; printed, a line for each number.
 
     Attributes
     ----------
     objective : float
         The sum of the losses, with sample weights; no penalty is in it.
     lower : float
-        Proven lower bound of the objective of every network of any number of units that is not larger than this one:
-        whose norm, and whose linear term, are at most as large.
+        Proven lower bound of the objective of all networks, of any number of units, whose norm and linear term are at
+        most as large as those of this one.
     gap : float
         Upper bound of the objective minus that of the best such network, rounding errors included.
     relative_gap : float
@@ -53,19 +53,17 @@ class NetworkCertificate(Displayed):
         Omega of the weights, for units of length 1.
     strength : float
         The dual norm of the loss gradient, as found: the largest slope of the objective along a unit. With a penalty of
-        this strength no unit would be worth adding; if the network is the best of its norm, it solves the problem with
-        this penalty.
+        this strength no unit would be worth adding; the best network of its norm solves that problem.
     unit : ndarray of shape (d,) or (dummies + d,)
         The unit of that slope, of length 1: the best one to add. Its entries are those of the columns of H.
     unit_weights : ndarray of shape (m,)
         Weights to add it with, after a line search.
     kept : float
-        What the other weights are to be multiplied by, so that the norm does not grow.
+        Factor for the other weights, with which the norm does not grow.
     gain : float
-        How much the objective falls by that.
+        The decrease of the objective by both.
     proof : str
-        What ``lower`` rests on: "deterministic", or "probability 1 - 1e-09" over random numbers, as for
-        :func:`certify`.
+        What ``lower`` rests on, as for :func:`certify`: "deterministic", or "probability 1 - 1e-09".
     rounding : float
         Bound of the rounding error of the objective, which ``gap`` includes.
 
@@ -107,9 +105,8 @@ class NetworkCertificate(Displayed):
         return float(relative(gap, self.objective, self.rounding))
 
     def _entries(self) -> dict[str, str]:
-        gap, restricted = (
-            f"{gap:.3g} ({100.0 * self._relative(gap):.3g} %)" for gap in (self.gap, self.restricted_gap)
-        )
+        gaps = self.gap, self.restricted_gap
+        gap, restricted = (f"{gap:.3g} ({100.0 * self._relative(gap):.3g} %)" for gap in gaps)
         return {
             "objective": f"{self.objective:.6g}",
             "best possible": f"at least {self.lower + 0.0:.6g} with this norm",
@@ -147,9 +144,8 @@ def certify_network(
 ) -> NetworkCertificate:
     """Bound how far a network, trained by PyTorch or anything else, is from the best one of its norm.
 
-    The network computes sum_r K(h_r, x) v_r, plus W x + b with a linear term. It is compared with all networks of any
-    number of units whose norm is at most its own, and whose W and b are at most as long as its own, in the Euclidean
-    norm: no strength of a penalty need be known.
+    The network computes sum_r K(h_r, x) v_r, plus W x + b with a linear term. It is compared with all networks, of any
+    number of units, whose norm and Euclidean lengths of W and b are at most its own: no strength need be known.
 
     Parameters
     ----------
@@ -164,12 +160,11 @@ def certify_network(
     X : array-like or sparse matrix of shape (n, d), or RowBlocks
         The training data, as the network sees them.
     y : array-like
-        Labels (n,), or targets (n,) or (n, m), as for :class:`NetworkProblem`, which has the meaning of ``loss``,
-        ``kernel``, ``norm``, ``sample_weight``, ``offset``, ``target_weight`` and ``interactions``, too.
+        Labels (n,), or targets (n,) or (n, m), as for :class:`NetworkProblem`, as are ``loss``, ``kernel``, ``norm``,
+        ``sample_weight``, ``offset``, ``target_weight`` and ``interactions``.
     oracle : str or oracle, default "auto"
-        As for :func:`certify`.
     n_threads : int, optional
-        As for :func:`certify`.
+        Both as for :func:`certify`.
 
     Returns
     -------
@@ -189,8 +184,8 @@ def certify_network(
     Arrays of PyTorch and CuPy need no ``detach``; they are taken to the host. Losses are sums over the samples, not
     means. ``"squared"`` is half of the squared error, and ``"binary-logistic"`` takes -1 and +1.
 
-    With a free linear term there is no certificate: unless its slopes are exactly zero, there is no lower bound.
-    So W and b are bounded by their own lengths, as the units are by their norm: docs/mathematics.md, 5.6.
+    A free linear term allows no lower bound unless its slopes are exactly zero. So W and b are bounded by their own
+    lengths, as the units are by their norm: docs/mathematics.md, 5.6.
 
     Examples
     --------
@@ -221,17 +216,16 @@ def certify_network(
         omega = get_norm(norm).value(weights)
         if not omega > 0.0:
             raise ValueError("H and V have norm 0: no unit has a weight, and there is no other network of that norm")
-        # The radius is at least the exact norm, which lengths and sums may have rounded down.
-        radius = _rounded_up(omega, H.size + V.size)
+        radius = _rounded_up(omega, H.size + V.size)  # at least the exact norm
         make = partial(NetworkProblem, X, radius=radius, alpha=None if linear is None else 1.0, **options)
         problem = _of_columns(make, H.shape[1])
-        _check_outputs(V, problem)
+        _check_outputs(V.shape[1], problem)
         network = problem.network(basis, weights, None if linear is None else _coefficients(linear, problem))
         return _certificate(problem, network, omega, radius, oracle)
 
 
 def _rounded_up(norm: float, n_terms: int) -> float:
-    """Return a bound of a norm of so many numbers, or of a product of two, that was computed."""
+    """Bound a computed norm of so many numbers, or product of two."""
     return norm * (1.0 + 2 * (n_terms + 8) * EPS)
 
 
@@ -245,15 +239,13 @@ def _of_columns(make: Any, columns: int) -> NetworkProblem:
     raise ValueError(f"H must have {d} columns, one for each feature of X, or {most} with biases first, got {columns}")
 
 
-def _check_outputs(V: np.ndarray, problem: NetworkProblem) -> None:
-    """Raise ``ValueError`` if the weights are for another number of outputs than y has."""
+def _check_outputs(columns: int, problem: NetworkProblem) -> None:
     m, classes = problem.losses.n_outputs, problem.classes
-    if V.shape[1] == m:
-        return
-    outputs = f"{m} targets" if classes is None else f"the {m} labels {shown(classes.tolist())}, with a column each"
-    raise ValueError(
-        f"V must be (k, m); it has {V.shape[1]} columns, and y {outputs}; a torch.nn.Linear(k, m) holds its transpose"
-    )
+    if columns != m:
+        outputs = f"{m} targets" if classes is None else f"the {m} labels {shown(classes.tolist())}, with a column each"
+        raise ValueError(
+            f"V must be (k, m); it has {columns} columns, and y {outputs}; a torch.nn.Linear(k, m) holds its transpose"
+        )
 
 
 def _coefficients(linear: Any, problem: NetworkProblem) -> np.ndarray:

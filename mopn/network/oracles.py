@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from mopn.core.norms import Norm, NormName, get_norm
-from mopn.data.validation import as_numbers
+from mopn.data.validation import as_numbers, finite_numbers
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
 from mopn.solvers.failure_budget import FailureBudget
@@ -18,14 +19,14 @@ from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.dense_search import DenseSearch
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.nested import BoundParts
-from mopn.solvers.sphere.plan import most_features, plan, proofs_in_words
+from mopn.solvers.sphere.plan import DENSE_LIMIT, most_features, plan, proofs_in_words
 from mopn.solvers.sphere.search import SphereSearch
 from mopn.solvers.sphere.stack import symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
 from mopn.solvers.tools.door import door, doors
 
-__all__ = ["METHODS", "BasisAtoms", "BasisOracle", "OracleName", "OracleRun", "basis_oracle"]
+__all__ = ["METHODS", "BasisAtoms", "BasisOracle", "OracleName", "OracleRun", "basis_oracle", "user_oracle"]
 
 OracleName = Literal["auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"]
 METHODS = get_args(OracleName)
@@ -56,8 +57,8 @@ class BasisAtoms:
     from_user : bool
         Whether a function of the user's selected the units: the best value is then no estimate of the dual norm.
     parts : BoundParts or None
-        For a bound by biquadratic forms, what it exceeds the best value by: the relaxation on so many principal
-        directions, and what the others may add, in the unit of ``bound``. The larger one is what limits the proof.
+        The excess of a bound by biquadratic forms over the best value, in the unit of ``bound``: the relaxation on so
+        many principal directions, and the share of the others. The larger one limits the proof.
 
     Examples
     --------
@@ -81,17 +82,11 @@ class BasisAtoms:
 class BasisOracle:
     """Options of an oracle, made by :func:`basis_oracle`; call it on a stack Gamma (m, d, d).
 
-    It remembers nothing, so that runs may share it. ``begin`` returns the :class:`OracleRun` of one run.
+    Runs may share it: it remembers nothing, and ``begin`` returns the :class:`OracleRun` of one run.
 
     Examples
     --------
-    >>> import mopn, numpy as np
-    >>> oracle = mopn.oracles.basis_oracle("l1/l2", "exact")
-    >>> float(oracle(np.array([np.diag([1.0, 3.0]), np.diag([0.0, 4.0])])).values.round(6)[0])
-    5.0
-
-    The proofs that it tries:
-
+    >>> import mopn
     >>> mopn.oracles.basis_oracle("l1", "exact")
     BasisOracle('l1', 'exact'), which proves by
         any outputs: eigenvalues (d <= 500), Cholesky factors (d <= 3000)
@@ -101,12 +96,11 @@ class BasisOracle:
     method: str
     limits: Effort
     seed: int | None = None
+    # Selects units in place of the method, from Gamma.
+    function: Callable[[np.ndarray], Any] | None = None
 
     def begin(self, failure_budget: FailureBudget | None = None, seed: int = 0) -> OracleRun:
-        """Return the oracle of one run, whose random proofs draw on the failure budget (default: of a new one).
-
-        ``seed`` is that of the run: of all that is random but the starts of proofs.
-        """
+        """Return the oracle of one run; its proofs draw on the failure budget, other random numbers on the seed."""
         return OracleRun(self, failure_budget or FailureBudget(), seed)
 
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:
@@ -132,29 +126,13 @@ class BasisOracle:
         return gammas.dense() if plan(self.norm.exponent, *gammas.shape, self.method).formed else gammas
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.norm.name!r}, {self.method!r}), which proves by\n{self.proofs}"
-
-    @property
-    def proofs(self) -> str:
-        """The proofs that it tries by the numbers of outputs and features, in words."""
-        return proofs_in_words(self.norm.exponent, self.method)
+        proofs = proofs_in_words(self.norm.exponent, self.method)
+        return f"{type(self).__name__}({self.norm.name!r}, {self.method!r}), which proves by\n{proofs}"
 
 
 @doors
 class OracleRun:
-    """An oracle in one run, and what it remembers from call to call.
-
-    Those are the multipliers of its last proof, as the start of the next one: gradients change little from round to
-    round.
-
-    Parameters
-    ----------
-    oracle : BasisOracle
-    failure_budget : FailureBudget
-        What random proofs draw on.
-    seed : int
-        Of the random vectors that searches for units start from.
-    """
+    """An oracle in one run. Each proof starts at the multipliers of the last one, as gradients change little."""
 
     def __init__(self, oracle: BasisOracle, failure_budget: FailureBudget, seed: int) -> None:
         self.oracle, self.failure_budget, self.seed = oracle, failure_budget, seed
@@ -164,41 +142,51 @@ class OracleRun:
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:
         """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient.
 
-        Parameters
-        ----------
-        gammas : ndarray of shape (m, d, d), DenseStack or GradientForms
-        effort : Effort, optional
-            Budget of the proof, within the limits of the oracle, and its precision: how far the bound may exceed the
-            best value, relative. Default precision 1e-4 for l1/l2, the oracle's ``tol`` otherwise; no other limits.
-
-        Returns
-        -------
-        BasisAtoms
+        ``effort`` limits the proof, within the limits of the oracle, and sets its precision: how far the bound may
+        exceed the best value, relative. Default precision 1e-4 for l1/l2, the oracle's ``tol`` otherwise.
         """
-        stack, scale = self.oracle.prepare(gammas).scaled()
-        search = self._search(stack, effort)
+        if self.oracle.function is not None:
+            return self._of_user(self.oracle.function, gammas, effort)
+        search, scale = self._search(gammas, effort)
         found = search.maximise()
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
-        best = search.plan.is_cheap
-        return BasisAtoms(
-            H, values * scale, found.bound * scale, certified, found.work, best, parts=_scaled(found.parts, scale)
-        )
+        parts = found.parts
+        if parts is not None:
+            parts = BoundParts(parts.directions, parts.relaxation * scale, parts.compression * scale)
+        cheap = search.plan.is_cheap
+        return BasisAtoms(H, values * scale, found.bound * scale, certified, found.work, cheap, parts=parts)
 
     @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
         """Return only the bound of a call; units are selected only if the proof starts from them."""
-        stack, scale = self.oracle.prepare(gammas).scaled()
-        return self._search(stack, effort).bound() * scale
+        search, scale = self._search(gammas, effort)
+        return search.bound() * scale
 
-    def _search(self, stack: DenseStack | GradientForms, effort: Effort) -> SphereSearch:
+    def _of_user(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
+        bound, stack = self.bound(gammas, effort), self.oracle.prepare(gammas)
+        d = stack.shape[1]
+        if not isinstance(stack, DenseStack):
+            raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {d}; use 'refine'")
+        H = finite_numbers(function(stack.matrices.copy()), "units of the oracle")
+        H = H[None] if H.ndim == 1 else H
+        if H.ndim != 2 or H.shape[1] != d or not len(H) or not H.any(axis=1).all():
+            raise ValueError(f"the oracle must return units of shape ({d},) or (q, {d}), not zero, got shape {H.shape}")
+        H = H / np.abs(H).max(axis=1, keepdims=True)  # so that no square over- or underflows
+        H = H / np.linalg.norm(H, axis=1, keepdims=True)
+        H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
+        return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, from_user=True)
+
+    def _search(self, gammas: Any, effort: Effort) -> tuple[SphereSearch, float]:
+        """Return the search on the matrices in units of a scale, and the scale."""
         oracle, p = self.oracle, self.oracle.norm.exponent
+        stack, scale = oracle.prepare(gammas).scaled()
         m, d = stack.shape
         way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
         way = way._replace(one_sided=oracle.norm.nonnegative)
         if isinstance(stack, DenseStack):
-            return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers)
-        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.failure_budget, oracle.seed)
+            return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers), scale
+        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.failure_budget, oracle.seed), scale
 
 
 @door
@@ -222,12 +210,12 @@ def basis_oracle(
         (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
         eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound, up to d = 3000.
-        ``"lanczos"`` bounds matrices of any order from random starts, by products with the data alone: for
-        l1, for l1/linf with at most 6 outputs, and for l1/l2 with at most 8. All bounds of a run, and of those that it
-        continues, together hold with a probability of at least 1 - 1e-9, over these starts.
+        ``"lanczos"`` bounds matrices of any order, by products with the data, for l1, for l1/linf with at most 6
+        outputs, and for l1/l2 with at most 8. All bounds of a run, and of those that it continues, together hold with a
+        probability of at least 1 - 1e-9, over random starts.
         ``"auto"`` is ``"exact"`` up to d = 500, but with at most 3e10 operations (some seconds) a proof beyond d = 26,
         and where Cholesky factors are tight (l1, two outputs); else ``"power"`` for l1, or ``"refine"``. Printing an
-        oracle shows which proof it tries for which numbers of outputs m and features d.
+        oracle shows which proofs it tries.
     tol : float, default 1e-6
         The tolerance epsilon of power and refinement iterations, relative.
     max_work : float, default no limit
@@ -238,8 +226,8 @@ def basis_oracle(
         take less. Proofs are also limited by a fixed amount of work, so that results repeat.
     seed : int, optional
         Of the random starts of ``"lanczos"``, for runs that repeat to the last bit. You then promise that nobody who
-        chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default: starts from
-        the entropy of the operating system, new ones for every proof, so that neither bounds nor runs repeat exactly.
+        chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default: new starts
+        from the entropy of the operating system for every proof, so that neither bounds nor runs repeat exactly.
 
     Returns
     -------
@@ -273,5 +261,11 @@ def basis_oracle(
     return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))
 
 
-def _scaled(parts: BoundParts | None, scale: float) -> BoundParts | None:
-    return None if parts is None else BoundParts(parts.directions, parts.relaxation * scale, parts.compression * scale)
+def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> BasisOracle:
+    """Return an oracle whose units come from a user's function, and whose bound is that of the method "auto".
+
+    The function is given Gamma (m, d, d), the matrices of the gradient, and returns a unit (d,) or several (q, d), of
+    any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large, of the negative entries alone for
+    nonnegative weights. The bound is proven in any case: a poor choice makes a run slow, and never a certificate false.
+    """
+    return replace(basis_oracle(norm), function=function)

@@ -28,9 +28,10 @@ class OutputRounding:
 
     def __call__(self, network: Network, G: Any, sizes: np.ndarray) -> float:
         """Return the bound, for the gradient G (n, m) and the sums (m,) of |G_ic| ||x_i||^2."""
-        k, d = network.basis.shape
+        (k, d), W = network.basis.shape, network.linear
         of_units = (k + 2 * d + 4) * EPS * np.abs(network.weights).sum(axis=0)
-        return self.of_errors(network, G, sizes, of_units, self.linear_term.output_errors(network.linear))
+        of_linear = (W.shape[1] + 4) * EPS * np.linalg.norm(W, axis=1)
+        return self.of_errors(network, G, sizes, of_units, of_linear)
 
     def of_errors(
         self, network: Network, G: Any, sizes: np.ndarray, of_units: np.ndarray, of_linear: np.ndarray
@@ -51,8 +52,7 @@ class OutputRounding:
 
 def _squares(block: Block) -> tuple[Any, Any, Any]:
     """Return the squares (n,) of what the errors of a row are relative to."""
-    offset = block.losses.offset
-    sizes = block.design.squared_sizes
+    offset, sizes = block.losses.offset, block.design.squared_sizes
     offsets = 0.0 * sizes if offset is None else np.sum(offset * offset, axis=1)
     return sizes * sizes, block.linear.squared_sizes, offsets
 

@@ -31,16 +31,15 @@ from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
 from mopn.network.maps import MappingErrors, Maps, UserX
-from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle
+from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle, user_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.output_rounding import OutputRounding
 from mopn.network.point import Network, unit_length
 from mopn.network.refit_hints import RefitHints
 from mopn.network.ridge import LayerRidge, Ridge
-from mopn.network.ridge_bounds import RidgeBounds
+from mopn.network.ridge_bounds import RidgeBounds, is_exact
 from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
-from mopn.network.user_oracle import user_oracle
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
 from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
@@ -622,6 +621,11 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         basis, weights = unit_length(H, V / np.linalg.norm(V, axis=1, keepdims=True), d, m)
         linear = network.linear
         return self.network(np.vstack([network.basis, basis]), np.vstack([network.weights, weights]), linear)
+
+    @property
+    def gap_is_of_second_order(self) -> bool:
+        """Whether the gap is of second order in the error of the network: with a ridge and its exact conjugate."""
+        return self.ridge > 0 and is_exact(self._ridge, self.norm, (self.losses.n_outputs, self.rows.shape[1]))
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""

@@ -39,18 +39,15 @@ class RefitHints:
 
     @property
     def can_rotate_units(self) -> bool:
-        """Whether a joint refit can rotate a unit's weights: not under l1, and not with one or two outputs.
-
-        With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
-        """
+        """Whether a joint refit can rotate a unit's weights: not under l1, and not with one or two outputs."""
+        # With two classes the rows of a loss gradient are multiples of (1, -1), so only the signs can change.
         return self.norm.exponent != math.inf and self.losses.n_outputs > 2
 
     @property
     def joint_refits_get_stuck(self) -> bool:
         """Whether joint refits end at saddle points that only new units lead away from: under l1/linf.
 
-        Where ``q_c(h) = 0`` for a unit, the dual norm ``sum_c |q_c(h)|`` grows on both sides of it: one unit has to
-        become two there.
+        Where ``q_c(h) = 0`` the dual norm ``sum_c |q_c(h)|`` grows on both sides: one unit has to become two.
         """
         return self.norm.exponent == 1
 
@@ -65,10 +62,7 @@ class RefitHints:
         return self.rows.entries is None and fits_single(self.rows.largest, self._scales)
 
     def limited(self, network: Network, most: int, *, jointly: bool) -> Network:
-        """Return the network with the largest weights alone, if it has more units than ``most``.
-
-        With ``jointly``, as refits of both layers count them: under l1 these give each unit one output.
-        """
+        """Return the network with the ``most`` largest units; ``jointly`` counts one for each output under l1."""
         by_output = jointly and self.norm.exponent == math.inf
         sizes = np.abs(network.weights) if by_output else np.linalg.norm(network.weights, axis=1)[:, None]
         if np.count_nonzero(sizes) <= most:
@@ -86,8 +80,7 @@ class RefitHints:
     def sample_fractions(self, network: Network) -> list[float]:
         """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
 
-        With few rows for every parameter the refit ends near a worse local minimum of the whole problem. So it does
-        where few rows have most of the weight.
+        With few rows for every parameter, or most of the weight on few rows, the refit ends near a worse local minimum.
         """
         (n, d), size = self.rows.shape, self.rows.effective_size
         least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)

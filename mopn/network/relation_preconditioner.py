@@ -1,13 +1,13 @@
 """The metric of joint refits of relation blocks: the curvature in the outputs of the rows of tables.
 
-All samples of a user share the row of the user, and a unit, or an output of the linear term, has one number for it. The
-losses curve in these numbers nearly independently. But they are sums over ids and other columns, which are collinear,
-so L-BFGS takes several times as many iterations as with this metric.
+All samples of a user share a row, for which a unit, or an output of the linear term, has one number. The losses curve
+nearly independently in these numbers, but not in the coefficients of ids and other columns, which are collinear:
+without this metric L-BFGS takes several times as many iterations.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ __all__ = ["RelationCurvature", "RelationPreconditioner"]
 class RelationSums(NamedTuple):
     """The curvature of the losses at a network of k units, and what they earn by the outputs.
 
-    ``rows`` (rows of all tables, k + m) is that in the units' and the linear term's numbers of these rows, ``dummies``
-    (k, q) and ``constants`` (m,) that beside tables.
+    ``rows`` (rows of all tables, k + m): in the outputs of these rows; ``dummies`` (k, q) and ``constants`` (m,): in
+    what no table has.
     """
 
     rows: np.ndarray
@@ -62,14 +62,11 @@ class RelationCurvature:
         ridge[k:] = alphas[1:2]
         of_dummies = 1.0 / (blocks.dummies + ridge[:k, None])
         of_constants = 1.0 / (blocks.constants[:, None] + alphas[:1])
-        return RelationPreconditioner(
-            self.ids, self.ids.inverse_scales(blocks.rows, ridge), of_dummies, of_constants, directions
-        )
+        scales = self.ids.inverse_scales(blocks.rows, ridge)
+        return RelationPreconditioner(self.ids, scales, of_dummies, of_constants, directions)
 
 
-def _table_blocks(
-    block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+def _table_blocks(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> tuple[Any, ...]:
     design = block.design.without_dummies
     assert isinstance(design, RelationDesign)
     (k, m), dummies = E.shape, A.shape[1] - design.shape[1]

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mopn.core.gap import Conjugate, dual_error
+from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
 from mopn.core.ridge_conjugates import EigenvalueConjugate, ShiftedConjugate
 from mopn.network.gradient_forms import GradientForms
@@ -18,7 +19,13 @@ from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.plan import DENSE_LIMIT
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["RidgeBounds"]
+__all__ = ["RidgeBounds", "is_exact"]
+
+
+def is_exact(ridge: Ridge, norm: Norm, shape: tuple[int, int]) -> bool:
+    """Whether eigenvalues tell the conjugate exactly, for m outputs and d features: of l1 or one output."""
+    m, d = shape
+    return d <= DENSE_LIMIT and not ridge.kernel.distinct and (math.isinf(norm.exponent) or m == 1)
 
 
 class RidgeBounds:
@@ -40,8 +47,7 @@ class RidgeBounds:
         """Return conjugates that bound R* at multiples of -Gamma; ``bound`` is that of the dual norm."""
         if self._stack is None and regularizer.active:
             return []
-        single = math.isinf(regularizer.norm.exponent) or len(self.sizes) == 1
-        if self._stack is not None and single and not self.ridge.kernel.distinct:
+        if is_exact(self.ridge, regularizer.norm, self.forms.shape):
             sizes = self._one_sided_sizes if regularizer.norm.nonnegative else self._eigenvalue_sizes
             return [EigenvalueConjugate(self.ridge.amount, regularizer.weight_cost(lambda: 0.0), sizes)]
         largest = regularizer.max_scale(bound) * (1.0 - 2.0 * EPS) if math.isfinite(bound) else 0.0

@@ -13,7 +13,7 @@ __all__ = ["PaddedUnits", "SparseLayout", "padded"]
 
 
 class PaddedUnits(NamedTuple):
-    """PaddedUnits by features, padded with zeros: entries of the dummies (q, k') and of the other features (d, k')."""
+    """Units by features, padded with zeros: entries of the dummies (q, k') and of the other features (d, k')."""
 
     dummies: np.ndarray
     units: np.ndarray
@@ -47,8 +47,7 @@ class SparseLayout:
 
     def gradient(self, at: PaddedUnits, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
         """Return the gradient (k, q + d) from the sums of the compiled loops."""
-        # The derivative of A^2 with respect to a dummy's entry is <h, x> without its own term; that of <h, x>^2 is
-        # twice <h, x>.
+        # The derivative of A^2 in a dummy's entry is <h, x> without its own term; that of <h, x>^2 is twice <h, x>.
         projections, slopes = of_constants
         if self.distinct:
             of_dummies = projections - at.dummies * slopes

@@ -1,4 +1,12 @@
-"""Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017)."""
+"""Conditional gradient over infinitely many units: Algorithm 1 of Blondel et al. (NIPS 2017).
+
+A point is a network of finitely many units. In every round the oracle receives the gradient of the losses at the
+outputs of the point. It returns units along which the objective falls steeply, the atoms, best first, and a bound on
+the slopes along all units, which proves a duality gap. With the slope of the best atom in place of the bound, the gap
+is an estimate. Atoms enter the point, and a correction improves its weights, or units and weights. A model of
+``max_units`` units is full: it gets a correction to a tight tolerance, the polish. Then the run ends, or some units are
+exchanged.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
-from mopn.solvers.conditional_gradient.proofs import ProofSchedule, Selection, is_from_user, measure, measured
+from mopn.solvers.conditional_gradient.proofs import ProofSchedule, Selection, is_from_user
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
@@ -17,7 +25,7 @@ from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Corrective, M
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import Rule, check_flag, check_options, choice, count
 
-__all__ = ["ConditionalGradient", "RefitName", "make_corrective_step", "record"]
+__all__ = ["ConditionalGradient", "RefitName", "make_corrective_step"]
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
@@ -39,10 +47,10 @@ class ConditionalGradient(Solver[Atomic]):
     Parameters
     ----------
     refit : str or corrective step, default "output"
-        The correction of the weights in every round. ``"output"``: a convex refit of the output layer; ``"full"``: a
-        non-convex refit of both layers; ``"none"``: no refit, a plain conditional gradient step. The names stand for
-        :class:`mopn.solvers.OutputRefit`, :class:`mopn.solvers.FullRefit` and :class:`mopn.solvers.PlainStep` with
-        their default options; pass such an object to set the options.
+        The correction of the weights in every round. ``"output"``: a convex refit of the output layer
+        (:class:`mopn.solvers.OutputRefit`); ``"full"``: a non-convex refit of both layers
+        (:class:`mopn.solvers.FullRefit`); ``"none"``: a plain conditional gradient step
+        (:class:`mopn.solvers.PlainStep`). Pass such an object to set its options.
     max_units : int, optional
         Largest number of units k, unless the start has more; the run also ends when ``2 * max_units`` candidates were
         tried. Default no limit.
@@ -53,15 +61,14 @@ class ConditionalGradient(Solver[Atomic]):
     oracle : str or oracle, default "auto"
         The oracle that selects units: a method of ``mopn.oracles.basis_oracle``, an oracle that it returned, or a
         function of your own, from the matrices Gamma (m, d, d) of the gradient to a unit (d,) or several (q, d). Bounds
-        on all units are then those of "auto". Units come from the function alone, and their values estimate no gap: if
-        it finds none that is worth adding, in 20 rounds, the run ends with the status ``NO_BETTER_UNIT``.
+        are then those of "auto", the values of units estimate no gap, and the run ends with the status
+        ``NO_BETTER_UNIT`` if for 20 rounds no unit is worth adding.
     atoms_per_round : int, optional
         Number of units added in a round, the best distinct ones of the oracle; default set by the schedule. Plain
         steps add one.
     prove : bool, default True
-        Whether time is spent on proofs beyond the bounds that the searches for units give by themselves. Without, a run
-        ends with the status ``ESTIMATED`` where its estimated gap reaches the tolerance;
-        :func:`mopn.certify` can prove the gap of the result later.
+        Whether time is spent on proofs beyond the bounds that the searches for units give. Without, a run ends with the
+        status ``ESTIMATED`` where its estimated gap reaches the tolerance; :func:`mopn.certify` can prove a gap later.
 
     Raises
     ------
@@ -109,59 +116,63 @@ class ConditionalGradient(Solver[Atomic]):
         return self.corrective_step.needs
 
     def run(self, problem: Atomic, start: Any, monitor: Monitor) -> None:
-        """Select units, record the gap, then refit or step, until the monitor ends the run."""
+        """Select units, record the gap, then refit or step, until the monitor ends the run by ``StopIteration``."""
         step = self.corrective_step
         per_round = step.units_per_round or self.atoms_per_round
         schedule = SCHEDULES[self.schedule](self.max_units, per_round, step.can_move_units)
-        correct = step.begin(problem, monitor, schedule)
+        correction = step.begin(problem, monitor, schedule)
         oracle = problem.oracle(self.oracle, monitor.failure_budget, monitor.seed)
         select = ProofSchedule(problem, oracle, monitor, schedule, prove=self.prove)
         progress = _StallTest(monitor, refits=step.units_per_round is None)
-        point, polished = self._start(problem, start, correct, monitor)
+        point, polished = self._start(problem, start, correction, monitor)
         refit_time = monitor.elapsed
         while True:
-            at = problem.output_gradient(point)  # F + R, and G = dF/dO
+            at = problem.output_gradient(point)  # the objective, and the gradient of the losses at the outputs
             monitor.check_finite(at.value)
             full = schedule.is_full(point.n_units, polished=polished)
-            selection = select(point, at, last=full and polished)  # the best units for G, and a bound on all units
+            selection = select(point, at, last=full and polished)  # atoms, and a bound on the slopes of all units
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
-            gap = record(problem, point, at, selection, monitor, times)
+            gap = _record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
                 progress.check(at.value, gap, selection)
             began = monitor.elapsed
-            if full and polished:  # others enter, of which the polish takes the worst out, or the run ends
-                point = correct.exchange(point, at, selection)
-            correct.set_target(selection)
+            if full and polished:  # some units are exchanged for others, if that pays, or the run ends
+                point = correction.exchange(point, at, selection)
+            correction.set_target(selection)
             if not full:
-                point = correct.insert(point, at, schedule.choose(problem, point, at, selection.atoms, monitor.seed))
-                full = correct.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
+                units = schedule.choose(problem, point, at, selection.atoms, monitor.seed)
+                point = correction.insert(point, at, units)
+                # The polish needs units whose weights are not zero: else a refit of the weights comes first.
+                full = correction.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
             del at  # the correction needs the memory
-            point, polished = correct.polish(point) if full else correct.improve(point), full
+            point, polished = correction.polish(point) if full else correction.improve(point), full
             refit_time += monitor.elapsed - began
 
-    def _start(self, problem: Atomic, start: Any, correct: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
-        """Return the first point, and whether it is polished: the model of a sample of the rows, fitted to all."""
-        if correct.fits_a_model and not start.n_units:
+    def _start(self, problem: Atomic, start: Any, correction: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
+        """Return the first point, and whether it is polished.
+
+        With many rows, a sample of them tells the units of a model, which is then fitted to all.
+        """
+        if correction.fits_a_model and not start.n_units:
             whole = cast(Corrective, problem)
             sample = whole.sample_for(cast(int, self.max_units), monitor.seed)
             if sample is not None:
                 unproven = replace(self, prove=False)
                 found = monitor.solve(sample, unproven, start=None, tol=monitor.tol, max_iter=monitor.max_iter)
-                return correct.settle(whole.start(found)), True
-        return correct.start(start), False
+                return correction.settle(whole.start(found)), True
+        return correction.start(start), False
 
     def measure(self, problem: Atomic, point: Any) -> Measure:
-        """Objective from scratch; the driver has the bounds of the run."""
-        return measure(problem, point)
+        """Return the objective from scratch; bounds of the minimum are those of the rounds."""
+        point = point.compact()
+        at = problem.output_gradient(point)
+        return Measure(at.value, rounding=problem.rounding(point, at))
 
 
 def make_corrective_step(
     refit: RefitName | CorrectiveStep, *, full: Mapping[str, Any] | None = None, **options: Any
 ) -> CorrectiveStep:
-    """Return the correction of a name, refits with the given options; a correction is returned as it is.
-
-    ``full`` are options of refits of both layers alone, and left out for the others.
-    """
+    """Return the correction of a name, with these options of refits and ``full`` of those of both layers alone."""
     if isinstance(refit, CorrectiveStep):
         return refit
     name = _REFIT(refit, "refit")
@@ -170,37 +181,32 @@ def make_corrective_step(
     return OutputRefit(**options) if name == "output" else FullRefit(**options, **(full or {}))
 
 
-def record(
+def _record(
     problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
 ) -> float:
     """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
-    proven = measured(problem, point, at, selection.bound)
-    # What the gap is beyond the estimated one is the looseness of the bound.
-    values = {
-        "estimated_gap": selection.estimate * abs(at.value),
-        "n_units": point.n_units,
-        "value": selection.atoms.values[0],
-        "bound": selection.bound,
-    }
-    if problem.passes is not None:
-        values["passes"] = problem.passes
+    lower, rounding = problem.lower(at, selection.bound), problem.rounding(point, at)
     monitor(
         point.compact(),
-        proven.fun,
-        proven.lower,
-        rounding=proven.rounding,
-        restricted_lower=proven.restricted_lower,
-        dual=proven.dual,
-        **values,
+        at.value,
+        lower,
+        rounding=rounding,
+        restricted_lower=problem.restricted_lower(point, at),
+        dual=problem.dual(point, at, selection.bound),
+        estimated_gap=selection.estimate * abs(at.value),
+        n_units=point.n_units,
+        value=selection.atoms.values[0],
+        bound=selection.bound,
+        **({} if problem.passes is None else {"passes": problem.passes}),
         **times,
     )
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)
-    return proven.gap
+    return Measure(at.value, lower, rounding).gap
 
 
 class _StallTest:
-    """Ends a run whose rounds change nothing any more, as rounding keeps the refits from the tolerance, or hardly."""
+    """Ends a run without a limit of units whose rounds change nothing any more, up to rounding errors, or hardly."""
 
     def __init__(self, monitor: Monitor, *, refits: bool) -> None:
         self.monitor = monitor
@@ -210,22 +216,20 @@ class _StallTest:
         self.recent: deque[tuple[float, float]] = deque(maxlen=_SLOW_ROUNDS + 1)
 
     def check(self, fun: float, gap: float, selection: Selection) -> None:
-        """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight.
-
-        Units of the user's may be drawn at random, so that the next ones may be better: more rounds are waited for.
-        """
-        own, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
+        """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight."""
+        # A user's function may draw units at random, so that the next ones may be better: more rounds are waited for.
+        from_user, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
         tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
         same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
         self.rounds = self.rounds + 1 if same and tight else 0
         self.fun, self.estimate = fun, min(estimate, self.estimate)
-        if own and self.monitor.tol > 0.0 and (slow or self.rounds == _SLOW_ROUNDS):
+        if from_user and self.monitor.tol > 0.0 and (slow or self.rounds == _SLOW_ROUNDS):
             self.monitor.stop(Status.NO_BETTER_UNIT)
-        if not own and tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
+        if not from_user and tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
             self.monitor.stop(Status.STALLED)
 
     def _is_slow(self, fun: float, gap: float) -> bool:
-        """Whether the last rounds were of next to no use."""
+        """Whether the last rounds hardly lowered objective and gap."""
         self.recent.append((fun, gap))
         fun_then, gap_then = self.recent[0]
         return (

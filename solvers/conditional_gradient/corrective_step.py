@@ -7,7 +7,7 @@ from typing import Any
 
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Schedule
-from mopn.solvers.interface import SMOOTH, Monitor
+from mopn.solvers.interface import SMOOTH, Form, Monitor, Solver
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Status
 
@@ -19,21 +19,15 @@ class CorrectiveStep(ABC):
 
     # The solver that takes a correction, for those who give it in place of one.
     taken_by = "ConditionalGradient"
+    # Names of the oracles that a problem must offer.
+    needs: frozenset[str]
+    # Number of units that it adds in a round; None leaves it to the schedule.
+    units_per_round: int | None = None
 
     @property
-    @abstractmethod
-    def needs(self) -> frozenset[str]:
-        """Names of the oracles that a problem must offer."""
-
-    @property
-    @abstractmethod
     def can_move_units(self) -> bool:
         """Whether the correction optimises the units too; then many may enter at once, and random ones serve."""
-
-    @property
-    def units_per_round(self) -> int | None:
-        """Number of units that it adds in a round; None leaves it to the schedule."""
-        return None
+        return False
 
     @abstractmethod
     def begin(self, problem: Any, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
@@ -54,13 +48,15 @@ class CorrectiveRun(ABC):
         self.problem, self.monitor = problem, monitor
 
     def start(self, point: Any) -> Any:
-        """Fit the coefficients beside units of an empty point (e.g. a linear term); units then fit the residual."""
+        """Fit the linear term of an empty point; units then fit the residual."""
         if "corrective" not in self.problem.oracles or point.n_units or not point.extra_size:
             return point
-        joint = self.problem.joint(point, SMOOTH)
-        return point.with_layers(
-            self.monitor.solve(joint, LBFGS(), start=None, tol=self.start_tol, max_iter=self.start_iter)
-        )
+        return self._refit(point, SMOOTH, LBFGS(), self.start_tol, self.start_iter)
+
+    def _refit(self, point: Any, form: Form, solver: Solver[Any], tol: float, max_iter: int) -> Any:
+        """Return the point after a refit of both layers, or of the linear term, in this form."""
+        joint = self.problem.joint(point, form)
+        return point.with_layers(self.monitor.solve(joint, solver, start=None, tol=tol, max_iter=max_iter))
 
     def settle(self, point: Any) -> Any:
         """Fit the model of a sample of the rows to all; its units stay."""

@@ -4,52 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from mopn.solvers.conditional_gradient.schedule import Schedule
-from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Corrective, Effort, Measure, Monitor
+from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
 
-__all__ = ["ProofSchedule", "Selection", "check_certificate", "is_from_user", "measure", "measured"]
+__all__ = ["ProofSchedule", "Selection", "is_from_user"]
 
-# Budget of the bound in a round. Without a limit of time it does not depend on the clock, so that runs repeat.
+# Operations for the bound in a round: no limit of time, so that runs repeat.
 _ROUND_WORK = 2e8
-# The final proof is tried when the estimated gap is at most this fraction of the tolerance, or when it is below the
-# tolerance and more than this fraction of that of the round before; in a run for a model, when it is below the
-# tolerance.
+# The final proof is tried when the estimated gap is at most this fraction of the tolerance, or below the tolerance and
+# more than this fraction of that of the round before; in a run for a model, when it is below the tolerance.
 _WELL_BELOW = 0.5
 # With units of the user's another final proof waits until the objective has fallen by so much of the gap.
 _OF_A_GAP = 0.1
 # Range of the precision of the final proof, relative to the tolerance.
 _LOOSEST, _TIGHTEST = 8.0, 0.01
 # A tight bound is computed when the estimated gap has fallen to this fraction of the proven one. These bounds may take
-# this fraction of the time of the run. One that missed its precision is followed by one that may take so many times
-# as long.
-_FALLEN, _OVERHEAD, _LONGER = 0.3, 0.35, 2.0
-# A run for a model has one tight bound, of the complete model; it may take this fraction of the time of the run.
-_OF_A_MODEL = 0.5
+# this fraction of the time of the run, and the one of a complete model that one. One that missed its precision is
+# followed by one that may take so many times as long.
+_FALLEN, _OVERHEAD, _OF_A_MODEL, _LONGER = 0.3, 0.35, 0.5, 2.0
 
 
 class Selection(NamedTuple):
-    """The answer of the oracle in one round.
-
-    Attributes
-    ----------
-    atoms : Atoms
-        Units, best first.
-    bound : float
-        The least proven bound on all units.
-    estimate : float
-        Estimate of the relative gap: the value of the best atom in place of the bound. The proven one if a function of
-        the user's selected the atoms, as better ones may exist.
-    exhausted : bool
-        Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
-    """
+    """The answer of the oracle in one round: atoms, best first, and the least proven bound on all units."""
 
     atoms: Atoms
     bound: float
+    # Estimate of the relative gap: the value of the best atom in place of the bound. The proven one if a function of
+    # the user's selected the atoms, as better ones may exist.
     estimate: float
+    # Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
     exhausted: bool = False
 
 
@@ -58,10 +44,9 @@ class ProofSchedule:
 
     In every round the effort is small, and the precision is the estimated gap of the round before. When the estimated
     gap has fallen far below the proven one, a tight bound is computed, within a fraction of the time of the run. When
-    the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. If the schedule fits a
-    model, a tight bound waits until it is complete; the final proof takes at most as long as the run before it, its
-    units are not used, and the run ends with it, so that the model does not depend on the clock. Without ``prove``
-    there are searches alone.
+    the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. So that a model does not
+    depend on the clock, its tight bound waits until it is complete; its final proof takes at most as long as the run
+    before it, selects no units, and ends the run. Without ``prove`` there are searches alone.
     """
 
     def __init__(
@@ -71,7 +56,7 @@ class ProofSchedule:
         self.problem, self.oracle, self.monitor, self.schedule = problem, oracle, monitor, schedule
         self.estimate, self.proven = math.inf, math.inf
         self.seconds_spent, self.least_seconds = 0.0, 0.0
-        # Seconds so far in the searches for units, and in proofs beyond these.
+        # Seconds in the searches for units, and in proofs beyond these.
         self.oracle_time, self.proof_time = 0.0, 0.0
         # The estimated gap at the last final proof, and with units of the user's the objective that allows another.
         self.at_final_proof, self.next_proof = math.inf, math.inf
@@ -89,8 +74,8 @@ class ProofSchedule:
     def _select(self, point: AtomicPoint, at: AtOutputs, last: bool) -> Selection:
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
-        effort = _round_effort(max(before, tol), self.monitor.left)
-        atoms = self.problem.lmo(at, self.oracle, effort if self.prove else replace(effort, work=0.0))
+        effort = Effort(max(before, tol), work=_ROUND_WORK if self.prove else 0.0, seconds=self.monitor.left)
+        atoms = self.problem.lmo(at, self.oracle, effort)
         # A gap takes as long as many products. Once the time is over, the proven one serves, which is due anyway.
         self.estimate = gap(atoms.values[0] if self.monitor.left > 0.0 else atoms.bound)
         selection = Selection(atoms, atoms.bound, self.estimate)
@@ -121,9 +106,8 @@ class ProofSchedule:
         if self.schedule.fits_a_model:
             seconds = min(seconds, self.monitor.elapsed)
         began = self.monitor.elapsed
-        proof = self.problem.lmo(
-            at, self.oracle, Effort(_deciding_precision(gap, atoms.values[0], tol), seconds=seconds)
-        )
+        effort = Effort(_deciding_precision(gap, atoms.values[0], tol), seconds=seconds)
+        proof = self.problem.lmo(at, self.oracle, effort)
         self.proof_time += self.monitor.elapsed - began
         if self.schedule.fits_a_model:
             # A proof that a time limit may have cut short must not change the model.
@@ -164,33 +148,6 @@ class ProofSchedule:
 def is_from_user(atoms: Atoms) -> bool:
     """Whether a function of the user's selected the atoms; those of other problems need not say so."""
     return getattr(atoms, "from_user", False)
-
-
-def measure(problem: Atomic, point: AtomicPoint) -> Measure:
-    """Return the objective from scratch; bounds of the minimum are those of the rounds."""
-    point = point.compact()
-    at = problem.output_gradient(point)
-    return Measure(at.value, rounding=problem.rounding(point, at))
-
-
-def measured(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> Measure:
-    """Return objective and proven bounds, given a bound on all units; inf if none is known."""
-    lower, restricted = problem.lower(at, bound), problem.restricted_lower(point, at)
-    dual = problem.dual(point, at, bound)
-    return Measure(at.value, lower, problem.rounding(point, at), restricted, dual=dual)
-
-
-def check_certificate(problem: Corrective, tol: float) -> None:
-    """Raise ``ValueError`` if a gap is to end the run and there is no certificate."""
-    if tol > 0 and not problem.regularized:
-        raise ValueError(
-            f"nothing is regularized (a strength of 0), so no certificate exists and tol={tol} can never be reached; "
-            "give a strength > 0, or tol=0 and a limit such as max_units or max_time"
-        )
-
-
-def _round_effort(precision: float | None, seconds: float) -> Effort:
-    return Effort(precision, work=_ROUND_WORK, seconds=seconds)
 
 
 def _deciding_precision(gap: Callable[[float], float], value: float, tol: float) -> float:

@@ -9,15 +9,13 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
-from mopn.solvers.conditional_gradient.exchange import FEW_UNITS, Exchange, without_least_unit
-from mopn.solvers.conditional_gradient.proofs import Selection, check_certificate
-from mopn.solvers.conditional_gradient.schedule import Schedule
+from mopn.solvers.conditional_gradient.proofs import Selection
+from mopn.solvers.conditional_gradient.schedule import FEW_UNITS, Exchange, Schedule
 from mopn.solvers.conditional_gradient.steps import line_search
 from mopn.solvers.fista import FISTA
 from mopn.solvers.interface import (
     REST,
     AtOutputs,
-    Composite,
     Corrective,
     CorrectivePoint,
     Form,
@@ -30,48 +28,44 @@ from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS, CoarseLBFGS
 from mopn.solvers.tools.checks import check_nonnegative, check_options, check_positive, choice, count
 
-__all__ = ["FullRefit", "OutputRefit", "fit_rest", "joint_tol"]
+__all__ = ["FullRefit", "OutputRefit", "Precision"]
 
 Precision = Literal["double", "single"]
-PRECISIONS = get_args(Precision)
 # Oracles of output-layer problems.
 _LAYER_ORACLES = frozenset({"composite", "barrier", "gradient"})
-# Refits between rounds stop at this fraction of the present gap: more accuracy would be wasted.
-_LOOSENESS = 0.01
-# Refits of the output layer prove their gap when the target gap is at most this multiple of the tolerance.
-_NEAR = 10.0
-# The target gap falls at least by this factor from refit to refit, but where longer refits serve nothing.
-_FALL = 0.7
-# The target gap and the least one fall by this factor when a round changed nothing.
-_STUCK = 0.1
-# The least target gap of runs with tol = 0.
-_LEAST_TARGET = 1e-6
+# Refits of the output layer between rounds stop at this fraction of the present gap, as more accuracy would be wasted,
+# and prove their gap when the target gap is at most this multiple of the tolerance.
+_LOOSENESS, _NEAR = 0.01, 10.0
+# The target gap falls at least by this factor from refit to refit, but where longer refits serve nothing; and it and
+# the least one, 1e-6 with tol = 0, fall by the other factor when a round changed nothing.
+_FALL, _STUCK, _LEAST_TARGET = 0.7, 0.1, 1e-6
 # A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
-# relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly.
+# relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly. Less than this
+# times the target gap itself is enough where the gap is of second order (benchmarks/ablation, "A ridge").
 _JOINT_TOL = 3e-3
-# The fit of what is beside units ends at this fraction of the tolerance of a polish.
-_START_TOL = 1e-3
+# Before units enter, the linear term is fitted to this fraction of the tolerance of a polish of the output layer, or,
+# where a model is fitted, of that of both layers: the polish goes on from there.
+_START_TOL, _START_OF_MODEL = 1e-3, 0.1
 # Between rounds, units whose weights are together less than this times the target gap, relative, are dropped: refits
 # shrink superfluous units for ever.
 _NEGLIGIBLE = 1e-4
-# Refits on a fraction of the samples stop at this decrease over ten iterations, relative: they are a start.
-_SAMPLE_TOL = 5e-3
-# Refits of more units than a model may have end at this: the units that leave again are known early.
-_SURPLUS_TOL = 5e-2
-# The fit of what is beside the units ends when ten iterations decrease the objective by less than this, relative, and
-# where a model is fitted, by less than this fraction of the tolerance of the polish.
+# Refits on a fraction of the samples stop at this decrease over ten iterations, relative, as they are a start; those of
+# more units than a model may have at the other one: the units that leave again are known early.
+_SAMPLE_TOL, _SURPLUS_TOL = 5e-3, 5e-2
+# After joint refits the linear term is fitted until ten iterations decrease the objective by less than this, relative,
+# or, where a model is fitted, by less than this fraction of the tolerance of the polish.
 _REST_TOL, _OF_POLISH = 1e-13, 1e-4
-# Before units enter a model, it ends at this fraction of that tolerance: the polish goes on from there.
-_START_OF_MODEL = 0.1
 # Tolerance of the step by which units enter before a refit, relative: every trial reads the data.
 _STEP_TOL = 1e-2
 # Ten iterations in single precision, or on a grid, can see a decrease of this, relative, above the rounding.
-_SINGLE_TOL = _COARSE_TOL = 1e-6
+_COARSE_TOL = 1e-6
 
 
 @dataclass(frozen=True)
 class _Refit(CorrectiveStep):
     """Options that all refits share."""
+
+    needs = frozenset({"corrective"})
 
     tol: float = 1e-3
     max_iter: int = 100
@@ -79,11 +73,6 @@ class _Refit(CorrectiveStep):
 
     def __post_init__(self) -> None:
         check_options(self, tol=check_positive, max_iter=count(), polish_iter=count())
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Problems whose weights can be refitted."""
-        return frozenset({"corrective"})
 
 
 @dataclass(frozen=True)
@@ -93,8 +82,8 @@ class OutputRefit(_Refit):
     Parameters
     ----------
     tol : float, default 1e-3
-        The polish, the last refit when ``max_units`` is reached, stops at this relative duality gap. Refits between
-        rounds stop at a hundredth of the present gap, which is estimated from the oracle's best value.
+        Relative duality gap of the polish, the last refit when ``max_units`` is reached. Refits between rounds stop at
+        a hundredth of the present gap, which is estimated from the oracle's best value.
     max_iter : int, default 100
         Largest number of iterations of a refit between rounds. Each starts at the result of the one before.
     polish_iter : int, default 500
@@ -119,11 +108,6 @@ class OutputRefit(_Refit):
         super().__post_init__()
         _check_layer_solver("solver", self.solver)
 
-    @property
-    def can_move_units(self) -> bool:
-        """Refits of the output layer do not move units."""
-        return False
-
     def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
         """Return the refits of one run."""
         return _OutputRefits(self, self.solver, problem, monitor, schedule)
@@ -138,8 +122,8 @@ class FullRefit(_Refit):
     tol : float, default 1e-3
         Refits by FISTA stop when an iteration decreases the objective by less than this, relative, as in appendix D of
         the paper; refits of the output layer as for :class:`OutputRefit`. Refits by L-BFGS between rounds stop when ten
-        iterations decrease the objective by less than ``0.003 min(gap, 1)**2``, relative, with the relative gap
-        estimated from the oracle's best value.
+        iterations decrease the objective by less than ``0.003 min(gap, 1)**2``, relative, for the estimated gap;
+        ``0.003 min(gap, 1)`` with a ridge under l1, as the gap falls like the objective there.
     max_iter : int, default 100
         Largest number of iterations of a refit between rounds, or after units were merged. With L-BFGS and
         ``schedule="grow"`` it is ``polish_iter`` instead, except under l1/linf.
@@ -151,15 +135,14 @@ class FullRefit(_Refit):
     output_solver : Solver, optional
         The solver of the output layer; see :class:`OutputRefit`.
     polish_tol : float, default 1e-6
-        The polish by L-BFGS, the last refit when ``max_units`` is reached, stops when ten iterations decrease the
-        objective by less than this, relative. Predictions are often as good with 5e-3.
+        The polish by L-BFGS stops when ten iterations decrease the objective by less than this, relative. Predictions
+        are often as good with 5e-3.
     least_tol : float, default 0
         Refits by L-BFGS between rounds never continue for smaller decreases than this, however small the gap. For the
         units alone, without a proof, 1e-3 is often enough.
     precision : {"double", "single"}, default "double"
-        Precision of the features in refits by L-BFGS. Single is up to twice as fast, and sufficient for predictions;
-        refits to a tolerance below 1e-6 are in double precision all the same. So are losses, sums over blocks of
-        samples, gaps and refits of the output layer.
+        Precision of the features in refits by L-BFGS to tolerances of 1e-6 or more. Single is up to twice as fast, and
+        sufficient for predictions. All else is in double precision: losses, sums over blocks of samples, gaps.
 
     Examples
     --------
@@ -185,19 +168,16 @@ class FullRefit(_Refit):
                 f"'gradient' or 'composite'; got {self.solver!r}, which needs {', '.join(sorted(self.solver.needs))}"
             )
         _check_layer_solver("output_solver", self.output_solver)
-        check_options(self, polish_tol=check_positive, least_tol=check_nonnegative, precision=choice(PRECISIONS))
-        if self.precision == "single" and not self.is_smooth:
+        check_options(
+            self, polish_tol=check_positive, least_tol=check_nonnegative, precision=choice(get_args(Precision))
+        )
+        if self.precision == "single" and not self.can_move_units:
             raise ValueError("precision='single' is for refits by LBFGS(); leave it out for FISTA()")
 
     @property
-    def is_smooth(self) -> bool:
-        """Whether the refits solve the smooth form, which needs no refit of the output layer first."""
-        return "gradient" in self.solver.needs
-
-    @property
     def can_move_units(self) -> bool:
-        """The smooth form optimises units and weights alike; FISTA hardly moves units."""
-        return self.is_smooth
+        """Whether the refits solve the smooth form; in the other one FISTA hardly moves units."""
+        return "gradient" in self.solver.needs
 
     def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
         """Return the refits of one run."""
@@ -205,9 +185,7 @@ class FullRefit(_Refit):
 
 
 def _check_layer_solver(name: str, solver: Solver[Any] | None) -> None:
-    if solver is None:
-        return
-    if not check_needs(solver, name) <= _LAYER_ORACLES:
+    if solver is not None and not check_needs(solver, name) <= _LAYER_ORACLES:
         raise ValueError(
             f"{name} must be one for the refit of the output layer, InteriorPoint() or FISTA(), got {solver!r}, which "
             f"needs {', '.join(sorted(solver.needs))}"
@@ -220,27 +198,32 @@ class _OutputRefits(CorrectiveRun):
     def __init__(
         self, options: _Refit, solver: Solver[Any] | None, problem: Corrective, monitor: Monitor, schedule: Schedule
     ) -> None:
-        check_certificate(problem, monitor.tol)
+        if monitor.tol > 0 and not problem.regularized:
+            raise ValueError(
+                f"nothing is regularized (a strength of 0), so no certificate exists and tol={monitor.tol} can never "
+                "be reached; give a strength > 0, or tol=0 and a limit such as max_units or max_time"
+            )
         super().__init__(problem, monitor)
         self.options, self.layer_solver = options, solver
         self.start_tol, self.start_iter = _START_TOL * options.tol, options.polish_iter
-        self.max_iter = schedule.refit_iterations(options.max_iter, options.polish_iter)
-        self.most = schedule.max_units
+        self.max_iter, self.max_units = options.max_iter, schedule.max_units
         self.target, self.near, self.estimate, self.fall = math.inf, False, math.inf, _FALL
         self.least_target = monitor.tol or _LEAST_TARGET
 
     def start(self, point: Any) -> Any:
-        """Fit the coefficients beside units of an empty point; of one beyond the limit the largest units stay."""
-        return self._limited(super().start(point), jointly=self.options.can_move_units)
+        """Fit the linear term of an empty point; of a point beyond the limit keep the largest units."""
+        return self._limited(super().start(point))
 
-    def _limited(self, point: Any, *, jointly: bool) -> Any:
-        return point if self.most is None else self.problem.limited(point, self.most, jointly=jointly)
+    def _limited(self, point: Any) -> Any:
+        if self.max_units is None:
+            return point
+        return self.problem.limited(point, self.max_units, jointly=self.options.can_move_units)
 
     def set_target(self, selection: Selection) -> None:
         """Set the target gap: the estimated one, but mostly at most 0.7 times the last, and at least the tolerance.
 
-        If the last round changed nothing, its refit stopped at the start, since the point without the new units met the
-        target. Then the target falls faster, and maybe below the tolerance, as the run would be stuck otherwise.
+        If the last round changed nothing, the point met the target without the new units. So that the run is not stuck,
+        the target then falls faster, and maybe below the tolerance.
         """
         fall = self.fall
         if selection.estimate == self.estimate:
@@ -267,22 +250,24 @@ class _OutputRefits(CorrectiveRun):
         return self.target if math.isfinite(self.target) else self.options.tol / _LOOSENESS
 
     def _output_layer(self, point: CorrectivePoint, tol: float, max_iter: int, *, prove: bool) -> CorrectivePoint:
-        layer_problem = self.problem.output_layer(point)
-        solver = self.layer_solver or _default_layer_solver(layer_problem, prove=prove)
-        layer = self.monitor.solve(
-            layer_problem, solver, start=point, tol=tol, max_iter=max_iter, as_point=point.with_layer
-        )
+        problem, solver = self.problem.output_layer(point), self.layer_solver
+        if solver is None:
+            newton = InteriorPoint.needs <= problem.oracles and cast(WithBarrier, problem).newton_size <= 1.0
+            solver = InteriorPoint(prove=prove) if newton else FISTA()
+        layer = self.monitor.solve(problem, solver, start=point, tol=tol, max_iter=max_iter, as_point=point.with_layer)
         return point.with_layer(layer).drop_zero_units()
 
 
 class _FullRefits(_OutputRefits):
     """Refits of both layers in one run."""
 
+    options: FullRefit
+
     def __init__(self, options: FullRefit, problem: Corrective, monitor: Monitor, schedule: Schedule) -> None:
         super().__init__(options, options.output_solver, problem, monitor, schedule)
-        self.full, self.schedule = options, schedule
-        # Without a regulariser no line search can give new units a weight; the refit of the output layer does so.
-        self.inserts_by_line_search = options.is_smooth and "atomic" in problem.oracles
+        self.schedule, self.smooth = schedule, options.can_move_units
+        # Without a penalty of units no line search can give new units a weight; the refit of the output layer does so.
+        self.inserts_by_line_search = self.smooth and problem.regularized and "atomic" in problem.oracles
         self.fits_a_model = self.inserts_by_line_search and schedule.fits_a_model
         if self.fits_a_model:
             self.start_tol = max(self.start_tol, _START_OF_MODEL * options.polish_tol)
@@ -292,16 +277,15 @@ class _FullRefits(_OutputRefits):
         self._coarse = CoarseLBFGS(*astuple(options.solver)) if few and type(options.solver) is LBFGS else None
         if problem.joint_refits_get_stuck:
             # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
-            self.max_iter, self.fall = options.max_iter, 1.0
+            self.fall = 1.0
+        elif self.smooth and not schedule.fits_a_model:
+            self.max_iter = options.polish_iter  # as no polish follows
 
     def set_target(self, selection: Selection) -> None:
-        """Set the target gap.
-
-        Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends on
-        it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
-        """
         super().set_target(selection)
-        self.near = self.near and not (self.full.is_smooth and selection.atoms.bound_is_best)
+        # Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends
+        # on it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
+        self.near = self.near and not (self.smooth and selection.atoms.bound_is_best)
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
         """Add the units: by a line search if a joint refit follows at once, as it cannot move units of zero weight."""
@@ -313,62 +297,70 @@ class _FullRefits(_OutputRefits):
         return segment.point(line_search(segment, _STEP_TOL)).compact()
 
     def exchange(self, point: CorrectivePoint, at: AtOutputs, selection: Selection) -> CorrectivePoint:
-        """Let units enter a full model, where the schedule is for one and they can enter with weight."""
+        """Exchange units of a full model, where the schedule is for one and units can enter with weight."""
         if self._exchange is None:
             return super().exchange(point, at, selection)
-        return self.insert(*self._exchange(point, at, selection))
+        return self.insert(*self._exchange(point, at, selection.atoms, selection.estimate))
 
     def settle(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to ``polish_tol``; the units were exchanged on the sample."""
         self._exchange = None
-        return self._with_rest(point, self.full.polish_tol, self.options.polish_iter)
+        return self._with_rest(point, self.options.polish_tol, self.options.polish_iter)
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to a tolerance for the target gap; near the end the output layer first."""
-        tol = max(joint_tol(self._finite_target()), self.full.least_tol)
         if not self.inserts_by_line_search or self.near:
-            point, tol = super().improve(point), self._joint_tol_after_layer(tol)
-        point = self._with_rest(point, tol, self.max_iter)
-        return point.drop_zero_units(_NEGLIGIBLE * min(self._finite_target(), 1.0))
+            point = super().improve(point)
+        target = min(self._finite_target(), 1.0)
+        tol = _JOINT_TOL * (target if self.problem.gap_is_of_second_order else target**2)
+        point = self._with_rest(point, max(tol, self.options.least_tol), self.max_iter)
+        return point.drop_zero_units(_NEGLIGIBLE * target)
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of the full model to ``polish_tol``, first on fractions of the samples if there are many.
 
-        Units beyond ``max_units`` leave before. L-BFGS starts at random nearby. The refits so far have left the model
-        close to stationary, and symmetries of data and units, which refits keep, make some stationary points saddles:
-        from there it would not move.
+        Units beyond ``max_units`` leave before. L-BFGS starts at random nearby: the model is close to stationary, and
+        some stationary points are saddles, by symmetries of data and units, which refits keep.
         """
-        tol, max_iter = self.full.polish_tol, self.options.polish_iter
-        start = np.random.default_rng(self.monitor.seed) if self.full.is_smooth else None
-        if self.inserts_by_line_search:
-            point = self._without_surplus(point.compact())
-            for fraction in self.problem.sample_fractions(point):
-                point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, fraction)
-                start = None
-            return self._with_rest(point, tol, max_iter, start)
-        return self._both_layers(super().polish(point), self._joint_tol_after_layer(tol), max_iter, start)
+        tol, max_iter = self.options.polish_tol, self.options.polish_iter
+        start = np.random.default_rng(self.monitor.seed) if self.smooth else None
+        if not self.inserts_by_line_search:
+            return self._both_layers(super().polish(point), tol, max_iter, start)
+        point = self._without_surplus(point.compact())
+        for fraction in self.problem.sample_fractions(point):
+            point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, fraction)
+            start = None
+        return self._with_rest(point, tol, max_iter, start)
 
     def _without_surplus(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of a model of too many units, loosely, and take out those that serve least."""
-        if self.most is None or point.n_units <= self.most:
+        if self.max_units is None or point.n_units <= self.max_units:
             return point
         point = point.drop_zero_units()
         fraction = next(iter(self.problem.sample_fractions(point)), 1.0)
         max_iter = self.options.max_iter
         point, _ = self._joint(point, _SURPLUS_TOL, max_iter, sample_fraction=fraction, within_limits=False)
-        self.problem.output_gradient(point)  # computes features, of which all that follow are parts
-        while point.n_units > self.most:
-            point = without_least_unit(self.problem, point)
+        self.problem.output_layer(point)  # computes features, of which all that follow are parts
+        while point.n_units > self.max_units:
+            rests = map(point.without_unit, range(point.n_units))
+            point = min(rests, key=lambda rest: self.problem.output_gradient(rest).value)
         return point.compact()
 
-    def _joint_tol_after_layer(self, tol: float) -> float:
-        """Return the tolerance of a joint refit after one of the output layer; FISTA: as in the paper's appendix D."""
-        return tol if self.full.is_smooth else self.options.tol
+    def _with_rest(
+        self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
+    ) -> CorrectivePoint:
+        """Refit both layers, then the linear term alone: small errors in it make large gaps, and this is cheap."""
+        point = self._both_layers(point, tol, max_iter, start)
+        if not point.extra_size or not self.smooth:
+            return point
+        least = _OF_POLISH * self.options.polish_tol if self.fits_a_model else 0.0
+        return self._refit(point, REST, LBFGS(gtol=0.0), max(least, _REST_TOL), self.options.polish_iter)
 
     def _both_layers(
         self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
     ) -> CorrectivePoint:
         """Refit both layers, merge the units that nearly coincide, and refit again if any were merged."""
+        tol = tol if self.smooth else self.options.tol  # by FISTA as in appendix D of the paper
         point, fun = self._joint(point.drop_zero_units(), tol, max_iter, start)
         merged = point.merge_parallel_units()
         if merged.n_units < point.n_units:
@@ -377,16 +369,6 @@ class _FullRefits(_OutputRefits):
             if merged_fun <= fun + tol * abs(fun):
                 return merged
         return point
-
-    def _with_rest(
-        self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
-    ) -> CorrectivePoint:
-        """Refit both layers, and then what is beside the units nearly to the end."""
-        point = self._both_layers(point, tol, max_iter, start)
-        if not point.extra_size or not self.full.is_smooth:
-            return point
-        rest_tol = _OF_POLISH * self.full.polish_tol if self.fits_a_model else 0.0
-        return fit_rest(self.problem, self.monitor, point, self.options.polish_iter, max(rest_tol, _REST_TOL))
 
     def _joint(
         self,
@@ -402,40 +384,18 @@ class _FullRefits(_OutputRefits):
         if not (point.n_units or point.extra_size):
             return point, math.inf
         if within_limits:
-            point = self._limited(point, jointly=self.full.is_smooth)
-        single = self.full.precision == "single" and tol >= _SINGLE_TOL
-        form = Form("gradient" if self.full.is_smooth else "composite", single, sample_fraction, seed=self.monitor.seed)
-        problem, solver = self.problem.joint(point, form), self.full.solver
-        if self._coarse is not None:
+            point = self._limited(point)
+        single = self.options.precision == "single" and tol >= _COARSE_TOL
+        form = Form("gradient" if self.smooth else "composite", single, sample_fraction, seed=self.monitor.seed)
+        solver = self.options.solver
+        if self._coarse is not None and tol >= _COARSE_TOL:
+            solver = self._coarse
+        elif self._coarse is not None:
             # Rounding errors would choose the local minimum; where it is known, they do no harm.
-            if tol < _COARSE_TOL:
-                point, _ = self._joint(
-                    point, _COARSE_TOL, max_iter, start, sample_fraction, within_limits=within_limits
-                )
-                start, problem = None, self.problem.joint(point, form)
-            else:
-                solver = self._coarse
+            point, _ = self._joint(point, _COARSE_TOL, max_iter, start, sample_fraction, within_limits=within_limits)
+            start = None
+        problem = self.problem.joint(point, form)
         # The objective on a fraction of the samples is another one.
         as_point = point.with_layers if within_limits and sample_fraction == 1.0 else None
         joint = self.monitor.solve(problem, solver, start=start, tol=tol, max_iter=max_iter, as_point=as_point)
         return point.with_layers(joint), joint.fun
-
-
-def _default_layer_solver(problem: Composite, *, prove: bool) -> Solver[Any]:
-    """Return the default solver of the output layer."""
-    if InteriorPoint.needs <= problem.oracles and cast(WithBarrier, problem).newton_size <= 1.0:
-        return InteriorPoint(prove=prove)
-    return FISTA()
-
-
-def fit_rest(
-    problem: Corrective, monitor: Monitor, point: CorrectivePoint, max_iter: int, tol: float = _REST_TOL
-) -> CorrectivePoint:
-    """Fit what is beside the units to the end: small errors in it make large gaps, and the fit is cheap."""
-    rest = problem.joint(point, REST)
-    return point.with_layers(monitor.solve(rest, LBFGS(gtol=0.0), start=None, tol=tol, max_iter=max_iter))
-
-
-def joint_tol(target: float) -> float:
-    """Return the relative decrease over ten iterations below which a joint refit ends."""
-    return _JOINT_TOL * min(target, 1.0) ** 2

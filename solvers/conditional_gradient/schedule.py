@@ -1,4 +1,4 @@
-"""The number of units that conditional gradient adds in a round, and when the model is full: two schedules."""
+"""How many units enter in a round of conditional gradient, when the model is full, and which units leave it again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 
-__all__ = ["SCHEDULES", "Fill", "Grow", "Schedule", "ScheduleName"]
+from mopn.solvers.interface import AtOutputs, Corrective, CorrectivePoint, Monitor
+from mopn.solvers.result import Status
+
+__all__ = ["FEW_UNITS", "SCHEDULES", "Exchange", "Fill", "Grow", "Schedule", "ScheduleName"]
 
 ScheduleName = Literal["grow", "fill"]
 
@@ -17,6 +20,11 @@ _FILL_FRACTION = 0.25
 # A run may try this multiple of max_units candidates. It goes on after a polish that leaves less than this fraction of
 # max_units.
 _MAX_TRIED, _LEFT_BY_POLISH = 2, 0.5
+# An exchange pays if it lowers the objective by this fraction, and none is tried unless the estimated gap is more than
+# this fraction of it.
+_PAYS, _WIDE = 0.01, 0.5
+# Local minima of refits of both layers are far apart up to so many units; with more, each of them is good.
+FEW_UNITS = 10
 
 
 class Schedule(ABC):
@@ -35,9 +43,8 @@ class Schedule(ABC):
             self.tried += 1
             return atoms.basis[:1]
         room = math.inf if self.max_units is None else self.max_units - point.n_units
-        count, fill = self._wanted(point.n_units, room, problem.can_rotate_units)
-        if self.atoms_per_round is not None:
-            count, fill = self.atoms_per_round, False
+        given = self.atoms_per_round
+        count, fill = (given, False) if given else self._wanted(point.n_units, room, problem.can_rotate_units)
         units = problem.select_units(point, at, atoms, int(min(count, room)), fill=fill, seed=seed)
         self.tried += len(units)
         return units
@@ -53,39 +60,24 @@ class Schedule(ABC):
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:
         """Return how many units to add, and whether to fill up with other units if there are too few atoms."""
 
-    @abstractmethod
-    def refit_iterations(self, short: int, long: int) -> int:
-        """Return the largest number of iterations of a refit between rounds."""
-
 
 class Grow(Schedule):
-    """For a small proven gap: a few units enter in every round.
-
-    Rounds are expensive, as each needs a new bound on all units. So several units enter in a round, and refits of both
-    layers are long, since no polish follows them.
-    """
+    """For a small proven gap: several units enter in every round, as each needs an expensive bound on all units."""
 
     fits_a_model = False
 
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:
-        if self.can_move_units:
-            return max(_MIN_UNITS, n_units), False
-        return max(_MIN_UNITS, int(_GROWTH * n_units)), False
-
-    def refit_iterations(self, short: int, long: int) -> int:
-        """Long refits if they move units, as no polish follows."""
-        return long if self.can_move_units else short
+        return max(_MIN_UNITS, n_units if self.can_move_units else int(_GROWTH * n_units)), False
 
 
 class Fill(Schedule):
-    """For the best model with ``max_units`` units: they enter as early as possible.
+    """For the best model with ``max_units`` units: they enter as early as possible, as refits are expensive.
 
-    Refits are expensive. If refits move the units and can rotate their weights, all units enter in the first round,
-    with random ones if there are too few atoms, and one long refit follows; of a generous ``max_units``, as many as the
-    problem says that a refit can use. If the weights cannot rotate (one output for each unit, or two outputs in all), a
-    fraction of the units enters in each round, selected by the new gradient. If refits do not move the units, each unit
-    must be a good choice, so few enter in a round. Few units that refits can move are then exchanged; see
-    :mod:`mopn.solvers.conditional_gradient.exchange`.
+    If refits move the units and can rotate their weights, all units enter in the first round, with random ones if there
+    are too few atoms, and one long refit follows; of a generous ``max_units``, as many as the problem says that a refit
+    can use. If the weights cannot rotate (one output for each unit, or two outputs in all), a fraction of the units
+    enters in each round, selected by the new gradient. If refits do not move the units, each unit must be a good
+    choice, so few enter in a round. Few units that refits can move are then exchanged; see :class:`Exchange`.
     """
 
     fits_a_model = True
@@ -98,9 +90,32 @@ class Fill(Schedule):
         assert self.max_units is not None
         return math.ceil(_FILL_FRACTION * self.max_units), False
 
-    def refit_iterations(self, short: int, long: int) -> int:
-        """Short refits, as the polish follows soon."""
-        return short
-
 
 SCHEDULES: dict[ScheduleName, type[Schedule]] = {"grow": Grow, "fill": Fill}
+
+
+class Exchange:
+    """Leaves poor local minima of few units: atoms enter a polished model, and the next polish takes the worst out.
+
+    One atom replaces the smallest unit. Often that brings back the same unit, as the others hold its place open. If it
+    did not pay, as many atoms as there are units join them: refits of twice as many seldom end in poor minima. The run
+    ends when this does not pay, either.
+    """
+
+    def __init__(self, problem: Corrective, monitor: Monitor) -> None:
+        self.problem, self.monitor = problem, monitor
+        self.fun, self.paid = math.inf, True
+
+    def __call__(
+        self, point: CorrectivePoint, at: AtOutputs, atoms: Any, estimate: float
+    ) -> tuple[CorrectivePoint, AtOutputs, Any]:
+        """Return the point that units enter, its gradient, and the units; or end the run."""
+        pays = at.value <= (1.0 - _PAYS) * self.fun
+        if not (0 < point.n_units <= FEW_UNITS and (pays or self.paid) and estimate > _WIDE):
+            self.monitor.stop(Status.MAX_UNITS)
+        self.fun, self.paid, count = min(self.fun, at.value), pays, point.n_units
+        if pays:
+            point, count = point.without_smallest_unit(), 1
+            at = self.problem.output_gradient(point)
+        units = self.problem.select_units(point, at, atoms, count, fill=True, seed=self.monitor.seed)
+        return point, at, units

@@ -36,9 +36,9 @@ _NOISE, _NEGLIGIBLE = 1e-14, 1e-16
 class PlainStep(CorrectiveStep):
     """The step U <- U + gamma D of conditional gradient, without refits: D = Delta - U for the best vertex Delta.
 
-    With away and pairwise steps units leave again (Lacoste-Julien and Jaggi, NIPS 2015). The point is a combination of
-    its units' vertices Delta_r and of 0. The worst one has the largest slope; a step that takes its whole coefficient
-    drops it. The linear rate that the paper proves is for polytopes; here the vertices are a continuum.
+    With away and pairwise steps units leave again (Lacoste-Julien and Jaggi, NIPS 2015; their linear rate is for
+    polytopes). The point is a combination of its units' vertices Delta_r and of 0. The worst one has the largest slope;
+    a step that takes its whole coefficient drops it.
 
     Parameters
     ----------
@@ -63,14 +63,10 @@ class PlainStep(CorrectiveStep):
     >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=20)
     >>> result.nit, result.gap_is_proven
     (20, True)
-
-    Away steps drop units that others have replaced:
-
-    >>> step = mopn.solvers.PlainStep(direction="away")
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(step), tol=0, max_iter=50)
-    >>> len(result.basis) < 50
-    True
     """
+
+    needs = frozenset({"atomic"})
+    units_per_round = 1
 
     rule: str = "line-search"
     direction: Direction = "towards"
@@ -83,28 +79,13 @@ class PlainStep(CorrectiveStep):
                 "'short' instead of 'open-loop'"
             )
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Problems over infinitely many units; nothing else is needed."""
-        return frozenset({"atomic"})
-
-    @property
-    def can_move_units(self) -> bool:
-        """Steps do not move units."""
-        return False
-
-    @property
-    def units_per_round(self) -> int:
-        """A step goes towards one unit."""
-        return 1
-
     def begin(self, problem: Atomic, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
         """Return the steps of one run."""
         return _Stepper(self, problem, monitor)
 
 
 class _Stepper(CorrectiveRun):
-    """Keeps t, the estimated smoothness constant, and the least objective, which bounds the norm of a minimiser."""
+    """Plain steps in one run; the least objective so far bounds the norm of a minimiser."""
 
     def __init__(self, options: PlainStep, problem: Atomic, monitor: Monitor) -> None:
         super().__init__(problem, monitor)
@@ -112,7 +93,6 @@ class _Stepper(CorrectiveRun):
         self.t, self.curvature, self.least = 0, math.nan, math.inf
 
     def insert(self, point: AtomicPoint, at: AtOutputs, units: Any) -> AtomicPoint:
-        """Take a step towards the best unit, or away from the worst one, or both."""
         self.least = min(self.least, at.value)
         segment = self._segment(point, at, units)
         if self.rule == "open-loop":
@@ -125,7 +105,6 @@ class _Stepper(CorrectiveRun):
         return segment.point(gamma)
 
     def _segment(self, point: AtomicPoint, at: AtOutputs, units: Any) -> Segment:
-        """Return the segment along the direction."""
         segment = partial(self.problem.segment, point, at, least=self.least)
         if self.direction == "towards":
             return segment(units)
@@ -135,19 +114,15 @@ class _Stepper(CorrectiveRun):
         return max(segment(units), _away_from_worst(partial(segment, None), slopes), key=lambda along: along.gap)
 
     def improve(self, point: AtomicPoint) -> AtomicPoint:
-        """Drop the units whose weights have become zero; no refit follows a step."""
         return point.drop_zero_units()
 
     def polish(self, point: AtomicPoint) -> NoReturn:
-        """End the run: there is nothing to refit."""
         self.monitor.stop(Status.MAX_UNITS)
 
 
 def _away_from_worst(segment: Callable[..., Segment], slopes: np.ndarray) -> Segment:
-    """Return the segment away from the worst vertex, and of equally bad ones from the last, so from 0 before a unit.
-
-    A line search ends where both vertices of a pairwise step are equally bad, so that rounding would choose.
-    """
+    """Return the segment away from the worst vertex, and of equally bad ones from the last, so from 0 before a unit."""
+    # A line search ends where both vertices of a pairwise step are equally bad, so that rounding would choose.
     worst = int(np.argmax(slopes))
     found = segment(away=worst)
     last = int(np.flatnonzero(slopes >= slopes[worst] - _TIE * max(found.gap, 0.0))[-1])
@@ -155,10 +130,10 @@ def _away_from_worst(segment: Callable[..., Segment], slopes: np.ndarray) -> Seg
 
 
 def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:
-    """Return the best step on [0, limit] of a convex objective; its value is at most that of step 0, up to rounding.
+    """Return the best step on [0, limit] of a convex objective, up to ``tol``, relative to an interval little longer.
 
-    ``tol`` is that of the step, relative to the interval, which is not much longer. A limit that is as good as the best
-    step, up to rounding errors, is taken: shares of a vertex that no objective value shows would stay for ever.
+    A limit that is as good as the best step, up to rounding errors, is taken: else negligible shares of a vertex would
+    stay for ever.
     """
     # The best step may be tiny if the vertex is far away, so the interval starts near the short step and grows.
     upper = min(segment.limit, _STRETCH * segment.gap / max(segment.curvature * segment.squared_length, math.ulp(0.0)))

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import mopn
 import mopn.factorization.sweep_state as sweep_state
-from mopn.core.spectral import eigen_units
+from mopn.core.kernels import eigen_units
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows

@@ -96,7 +96,7 @@ def test_a_dual_point_is_of_a_bound_and_a_problem():
 
 
 def test_estimators_have_the_dual_point_of_their_fit():
-    model = MultiOutputPNClassifier(norm="l1", strength=2.0).fit(X, y)
+    model = MultiOutputPNClassifier(norm="l1", strength=2.0, ridge=0.0).fit(X, y)
     problem = mopn.NetworkProblem(X, y, norm="l1", strength=2.0, augment=True, center=True, scale="features")
     assert model.dual_.lower == pytest.approx(model.objective_ - model.gap_, rel=1e-9)
     Z = np.hstack([np.ones((len(y), 1)), problem.design.matrix()[:, 1:]])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from fakes import AtMatrix, FakeMonitor, Selected
 
-from mopn.solvers.conditional_gradient.proofs import ProofSchedule, measure
+from mopn.solvers.conditional_gradient import ConditionalGradient
+from mopn.solvers.conditional_gradient.proofs import ProofSchedule
 from mopn.solvers.conditional_gradient.schedule import Fill, Grow
 from mopn.solvers.interface import Effort, Measure
 
@@ -278,7 +279,7 @@ def test_the_final_measurement_asks_no_oracle():
             return "compact"
 
     script = Script()
-    assert measure(script, Point()) == Measure(1.0)
+    assert ConditionalGradient().measure(script, Point()) == Measure(1.0)
     assert script.point == "compact"
     assert not script.asked
 
