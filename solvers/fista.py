@@ -10,13 +10,13 @@ import numpy as np
 
 from mopn.solvers.interface import Composite, Evaluation, Monitor, Solver
 from mopn.solvers.numerics.plateau import Plateau
+from mopn.solvers.numerics.precision import NOISE
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_options, count
 
 __all__ = ["FISTA"]
 
-# Rounding error in the comparison of two objective values, relative.
-_NOISE = 1e-14
+# 2^-60 of a step is below its rounding errors.
 _MAX_DOUBLINGS = 60
 
 
@@ -100,7 +100,7 @@ def _proximal_step(
         value = problem.smooth_value(image)
         step = x - z
         model = at.value + np.vdot(at.gradient, step) + 0.5 * curvature * np.vdot(step, step)
-        if value <= model + _NOISE * abs(at.value):
+        if value <= model + NOISE * abs(at.value):
             return x, image, value, curvature
         curvature *= 2.0
     return monitor.stop(Status.STALLED)

@@ -11,6 +11,7 @@ import numpy as np
 from mopn.solvers.interface import Barrier, BarrierHessian, LayerHessian, Monitor, Solver, WithBarrier
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.quasi_newton import ARMIJO
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_fraction, check_options, count
 
@@ -18,8 +19,9 @@ __all__ = ["InteriorPoint"]
 
 # The first level mu is this fraction of the gap at the start; after a full step the level falls by this factor.
 _FIRST, _SHRINK = 0.1, 0.1
-# Sufficient decrease, and the rounding error in the comparison of two values, relative.
-_ARMIJO, _NOISE = 1e-4, 1e-13
+# Rounding error in the comparison of two values, those with barriers among them, relative.
+_NOISE = 1e-13
+# A line search that would need a shorter step has failed.
 _MIN_STEP = 1e-8
 # The run has stalled after this many failed steps in a row.
 _PATIENCE = 3
@@ -118,7 +120,7 @@ def _line_search(
     start, step = fun + barrier.value(barrier.V), 1.0
     while step >= _MIN_STEP:
         new = problem.smooth_value(image + step * way) + barrier.value(barrier.V + step * D)
-        if new <= start + _ARMIJO * step * slope + _NOISE * abs(start):
+        if new <= start + ARMIJO * step * slope + _NOISE * abs(start):
             return step
         step *= 0.5
     return 0.0

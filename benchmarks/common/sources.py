@@ -73,6 +73,11 @@ def read(sources: Mapping[str, Source], name: str, folder: str | os.PathLike[str
     return sources[name].read(Path(folder) / sources[name].folder)
 
 
+def fields(path: Path, separator: str = "|") -> list[list[str]]:
+    """Return the fields of the lines of a file of MovieLens."""
+    return [line.split(separator) for line in path.read_text(encoding="latin-1").splitlines() if line]
+
+
 def arff_rows(path: Path) -> list[list[str]]:
     """Return the cells of the rows of an ARFF file."""
     with open(path, encoding="latin-1") as file:

@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
+
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from benchmarks.direct_lifted import budget, fitted_lambda, wide
@@ -49,9 +51,10 @@ def _figure(number: int, figure: ModuleType, out: Path, options: argparse.Namesp
     if not rows:
         print(f"Figure {number}: no results yet")
         return failures
-    plot = out / f"figure{number}.png"
-    figure.draw(rows, plot)
-    print(f"{figure.table(rows)}\nwritten: {plot}\n", flush=True)
+    plot, frame = out / f"figure{number}.png", pd.DataFrame(rows)
+    frame[figure.NUMBERS] = frame[figure.NUMBERS].apply(pd.to_numeric)
+    figure.draw(frame, plot)
+    print(f"{figure.table(frame)}\nwritten: {plot}\n", flush=True)
     return failures
 
 

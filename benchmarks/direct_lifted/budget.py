@@ -10,7 +10,7 @@ here.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -50,6 +50,7 @@ class Task:
 
 KEY = [field.name for field in fields(Task)]
 COLUMNS = [*KEY, "strength", "validation", "test", "train", "seconds"]
+NUMBERS = [name for name in COLUMNS if name not in ("set", "method")]
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -231,14 +232,8 @@ def r_squared(y: np.ndarray, predicted: np.ndarray) -> float:
 # -- report ------------------------------------------------------------------------------------------------------------
 
 
-def _frame(rows: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows)
-    return frame.assign(**{name: pd.to_numeric(frame[name]) for name in COLUMNS if name not in ("set", "method")})
-
-
-def table(rows: Sequence[Mapping[str, str]]) -> str:
+def table(frame: pd.DataFrame) -> str:
     """Return test R^2 by number of bases: median, least and largest over splits and draws."""
-    frame = _frame(rows)
     lines = []
     for name, runs in frame.groupby("set", sort=False):
         bases = sorted(runs["k"].unique())[1:]
@@ -266,9 +261,8 @@ _STYLES = {
 }
 
 
-def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> None:
+def draw(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Draw a panel a set: median and range of test R^2 by number of bases."""
-    frame = _frame(rows)
     names = list(frame["set"].unique())
     figure, axes = plt.subplots(
         1, len(names), figsize=(max(4.3 * len(names), 6.5), 4.4), squeeze=False, layout="constrained"

@@ -6,7 +6,6 @@ for H^2. With fitted lambda and enough units its minimum is that of a convex pro
 """
 
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any
@@ -46,6 +45,7 @@ class Task:
 
 KEY = [field.name for field in fields(Task)]
 COLUMNS = [*KEY, "start", "objective", "excess", "gap", "units", "iterations", "seconds", "curve"]
+NUMBERS = [name for name in COLUMNS if name not in ("data", "kernel", "lams", "curve")]
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -117,15 +117,8 @@ def _polished(task: Task, result: mopn.Result) -> mopn.Result:
     return mopn.minimize(problem, mopn.solvers.LBFGS(), start={"P": result.P}, tol=1e-12, max_iter=3000)
 
 
-def _frame(rows: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows)
-    numbers = [name for name in COLUMNS if name not in ("data", "kernel", "lams", "curve")]
-    return frame.assign(**{name: pd.to_numeric(frame[name]) for name in numbers})
-
-
-def table(rows: Sequence[Mapping[str, str]]) -> str:
+def table(frame: pd.DataFrame) -> str:
     """Return the objectives over the worst start's, the excess over the proven minimum, and the units in use."""
-    frame = _frame(rows)
     lines = []
     for (name, kernel, k), group in frame.groupby(["data", "kernel", "k"], sort=False):
         least, lower, units = proven_minimum(name, kernel)
@@ -149,9 +142,8 @@ def _summary(runs: pd.DataFrame, worst: float) -> str:
     )
 
 
-def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> None:
+def draw(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Draw a panel a kernel and data: mean and range of the objective over the starts, by iterations."""
-    frame = _frame(rows)
     frame = frame[frame["k"] == _FEW]
     shape = len(_DATA), len(_KERNELS)
     figure, axes = plt.subplots(*shape, figsize=(9.0, 3.4 * shape[0]), layout="constrained", sharex=True, squeeze=False)

@@ -6,7 +6,7 @@ eigenvalues lambda and eigenvectors P of the same matrix, lambda fixed. A dummy 
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from itertools import product
@@ -51,6 +51,7 @@ class Task:
 
 KEY = [field.name for field in fields(Task)]
 COLUMNS = [*KEY, "start", "objective", "iterations", "step", "decay", "tuning", "curve_time", "curve"]
+NUMBERS = ["start", "objective", "iterations", "tuning"]
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -162,21 +163,16 @@ def _solver(task: Task, problem: Any, start: dict[str, np.ndarray]) -> tuple[Any
     return best, seconds
 
 
-def _frame(rows: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows)
-    return frame.assign(**{name: pd.to_numeric(frame[name]) for name in ("start", "objective", "iterations", "tuning")})
-
-
 def _curve(row: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return times and objectives, each the least so far: SGD does not descend all the way."""
     times, curve = (np.array(row[name].split(), dtype=float) for name in ("curve_time", "curve"))
     return times, np.minimum.accumulate(curve)
 
 
-def table(rows: Sequence[Mapping[str, str]]) -> str:
+def table(frame: pd.DataFrame) -> str:
     """Return the objectives over the start's, and how long it took to come near the least of all methods."""
     lines = []
-    for kernel, runs in _frame(rows).groupby("kernel", sort=False):
+    for kernel, runs in frame.groupby("kernel", sort=False):
         least = runs["objective"].min()
         first = runs.iloc[0]
         lines.append(
@@ -201,9 +197,8 @@ def _seconds(times: np.ndarray, curve: np.ndarray, level: float) -> str:
     return f"{times[np.argmax(reached)]:.1f} s" if reached.any() else "-"
 
 
-def draw(rows: Sequence[Mapping[str, str]], path: str | os.PathLike[str]) -> None:
+def draw(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Draw for each kernel the objective over the start's, and its excess over the least of all methods."""
-    frame = _frame(rows)
     figure, axes = plt.subplots(2, 2, figsize=(9.6, 7.0), layout="constrained", sharex=True)
     for column, (kernel, title) in zip(axes.T, _KERNELS.items(), strict=True):
         _panels(column, frame[frame["kernel"] == kernel])

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from benchmarks.common.sources import Source, read
+from benchmarks.common.sources import Source, fields, read
 
 # First years of the age groups, those of the MovieLens 1M data: with them users have the paper's 49 features.
 _AGES = (0, 18, 25, 35, 45, 50, 56)
@@ -42,12 +42,6 @@ class Graph:
     def shape(self) -> tuple[int, int]:
         """Numbers of nodes."""
         return self.A.shape[0], self.B.shape[0]
-
-    @property
-    def n_pairs(self) -> int:
-        """Number of pairs that could be linked."""
-        n_A, n_B = self.shape
-        return n_A * (n_A - 1) // 2 if self.symmetric else n_A * n_B
 
     def mask(self, pairs: np.ndarray) -> np.ndarray:
         """Return a table (n_A, n_B) that is True at these pairs."""
@@ -86,8 +80,8 @@ def _table(columns: list[list[int]], values: list) -> sparse.csr_array:
 
 def _movielens(folder: Path) -> Graph:
     """Read users and films; a rating of 5 is a link."""
-    users = _fields(folder / "u.user")
-    films = _fields(folder / "u.item")
+    users = fields(folder / "u.user")
+    films = fields(folder / "u.item")
     ages = np.searchsorted(_AGES, [int(user[1]) for user in users], side="right")
     columns = [ages, *([user[place] for user in users] for place in (2, 3)), [user[4][0] for user in users]]
     genres = np.array([[float(flag) for flag in film[5:]] for film in films])
@@ -95,10 +89,6 @@ def _movielens(folder: Path) -> Graph:
     ratings = np.loadtxt(folder / "u.data", dtype=int)
     links = ratings[ratings[:, 2] == _TOP_RATING, :2] - 1
     return Graph(sparse.csr_array(np.hstack([_one_hot(c) for c in columns])), sparse.csr_array(B), links)
-
-
-def _fields(path: Path) -> list[list[str]]:
-    return [line.split("|") for line in path.read_text(encoding="latin-1").splitlines() if line]
 
 
 def _one_hot(values: object) -> np.ndarray:

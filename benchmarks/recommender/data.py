@@ -53,9 +53,10 @@ def _movielens_100k(folder: Path) -> Ratings:
     )
 
 
-def _movielens_1m(folder: Path) -> Ratings:
+def movielens_1m(folder: Path) -> np.ndarray:
+    """Return users, films and ratings (n, 3) as they are in the file."""
     with gzip.open(folder / "ratings_notimestamp.dat.gz", "rt") as file:
-        return _ratings(np.array(file.read().replace("::", " ").split(), dtype=int).reshape(-1, 3))
+        return np.array(file.read().replace("::", " ").split(), dtype=int).reshape(-1, 3)
 
 
 def _artist_tags(folder: Path) -> Ratings:
@@ -93,7 +94,7 @@ SETS = {
     "ml-100k": Source("ml-100k", _U1, _movielens_100k),
     "lastfm": Source("lastfm-2k", _LASTFM, _artist_tags),
     "lastfm-users": Source("lastfm-2k", _LASTFM, _user_artists),
-    "ml-1m": Source("ml-1m", _ONE_MILLION, _movielens_1m),
+    "ml-1m": Source("ml-1m", _ONE_MILLION, lambda folder: _ratings(movielens_1m(folder))),
 }
 
 

@@ -8,7 +8,6 @@ parameters that a row does not name are the defaults::
 """
 
 import argparse
-import gzip
 import sys
 import time
 from collections.abc import Sequence
@@ -21,10 +20,10 @@ from scipy import sparse
 from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 
 from benchmarks.common.printing import Table
-from benchmarks.common.sources import Source, read
+from benchmarks.common.sources import Source, fields, read
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import SETS as RATINGS
-from benchmarks.recommender.data import random_parts
+from benchmarks.recommender.data import movielens_1m, random_parts
 from mopn.estimators import OrdinalFMRegressor
 
 # Lower ends of the age groups of MovieLens 1M.
@@ -72,34 +71,28 @@ class Known:
 def _movielens_100k(folder: Path) -> Known:
     users = {
         int(user): (gender, str(np.searchsorted(_AGES, int(age), side="right")), occupation)
-        for user, age, gender, occupation, _ in (line.split("|") for line in _lines(folder / "u.user"))
+        for user, age, gender, occupation, _ in fields(folder / "u.user")
     }
     films = {
         int(film[0]): (film[2][-4:-1], [place for place, flag in enumerate(film[5:]) if flag == "1"])
-        for film in (line.split("|") for line in _lines(folder / "u.item"))
+        for film in fields(folder / "u.item")
     }
     return Known(np.loadtxt(folder / "u.data", dtype=int, usecols=(0, 1, 2)), users, films)
 
 
 def _movielens_1m(folder: Path) -> Known:
-    with gzip.open(folder / "ratings_notimestamp.dat.gz", "rt") as file:
-        ratings = np.array(file.read().replace("::", " ").split(), dtype=int).reshape(-1, 3)
-    users = {int(user[0]): tuple(user[1:4]) for user in (line.split("::") for line in _lines(folder / "users.dat"))}
+    users = {int(user[0]): tuple(user[1:4]) for user in fields(folder / "users.dat", "::")}
     films = {
         # Titles end with the year.
         int(film): (title[-5:-2], genres.split("|"))
-        for film, title, genres in (line.split("::") for line in _lines(folder / "movies.dat"))
+        for film, title, genres in fields(folder / "movies.dat", "::")
     }
-    return Known(ratings, users, films)
+    return Known(movielens_1m(folder), users, films)
 
 
 def _from(size: str, *files: str) -> dict[str, str]:
     """Return how a user gets files of a MovieLens set."""
     return {file: f"MovieLens {size} (https://grouplens.org/datasets/movielens/{size}/): {file}" for file in files}
-
-
-def _lines(path: Path) -> list[str]:
-    return [line for line in path.read_text(encoding="latin-1").splitlines() if line]
 
 
 SETS = {

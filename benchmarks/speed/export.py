@@ -11,9 +11,7 @@ It needs ``cc``, onnx and onnxruntime. One thread::
 """
 
 import argparse
-import ctypes
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +22,13 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.collection import COLLECTION, hold_out, load_raw, number_sets, read_arff
+from benchmarks.common.exports import compiled, onnx_session, session_outputs
 from benchmarks.common.measures import seconds_of
 from benchmarks.common.printing import Table
 from benchmarks.common.sources import read
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load as load_ratings
 from mopn.estimators import FactorizationMachineRegressor, MultiOutputPNClassifier, OrdinalFMRegressor
-from mopn.export import to_c, to_onnx
 
 _NUMBERS = number_sets(read_arff)
 _RATINGS = "ml-100k"
@@ -66,8 +64,8 @@ def _agreement(args: argparse.Namespace, folder: Path) -> None:
     for name, model, X in _models(args):
         expected = model.outputs(X)
         unit = max(1.0, float(np.abs(expected).max()))
-        found = [_onnx_outputs(model, X, "float64"), _c_outputs(model, X, "float64", folder)]
-        found += [_onnx_outputs(model, X, "float32"), _c_outputs(model, X, "float32", folder)]
+        found = [_onnx_outputs(model, X, "float64"), _compiled(model, "float64", folder)(X)]
+        found += [_onnx_outputs(model, X, "float32"), _compiled(model, "float32", folder)(X)]
         table.row(name, len(X), *(np.abs(outputs - expected).max() / unit for outputs in found))
 
 
@@ -101,46 +99,11 @@ def _quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
 
 
 def _onnx_outputs(model: Any, X: np.ndarray, dtype: str) -> np.ndarray:
-    session = _session(model, dtype)
-    names = [output.name for output in session.get_outputs()]
-    name = "outputs" if "outputs" in names else "prediction"
-    return session.run([name], {"X": X.astype(dtype)})[0].reshape(len(X), -1)
-
-
-def _session(model: Any, dtype: str) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    graph = to_onnx(model, dtype=dtype).SerializeToString()
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
-def _c_outputs(model: Any, X: np.ndarray, dtype: str, folder: Path) -> np.ndarray:
-    return _compiled(model, dtype, folder)(X)
+    return session_outputs(onnx_session(model, dtype), {"X": X.astype(dtype)})
 
 
 def _compiled(model: Any, dtype: str, folder: Path) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function of rows that a header is, compiled with the system's ``cc``."""
-    to_c(model, folder / "model.h", dtype=dtype)
-    real, d = "double" if dtype == "float64" else "float", model.n_features
-    m = model.outputs(np.zeros((1, d))).shape[1]
-    (folder / "rows.c").write_text(
-        f'#include "model.h"\nvoid output_rows(const {real} *x, int n, {real} *out) {{\n'
-        f"    for (int i = 0; i < n; i++, x += {d}, out += {m}) model_outputs(x, out);\n}}\n"
-    )
-    # A library is loaded once under its name.
-    library = folder / f"rows{len(list(folder.iterdir()))}.so"
-    command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), "rows.c", "-lm"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    output_rows = ctypes.CDLL(str(library)).output_rows
-
-    def outputs(X: np.ndarray) -> np.ndarray:
-        X, out = np.ascontiguousarray(X, dtype), np.zeros((len(X), m), dtype)
-        output_rows(ctypes.c_void_p(X.ctypes.data), len(X), ctypes.c_void_p(out.ctypes.data))
-        return out
-
-    return outputs
+    return compiled(model, model.outputs(np.zeros((1, model.n_features))).shape[1], dtype, folder)
 
 
 # -- latency -----------------------------------------------------------------------------------------------------------
@@ -157,7 +120,7 @@ def _latency(args: argparse.Namespace, folder: Path) -> None:
 
 
 def _of_onnx(model: Any, rows: list[np.ndarray], dtype: str) -> float:
-    session = _session(model, dtype)
+    session = onnx_session(model, dtype)
     return _of_rows(lambda given: session.run(["prediction"], given), [{"X": row.astype(dtype)} for row in rows])
 
 

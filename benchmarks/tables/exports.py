@@ -11,8 +11,6 @@ Prints the tables whose differences are above 1e-3 in float32, or 1e-9 in float6
 """
 
 import argparse
-import ctypes
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -20,7 +18,6 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 import mopn
+from benchmarks.common.exports import compiled, onnx_session, session_outputs
 from benchmarks.common.sources import MissingDataError
 from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
@@ -38,7 +36,6 @@ COLUMNS = ["table", "target", "rows", "columns", *EXPORTS, "note"]
 _TOLERANCES = {"float32": 1e-3, "float64": 1e-9}
 _ROWS, _CELLS, _CLASSES, _UNITS = 1_000, 100_000, 20, 10
 _QUICK = 8
-_NUMBER = count()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -145,12 +142,7 @@ def compared(model: Any, X: Any) -> dict[str, float]:
 
 def onnx_outputs(model: Any, X: Any, dtype: str) -> np.ndarray:
     """Return the outputs (n, m) of the graph of a model of tables."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    graph = mopn.export.to_onnx(model, dtype=dtype).SerializeToString()
-    session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    session = onnx_session(model, dtype)
     kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
     inputs, columns = session.get_inputs(), model.encoding.arranged(X).columns
     if not model.encoding.categories:
@@ -158,9 +150,7 @@ def onnx_outputs(model: Any, X: Any, dtype: str) -> np.ndarray:
     else:
         texts = [np.where(np.equal(c, None), "", c) if c.dtype == object else c for c in columns]
         given = {v.name: c[:, None].astype(kinds[v.type]) for v, c in zip(inputs, texts, strict=True)}
-    names = [output.name for output in session.get_outputs()]
-    outputs = session.run(["outputs" if "outputs" in names else "prediction"], given)[0]
-    return outputs.reshape(len(columns[0]), -1)
+    return session_outputs(session, given)
 
 
 def c_outputs(model: Any, X: Any, dtype: str, folder: Path) -> np.ndarray:
@@ -171,34 +161,7 @@ def c_outputs(model: Any, X: Any, dtype: str, folder: Path) -> np.ndarray:
         texts = [*column.categories, *column.rare]
         numbers: dict[str | None, int] = {text: i for i, text in enumerate(texts)} | {None: len(texts)}
         columns[j] = np.array([numbers.get(text, len(texts) + 1) for text in columns[j]], float)
-    rows = np.ascontiguousarray(np.column_stack(columns), np.float64)
-    out = np.empty((len(rows), len(model._formula().constant)))
-    function = _compiled(model, dtype, folder, out.shape[1])
-    failed = function(rows.ctypes.data_as(ctypes.c_void_p), len(rows), out.ctypes.data_as(ctypes.c_void_p))
-    if failed:
-        raise ValueError("the self-test of the header failed")
-    return out
-
-
-def _compiled(model: Any, dtype: str, folder: Path, m: int) -> Any:
-    """Return a function that sets the outputs of rows in double, and returns the result of the self-test."""
-    number, c, real = next(_NUMBER), model.n_features, "float" if dtype == "float32" else "double"
-    mopn.export.to_c(model, folder / f"rows{number}.h", dtype=dtype, name="model")
-    (folder / f"rows{number}.c").write_text(
-        f'#include "rows{number}.h"\n'
-        "int run(const double *X, int n, double *out) {\n"
-        "    for (int i = 0; i < n; i++) {\n"
-        f"        {real} x[{c}], o[{m}];\n"
-        f"        for (int j = 0; j < {c}; j++) x[j] = ({real})X[i * {c} + j];\n"
-        "        model_outputs(x, o);\n"
-        f"        for (int k = 0; k < {m}; k++) out[i * {m} + k] = o[k];\n"
-        "    }\n"
-        "    return model_self_test();\n"
-        "}\n"
-    )
-    command = f"cc -std=c99 -O1 -w -shared -fPIC -o rows{number}.so rows{number}.c -lm"
-    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
-    return ctypes.CDLL(str(folder / f"rows{number}.so")).run
+    return compiled(model, len(model._formula().constant), dtype, folder)(np.column_stack(columns))
 
 
 if __name__ == "__main__":

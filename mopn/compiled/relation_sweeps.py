@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mopn.compiled.cancellation import CANCELLATION
 from mopn.compiled.coordinates import penalized_step, weight_of
 from mopn.compiled.jit import inner, jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import IN_ORDER
 
 __all__ = ["sweep_tables"]
-
-# Where a difference is smaller than its terms by this factor, <p, b> without a column is computed from b itself.
-_CANCELLATION = 1e3
 
 
 @inner(fastmath=IN_ORDER)
@@ -36,7 +34,7 @@ def _without(rows, own, mean, b, p, j, x):  # type: ignore[no-untyped-def]
     """Return <p, b> without column j, whose entry is x."""
     part = p[j] * x
     base = own[b] - part
-    if abs(own[b]) + abs(part) <= _CANCELLATION * abs(base + mean[b]):
+    if abs(own[b]) + abs(part) <= CANCELLATION * abs(base + mean[b]):
         return base
     base = 0.0
     first, end = span(rows.starts, b, rows.length)

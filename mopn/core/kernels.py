@@ -15,12 +15,11 @@ import numpy as np
 
 from mopn.data.designs import Design
 from mopn.data.validation import check_member
+from mopn.solvers.numerics.precision import NULL
 
 __all__ = ["KERNELS", "Kernel", "KernelName", "eigen_units", "get_kernel"]
 
 KernelName = Literal["homogeneous", "anova"]
-# Eigenvalues below this, relative to the largest modulus, are rounding errors.
-_ZERO = 1e-12
 
 
 class Kernel(ABC):
@@ -172,5 +171,5 @@ def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.
     # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
     Q, R = np.linalg.qr(units.T)
     values, vectors = np.linalg.eigh((R * weights) @ R.T)
-    kept = np.abs(values) > _ZERO * np.abs(values).max(initial=0.0)
+    kept = np.abs(values) > NULL * np.abs(values).max(initial=0.0)
     return values[kept], (Q @ vectors[:, kept]).T

@@ -27,6 +27,7 @@ from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
+from mopn.estimators.strength_choice import SHARE_OF_CHOICE
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Fitted, Predictor
 from mopn.regularization_path import check_strengths
@@ -49,8 +50,8 @@ _SIZES = Rule("an integer >= 1 or several", _sizes)
 _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
 
 
-# Largest parts: of the whole time for the search (the last fit takes the rest), of the search for the paths.
-_SHARE_OF_SEARCH, _SHARE_OF_PATHS = 1 / 3, 2 / 3
+# Largest part of the search for the paths.
+_SHARE_OF_PATHS = 2 / 3
 # Of each refit, which starts at the network of the strength or of the size before.
 _ITERATIONS = 15
 
@@ -217,7 +218,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         # A path and smaller sizes for each fold, and the last fit.
         task = begin_fit(self, samples_of(X, y, sample_weight), 2 * len(folds) + 1)
         try:
-            self._search(folds, strengths, sizes, deadline.share(_SHARE_OF_SEARCH), task)
+            self._search(folds, strengths, sizes, deadline.share(SHARE_OF_CHOICE), task)
         except KeyboardInterrupt:
             self._keep_best(folds, strengths)
             raise

@@ -44,6 +44,7 @@ SingleLossName = Literal[
 ]  # fmt: skip
 
 _SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "adagrad": AdaGrad, "sgd": SGD}
+# Drawn seeds are below the largest int32, a bound that legacy generators take on every platform.
 _SEEDS = 2**31 - 1
 # Strengths to choose from, in the unit of the problem: at 0.25 most units vanish (benchmarks/recommender).
 _RATIOS = 0.5 ** np.arange(2, 11)

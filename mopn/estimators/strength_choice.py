@@ -22,8 +22,10 @@ from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status
 from mopn.solvers.tools.deadline import Deadline
 
-__all__ = ["FEW", "PARTS", "Choice", "choose_strength", "splits"]
+__all__ = ["FEW", "PARTS", "SHARE_OF_CHOICE", "Choice", "choose_strength", "splits"]
 
+# Of the time left, a choice by held-out samples takes at most this part, and the last fit the rest.
+SHARE_OF_CHOICE = 1 / 3
 # Ratios to choose from.
 _RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
 # Every sample is held out once, or, of more samples than this, those of the first part alone.

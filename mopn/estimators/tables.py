@@ -24,7 +24,7 @@ from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods, MultiOutputPNClassifier
 from mopn.estimators.parameters import COMMON
 from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
-from mopn.estimators.strength_choice import Choice, choose_strength
+from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
 from mopn.estimators.targets import Targets
 from mopn.estimators.targets_in_chunks import samples_of_chunks
@@ -37,8 +37,6 @@ from mopn.tables.reading import read_table
 
 __all__ = ["TableClassifier", "TableEstimator", "TableRegressor"]
 
-# Of the time left, the choice of a strength takes at most this part, and the last fit the rest.
-_SHARE_OF_CHOICE = 1 / 3
 # Classes share units where features times classes are more than this: with units of their own the fit takes minutes,
 # and is no more accurate. There are then at most so many units, or so many for each class; a proof is out of reach.
 _MANY_ENTRIES, _SHARED_UNITS, _UNITS_A_CLASS = 3000, 30, 3
@@ -146,7 +144,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         (X, targets), held_out = network._parts((X, y, sample_weight), self._validation_samples(*validation))
         targets = targets.by_column(target_weight)
         self._adapt(network, targets)
-        choice = self._choice(network, X, targets, deadline.share(_SHARE_OF_CHOICE))
+        choice = self._choice(network, X, targets, deadline.share(SHARE_OF_CHOICE))
         network.strength = choice.strength
         problem, targets = network._problem_of_all(X, targets)
         del X  # the problem has its own arrays

@@ -23,14 +23,13 @@ from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import door, doors
 from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
+from mopn.tables.learning import KNOTS
 from mopn.tables.reading import Table, read_table
 
 __all__ = ["EffectSize", "Effects", "effects"]
 
 # Values of each column in a background without rows; an effect's size is then that of the knots to 1 %.
 _VALUES = 1000
-# Columns with fewer knots have one at every number (mopn.tables.learning).
-_KNOTS = 33
 
 
 class EffectSize(NamedTuple):
@@ -225,7 +224,8 @@ def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> np.nd
         ranks = 0.5 + 0.5 * functions[:, 0]
     else:
         ranks = (np.arange(q) + 0.5) / q
-    if q >= _KNOTS:
+    # Columns with fewer knots have one at every number.
+    if q >= KNOTS:
         return np.interp(u, ranks, knots)
     parts_below = [0.0]
     for rank in ranks.tolist():

@@ -20,14 +20,14 @@ from mopn.losses.hessians import Diagonal, Hessian
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
-__all__ = ["BlockMetric", "Blocks", "Curvature", "JointMetric", "regular", "second_order"]
+__all__ = ["LEAST_RIDGE", "BlockMetric", "Blocks", "Curvature", "JointMetric", "regular", "second_order"]
 
 # The blocks are those of so many random rows, or of so many for each of their columns if that is more.
 _ROWS, _ROWS_PER_COLUMN = 2000, 10
 # The largest number of entries of all blocks.
 _MOST = 1 << 22
 # The least curvature in any direction, relative to the mean of the block and of the largest block.
-_RIDGE = 1e-3
+LEAST_RIDGE = 1e-3
 
 
 class Blocks(NamedTuple):
@@ -158,7 +158,7 @@ def regular(blocks: np.ndarray, least: np.ndarray) -> np.ndarray:
     """Add a multiple of the identity to every block (k, p, p), at least ``least`` (k,): they become regular."""
     i = np.arange(blocks.shape[1])
     sizes = blocks[:, i, i].mean(axis=1)
-    ridge = np.maximum(least, _RIDGE * float(sizes.max(initial=0.0)))
+    ridge = np.maximum(least, LEAST_RIDGE * float(sizes.max(initial=0.0)))
     blocks[:, i, i] += np.where(ridge > 0, ridge, 1.0)[:, None]
     return blocks
 

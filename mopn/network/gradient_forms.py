@@ -20,6 +20,7 @@ from mopn.solvers.tools.cached import cached_property
 __all__ = ["GradientForms"]
 
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
+# Passes over the rows, at most, for a bound that is loose in any case.
 _COLLATZ_STEPS = 20
 # Up to this many samples, the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
 _GRAM_SAMPLES = 3000

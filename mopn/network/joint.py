@@ -32,13 +32,12 @@ from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
+from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 
 __all__ = ["JointProblem", "RestProblem"]
 
-# Weights below this, relative to the largest, are rounding.
-_ZERO = 1e-12
 # How far random starts are from the network, relative to the length of units and directions.
 _NEARBY = 0.1
 
@@ -152,7 +151,7 @@ class JointProblem(Displayed, Problem):
         """Named views of the point: unit vectors ``basis``, ``weights`` and ``linear``."""
         A, E, W = self.split(x)
         sizes = np.einsum("rd,rd->r", A, A)
-        alive = sizes > _ZERO * sizes.max(initial=0.0)
+        alive = sizes > NULL * sizes.max(initial=0.0)
         basis = A[alive] / np.sqrt(sizes[alive])[:, None]
         basis, weights = self.directions.merge(basis, sizes[alive][:, None] * E[alive])
         return {"x": x, "basis": basis, "weights": weights, "linear": W}

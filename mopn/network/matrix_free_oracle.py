@@ -10,6 +10,7 @@ from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import refine
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, proven_bound
+from mopn.solvers.sphere.dense_search import REFINED, ROUGH, STEPS
 from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.plan import Plan, Proof
 from mopn.solvers.sphere.probable import expected_products, probable_bound
@@ -19,10 +20,8 @@ from mopn.solvers.sphere.starts import ritz_starts
 
 __all__ = ["MatrixFreeSearch"]
 
-# Tolerance of the values relative to that of the bound, the largest such tolerance, and the largest number of steps.
-_FINER, _ROUGH, _STEPS = 0.01, 1e-3, 100
-# Steps are expensive, so only this many of the best starts are refined.
-_REFINED = 8
+# Tolerance of the values relative to that of the bound.
+_FINER = 0.01
 # Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is that of a covering of a
 # sphere, a rougher one; and the finest.
 _PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 5e-2, 1e-4
@@ -45,7 +44,7 @@ class MatrixFreeSearch(SphereSearch):
         self.failure_budget, self.seed = failure_budget, seed
         # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
         exact = plan.proof is Proof.CHOLESKY or math.isinf(effort.work)
-        self.tol = max(self.tol, min(_ROUGH, _FINER * (self.precision if exact else 1.0)))
+        self.tol = max(self.tol, min(ROUGH, _FINER * (self.precision if exact else 1.0)))
 
     def bound(self) -> float:
         """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
@@ -64,8 +63,8 @@ class MatrixFreeSearch(SphereSearch):
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine the best distinct starts; keep the starts."""
         rough, _ = distinct(H, values)
-        steps = min(_STEPS, int(_FINER / self.tol))
-        best, best_values = refine(self.stack, rough[:_REFINED], self.p, self.tol, steps, self.left)
+        steps = min(STEPS, int(_FINER / self.tol))
+        best, best_values = refine(self.stack, rough[:REFINED], self.p, self.tol, steps, self.left)
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:

@@ -15,13 +15,10 @@ from mopn.core.kernels import Kernel
 from mopn.data.relation_design import RelationDesign
 from mopn.data.row_ids import RowIds
 from mopn.data.rows import Block, Rows
-from mopn.network.curvature import JointMetric, second_order
+from mopn.network.curvature import LEAST_RIDGE, JointMetric, second_order
 from mopn.network.linear_term import LinearTerm
 
 __all__ = ["RelationCurvature", "RelationPreconditioner"]
-
-# The least ridge, relative to the mean curvature in a row.
-_RIDGE = 1e-3
 
 
 class RelationSums(NamedTuple):
@@ -60,7 +57,7 @@ class RelationCurvature:
         """Return the metric where ``costs`` (k,) are those of the squares of units."""
         k, alphas = len(blocks.dummies), self.linear_term.alphas
         ridge = np.zeros(blocks.rows.shape[1])
-        ridge[:k] = np.maximum(2.0 * costs, _RIDGE * blocks.rows[:, :k].mean(axis=0))
+        ridge[:k] = np.maximum(2.0 * costs, LEAST_RIDGE * blocks.rows[:, :k].mean(axis=0))
         ridge[:k] += ridge[:k] == 0.0
         ridge[k:] = alphas[1:2]
         of_dummies = 1.0 / (blocks.dummies + ridge[:k, None])

@@ -15,12 +15,12 @@ from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.summaries import NOT_HASHED, CategorySummary, Column, TableSummary, summarise
 
-__all__ = ["MANY_CURVES", "encoding_of", "learn_encoding"]
+__all__ = ["KNOTS", "MANY_CURVES", "encoding_of", "learn_encoding"]
 
 # Functions of a column of numbers beside itself, and where more pay: from so many rows on, up to so many columns.
 _FEW_CURVES, MANY_CURVES, _MANY_ROWS, _FEW_COLUMNS = 8, 16, 4000, 10
 # Knots of a column, at least, and for each function.
-_KNOTS, _KNOTS_A_CURVE = 33, 4
+KNOTS, _KNOTS_A_CURVE = 33, 4
 # A standardised column is cut off at so many deviations, as its functions end at the outer knots: outliers would decide
 # its slope otherwise. Of more than a few columns, from so many rows on, sooner: rows are far out in several of them.
 _FAR, _FAR_OF_MANY, _ROWS_OF_FAR = 3.0, 2.0, 2000
@@ -103,7 +103,7 @@ def _functions(column: Column, curves: int, smoothness: float, far: float) -> tu
     if len(values) < 3:
         functions = centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
     else:
-        knots = max(_KNOTS, _KNOTS_A_CURVE * curves + 1)
+        knots = max(KNOTS, _KNOTS_A_CURVE * curves + 1)
         if len(values) > knots:
             at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, knots)).clip(0, len(values) - 1))
             values, centered, ranks = values[at], centered[at], ranks[at]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mopn.data.values import CATEGORIES, NOTHING, NUMBERS, TEXTS, truths
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import category_texts
 from mopn.tables.quantiles import Quantiles
@@ -17,7 +18,7 @@ from mopn.tables.texts import numbers_of
 __all__ = ["NOT_HASHED", "CategorySummary", "NumberSummary", "TableSummary", "summarise"]
 
 # Whole numbers from here on may be equal in floating point.
-_INEXACT = 2.0**53
+_INEXACT = 2.0 / EPS
 # More categories, rare ones included, are names of rows rather than categories.
 _MOST_CATEGORIES = 50_000
 NOT_HASHED = (

@@ -6,6 +6,7 @@ from mopn.solvers.numerics.precision import EPS
 
 __all__ = ["Plateau", "negligible_decrease"]
 
+# Iterations whose common decrease is compared with a tolerance: single ones may change little.
 _WINDOW = 10
 
 

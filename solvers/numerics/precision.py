@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["EPS", "TINY"]
+__all__ = ["EPS", "NOISE", "NULL", "TINY"]
 
 # Twice the largest relative error of one rounded operation.
 EPS = float(np.finfo(np.float64).eps)
 # Smallest normal number: a product below it has no relative accuracy.
 TINY = float(np.finfo(np.float64).tiny)
+# Rounding error in the comparison of two objective values, relative.
+NOISE = 1e-14
+# Eigenvalues and sizes of weights below this, relative to the largest, are rounding errors.
+NULL = 1e-12

@@ -12,14 +12,14 @@ import numpy as np
 from mopn.solvers.interface import Evaluation, Metric
 from mopn.solvers.numerics.dot import dot
 from mopn.solvers.numerics.grid import OnGrid, on_grid
+from mopn.solvers.numerics.precision import NOISE
 
-__all__ = ["quasi_newton"]
+__all__ = ["ARMIJO", "quasi_newton"]
 
 # Weak Wolfe conditions: sufficient decrease, and the fraction of the slope that may be left.
-_ARMIJO, _WOLFE = 1e-4, 0.9
+ARMIJO, _WOLFE = 1e-4, 0.9
+# Values on a line, at most: so many halvings leave 1e-12 of the first step.
 _TRIALS = 40
-# Rounding error in the comparison of two objective values, relative.
-_NOISE = 1e-14
 # Least <s, y> of a pair, relative to the lengths of both.
 _FLAT = 1e-10
 # Variables this near to a bound, relative to the distance of both, go there if no other step decreases the function.
@@ -179,7 +179,7 @@ def _search(
             break
         new = function(x_new)
         excess = new.value - at.value - slope
-        if not new.value <= at.value + _ARMIJO * slope + _NOISE * abs(at.value):
+        if not new.value <= at.value + ARMIJO * slope + NOISE * abs(at.value):
             high = step
             # The minimiser of the parabola through the known values, kept away from the ends of the interval.
             inner = -0.5 * slope / excess if math.isfinite(excess) and excess > 0 else 0.0

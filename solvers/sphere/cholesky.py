@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, NULL
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cones import half_of_signs
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
@@ -23,9 +23,8 @@ __all__ = ["MAX_SIGNED", "OPERATIONS_A_SECOND", "expected_work", "norm_bound", "
 
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6
+# Steps of Lanczos to a value, at most; the proof does not rest on it.
 _LANCZOS_STEPS = 150
-# Rotated forms below this, relative to the largest, are rounding.
-_NULL = 1e-12
 # Floating-point operations a second of one core, in matrix products and factorisations.
 OPERATIONS_A_SECOND = 2e10
 
@@ -65,7 +64,7 @@ def proven_bound(
             bounds[i] = norm_bound(matrix, float(value), tol, one_sided=one_sided) + error
     if p == 2:
         # Eigenvectors of rotated forms that are zero up to rounding are noise. The rotation is orthogonal up to m eps.
-        return H[values > _NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * EPS)
+        return H[values > NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * EPS)
     return H, float(np.max(bounds))
 
 
@@ -86,7 +85,7 @@ def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool 
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * EPS)
     # Without a negative eigenvalue it is rounding that limits the proof.
-    value, excess = max(value, _NULL * trivial if one_sided else 0.0), tol
+    value, excess = max(value, NULL * trivial if one_sided else 0.0), tol
     while 0 < value * (1.0 + excess) < trivial:
         theta = value * (1.0 + excess)
         if _is_positive(theta, matrix, 1.0) and (one_sided or _is_positive(theta, matrix, -1.0)):

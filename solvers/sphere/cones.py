@@ -29,7 +29,8 @@ MAX_SPLIT = 8
 # The relative error of the bound on a cone for each unit of its condition, and the largest condition.
 _SOLVE, _SINGULAR = 1e-12, 1e8
 # Digits to which corners are equal, and the distance of corners' cosines from 1 below which cones are not split.
-_DIGITS, _NARROW = 12, 1e-12
+_DIGITS = 12
+_NARROW = 10.0**-_DIGITS
 
 
 class OutputNorm(Protocol):
@@ -90,7 +91,7 @@ def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) ->
                 cones.push(part, of_part)
     # The common corner of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of
     # the cone is at most sqrt(m) times as far from a part, and g of the difference is at most so much of its maximum.
-    return cones.bound * (1.0 + 2.0 * m * 10.0**-_DIGITS * splits)
+    return cones.bound * (1.0 + 2.0 * m * _NARROW * splits)
 
 
 class _ConeTree:

@@ -25,16 +25,16 @@ from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 from mopn.solvers.sphere.sum_of_squares import bound_by_squares
 
-__all__ = ["DenseSearch", "Memory"]
+__all__ = ["REFINED", "ROUGH", "STEPS", "DenseSearch", "Memory"]
 
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
 _SIGNS_WORK, _WORK = 6.6e9, 4e11
 # Work for signs alone before biquadratic forms with p = 1, a second or two, with few features: a step with forms takes
 # as long as thousands of nodes.
 _TRIED_WORK = 5e8
-# The tolerance for all starts, and the number of distinct ones that are refined to the tolerance of the oracle.
-_ROUGH, _REFINED = 1e-3, 8
-_STEPS = 100
+# The tolerance for all starts, the number of distinct ones that are refined to the tolerance of the oracle, and the
+# largest number of steps: a matrix-free search has the same.
+ROUGH, REFINED, STEPS = 1e-3, 8, 100
 
 Memory = dict[tuple[type, bool], Any]
 
@@ -77,9 +77,9 @@ class DenseSearch(SphereSearch):
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts as further units."""
         tol = self.tol
-        rough, rough_values = distinct(*refine(self.stack, H, self.p, max(_ROUGH, tol), _STEPS, self.left))
-        best, best_values = refine(self.stack, rough[:_REFINED], self.p, tol, _STEPS, self.left)
-        return np.vstack([best, rough[_REFINED:], H]), np.concatenate([best_values, rough_values[_REFINED:], values])
+        rough, rough_values = distinct(*refine(self.stack, H, self.p, max(ROUGH, tol), STEPS, self.left))
+        best, best_values = refine(self.stack, rough[:REFINED], self.p, tol, STEPS, self.left)
+        return np.vstack([best, rough[REFINED:], H]), np.concatenate([best_values, rough_values[REFINED:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
         """Tighten the bound by the planned proofs, until one is tight."""

@@ -18,6 +18,7 @@ from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, Relaxatio
 from mopn.solvers.sphere.branch_forms import branch_on_forms
 from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
+from mopn.solvers.sphere.node_matrices import GIVEN_AWAY
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.refinement import dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
@@ -26,9 +27,9 @@ __all__ = ["BoundParts", "Turned", "nest_and_bound"]
 
 # Numbers of directions, and the fraction of all from which on all are taken.
 _RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8
-# Fractions: of the precision that enough directions may lose; of the bound's excess over the best value that fewer
-# directions may leave, to be tried first; and of their loss that the relaxation may add to it.
-_GIVEN_AWAY, _WORTH, _RELAXATION = 0.3, 0.3, 0.3
+# Fractions: of the bound's excess over the best value that fewer directions may leave, to be tried first; and of the
+# loss of the directions that the relaxation may add to it.
+_WORTH, _RELAXATION = 0.3, 0.3
 # The largest eigenvalue of R, relative to the bound, from which on directions are too few.
 _FAR = 0.9
 # More than the rounding of bounds and targets.
@@ -101,7 +102,7 @@ def nest_and_bound(
         outputs, features = turned.outputs.basis, turned.features[:, :r]
         reach = form.reach(_unit_rows(active @ features), U @ outputs.T)
         gives_away = reach - units.best
-        enough = gives_away <= _GIVEN_AWAY * tol * units.best
+        enough = gives_away <= GIVEN_AWAY * tol * units.best
         if not enough:
             if gives_away > _WORTH * (bound - units.best):
                 continue

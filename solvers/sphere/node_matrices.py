@@ -22,13 +22,13 @@ from mopn.solvers.sphere.bounds import combination_error, eigen_scale
 from mopn.solvers.sphere.principal_directions import in_basis, principal_basis
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Reduced", "Whole", "inverse_root", "reduced", "whole"]
+__all__ = ["GIVEN_AWAY", "Reduced", "Whole", "inverse_root", "reduced", "whole"]
 
 # Numbers of directions, and the largest fraction of all, as a node with more costs little less than a whole one.
 _RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
 # Directions suffice if, at the signs of the best vector, they lose this fraction of the tolerance, or so much relative
 # to the value: leaves above the tolerance are bounded by whole matrices.
-_GIVEN_AWAY, _LEAST = 0.3, 1e-3
+GIVEN_AWAY, _LEAST = 0.3, 1e-3
 
 
 class _Sums(NamedTuple):
@@ -109,7 +109,7 @@ def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, t
     sums = _Sums.of(gammas.matrices, majorants.matrices)
     for r in (rank for rank in _RANKS if rank <= _MOST * len(basis)):
         nodes = _on(r, sums, basis, t, slack)
-        if nodes and nodes.bounds(signs)[0] <= t * (1.0 + max(_GIVEN_AWAY * tol, _LEAST)):
+        if nodes and nodes.bounds(signs)[0] <= t * (1.0 + max(GIVEN_AWAY * tol, _LEAST)):
             return nodes
     return None
 

@@ -12,6 +12,7 @@ from mopn.solvers.sphere.stack import Stack
 
 __all__ = ["dual_vectors", "refine"]
 
+# Few, as the next iteration has another combination.
 _LANCZOS_STEPS = 5
 
 

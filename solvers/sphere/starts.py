@@ -14,15 +14,15 @@ from functools import partial
 
 import numpy as np
 
+from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.sphere.eigenvectors import dominant_eigenvectors, lanczos, lanczos_start
 from mopn.solvers.sphere.refinement import dual_vectors
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
 __all__ = ["dominant_starts", "extreme_starts", "gram_starts", "random_starts", "ritz_starts"]
 
+# Combinations of the largest norms that give starts.
 _GRAM_STARTS = 5
-# Eigenvalues of the Gram matrix below this, relative to the largest, are rounding.
-_NULL = 1e-12
 # Number of eigenvectors of each combination, and of each matrix of a dense stack.
 _RITZ_STARTS, _EIGENVECTORS = 6, 12
 # Approximate operations of random starts, and their largest number, for a rough search; a finer one may have more.
@@ -64,7 +64,7 @@ def _gram_weights(stack: Stack, p: float) -> np.ndarray:
     """
     M = stack.gram()
     values, vectors = np.linalg.eigh(M)
-    W = vectors[:, values > _NULL * values[-1]].T[-_GRAM_STARTS:]
+    W = vectors[:, values > NULL * values[-1]].T[-_GRAM_STARTS:]
     if p == 1:
         W = _flipped(M, dual_vectors(W, 1))
     return W / math.sqrt(len(M))

@@ -10,6 +10,7 @@ from mopn.solvers.tools.checks import shown
 
 __all__ = ["make_generator", "make_seed"]
 
+# Drawn seeds are nonnegative numbers of int64.
 _SEEDS = 2**63
 
 

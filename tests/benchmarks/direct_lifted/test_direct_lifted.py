@@ -1,6 +1,7 @@
 """The study of direct and lifted problems, on small synthetic data."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks.direct_lifted import budget, wide
@@ -64,7 +65,9 @@ def test_sgd_is_tuned_and_its_curve_never_rises():
     assert float(row["objective"]) < float(row["start"])
     _, curve = wide._curve(row)
     assert (np.diff(curve) <= 0).all()
-    assert "direct SGD" in wide.table([row])
+    frame = pd.DataFrame([row])
+    frame[wide.NUMBERS] = frame[wide.NUMBERS].apply(pd.to_numeric)
+    assert "direct SGD" in wide.table(frame)
 
 
 # -- Figure 4 ----------------------------------------------------------------------------------------------------------
