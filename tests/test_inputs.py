@@ -215,7 +215,9 @@ def test_data_frames_of_dates_are_refused():
             model.predict(dates)
 
 
-@pytest.mark.parametrize("kind", [MultiOutputFMRegressor, partial(FactorizationMachineRegressor, solver="lbfgs")])
+@pytest.mark.parametrize(
+    "kind", [MultiOutputFMRegressor, partial(FactorizationMachineRegressor, solver="lbfgs", alpha=1.0, beta=1.0)]
+)
 def test_names_of_blocks_are_those_of_the_model(kind):
     frame = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])
     model = kind(warm_start=True).fit(mopn.RowBlocks([lambda: frame]), NUMBERS)

@@ -82,7 +82,7 @@ CALLS = {
         "strength must be 'auto', a number > 0 or a mopn.Ratio, got 0",
     ),
     "strength of networks": (
-        lambda c, r: MultiOutputPNClassifier(strength=0).fit(X, LABELS),
+        lambda c, r: MultiOutputPNClassifier(strength=0, ridge=0).fit(X, LABELS),
         "give a strength > 0, or tol=0 and a limit such as max_units or max_time",
     ),
     "output": (lambda c, r: mopn.plotting.plot_pair(c, 0, 1, X, output="x"), r"output must be one of \[0, 1, 2\], got"),

@@ -411,7 +411,7 @@ def test_a_factorization_machine_by_lbfgs_reads_blocks(storage, fit_lower):
 
 def test_estimators_of_one_output_read_blocks():
     y = np.where(X[:, 0] * X[:, 1] > 0, "a", "b")
-    options = {"degree": 2, "n_components": 3, "random_state": 0}
+    options = {"degree": 2, "n_components": 3, "random_state": 0, "alpha": 1.0, "beta": 1.0}
     whole = FactorizationMachineClassifier(solver="lbfgs", **options).fit(X, y)
     found = FactorizationMachineClassifier(solver="lbfgs", **options).fit(mopn.RowBlocks(cut(X), y))
     assert found.objective_ == pytest.approx(whole.objective_, rel=1e-3)

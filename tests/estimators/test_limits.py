@@ -20,8 +20,9 @@ NUMBERS = X[:, 0] * X[:, 1] + 0.3 * RNG.normal(size=150)
 LEVELS = np.digitize(NUMBERS, [-0.5, 0.5])
 KINDS = [name for name in mopn.estimators.__all__ if name not in ("TableEncoder", "PathCV")]
 OPTIONS = {"tol": 0.0, "random_state": 0, "max_units": 100, "max_iter": 10000}
-# Sums over the samples by which a call may exceed its limit: a round and the last measurement of the network.
-ROUND = 50
+# Sums over the samples by which a call may exceed its limit: a round and the last measurement of the network, where a
+# ridge has three bounds.
+ROUND = 70
 # Those that make a problem and measure the first network.
 READING = 60
 

@@ -125,8 +125,8 @@ RATINGS = np.clip(3 + (USERS % 3 == 0) + np.where(USERS % 2 == ITEMS % 2, 1, -1)
 
 
 TARGETS = {
-    "MultiOutputPNClassifier": [RATINGS > 3, RATINGS, np.column_stack([USERS % 2, ITEMS % 2])],
-    "MultiOutputFMClassifier": [RATINGS > 3, RATINGS, np.column_stack([USERS % 2, ITEMS % 2])],
+    "MultiOutputPNClassifier": [RATINGS > 2, RATINGS, np.column_stack([USERS % 2, ITEMS % 2])],
+    "MultiOutputFMClassifier": [RATINGS > 2, RATINGS, np.column_stack([USERS % 2, ITEMS % 2])],
     "MultiOutputPNRegressor": [RATINGS, np.column_stack([RATINGS, RATINGS**2])],
     "MultiOutputFMRegressor": [RATINGS, np.column_stack([RATINGS, RATINGS**2])],
     "OrdinalPNRegressor": [RATINGS],

@@ -86,11 +86,9 @@ def test_coordinate_descent_and_lbfgs_agree(loss):
 @pytest.mark.parametrize("solver", ["sgd", "adagrad"])
 def test_stochastic_passes_decrease_the_objective(loss, solver):
     y = np.round(np.exp(TRUTH / 3)) if loss == "poisson" else NOISY
+    options = {"loss": loss, "solver": solver, "n_components": 2, "random_state": 0, "alpha": 1.0, "beta": 1.0}
     first, last = (
-        estimators.FactorizationMachineRegressor(loss=loss, solver=solver, n_components=2, random_state=0, max_iter=n)
-        .fit(X, y)
-        .objective_
-        for n in (1, 20)
+        estimators.FactorizationMachineRegressor(**options, max_iter=n).fit(X, y).objective_ for n in (1, 20)
     )
     assert last < first
 
