@@ -19,6 +19,7 @@ from benchmarks.common.datasets import Split, load, split
 from benchmarks.multiclass.paper_tables import Cell
 from mopn.core.regularizers import make_regularizer
 from mopn.network.linear_term import LinearTerm
+from mopn.network.ridge import Ridge
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import FISTA, ConditionalGradient
 
@@ -168,7 +169,7 @@ def projected_gradient(task: Task, data: Split) -> Fit:
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     regularizer = make_regularizer(task.norm, task.strength, None)
     start = SimpleNamespace(basis=units, weights=np.zeros((task.max_units, m)), linear=np.zeros((m, 0)))
-    joint = UnitBallProblem(problem.rows, problem.kernel, regularizer, LinearTerm(), start)
+    joint = UnitBallProblem(problem.rows, problem.kernel, regularizer, LinearTerm(), start, Ridge(problem.kernel, 0.0))
     result = mopn.minimize(joint, FISTA(), tol=_FISTA_TOL, max_iter=_FISTA_ITERATIONS)
     alive = result.weights.any(axis=1)
     network = SimpleNamespace(basis=result.basis[alive], weights=result.weights[alive])
