@@ -59,7 +59,8 @@ def choose(X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_test: np.ndarray)
 def follow(X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Return the cost of a path in fits at its last strength, and its last objective over that of the fit."""
     cold = MultiOutputPNClassifier()
-    problem = mopn.NetworkProblem(X, y, norm=cold.norm, strength=1.0, augment=True, center=True, scale="features")
+    same = {"norm": cold.norm, "ridge": cold.ridge, "augment": True, "center": True, "scale": "features"}
+    problem = mopn.NetworkProblem(X, y, strength=1.0, **same)
     found: dict[str, Any] = {}
     (seconds,) = processor_seconds_of(lambda: found.update(path=mopn.path(problem, _STRENGTHS)))
     path = found["path"]

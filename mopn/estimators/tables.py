@@ -165,12 +165,16 @@ class TableEstimator(TableReader, NetworkAttributes):
         task.end({})
         return result
 
+    @property
+    def _chooses_norm(self) -> bool:
+        return isinstance(self.norm, str) and self.norm == "auto"
+
     def _adapt(self, network: NetworkEstimator, targets: Targets) -> None:
         """Choose norm, number of units and proof by the size of the table, where they are "auto"."""
         outputs = 1 if targets.classes is None else len(targets.classes)
         size = outputs * self.encoding_.n_features
         many = outputs > 2 and size > _MANY_ENTRIES
-        if self.norm == "auto" and many and network.max_units is not None:
+        if self._chooses_norm and many and network.max_units is not None:
             network.norm = "l1/l2"
             network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
         small = len(targets.y) * size <= _PROVEN or network.max_units is None
@@ -334,7 +338,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     def _network(self) -> NetworkEstimator:
         return MultiOutputPNClassifier(
             loss=self.loss,
-            norm="l1" if self.norm == "auto" else self.norm,
+            norm="l1" if self._chooses_norm else self.norm,
             max_units=self.max_units,
             scale="data",
             ridge=0.0,  # the chosen strength does what a ridge would
@@ -403,7 +407,7 @@ class TableRegressor(RegressorMethods, TableEstimator):
     def _network(self) -> NetworkEstimator:
         return MultiOutputPNRegressor(
             loss=self.loss,
-            norm="l1" if self.norm == "auto" else self.norm,
+            norm="l1" if self._chooses_norm else self.norm,
             max_units=self.max_units,
             scale="data",
             tol=self.tol,

@@ -49,7 +49,7 @@ CASES = {
     "OrdinalFMRegressor": {"y": LEVELS},
     "OrdinalPNRegressor": {"y": LEVELS},
     "PathCV": {"y": CLASSES, "estimator": estimators.MultiOutputPNClassifier(), "max_units": 2, "strengths": [1.0]},
-    "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic"},
+    "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic", "beta": 1.0},
     "PolynomialNetworkRegressor": {"y": PRODUCT},
     "TableClassifier": {"y": CLASSES, "max_units": 5, "strength": mopn.Ratio(0.01)},
     "TableRegressor": {"y": PRODUCT, "max_units": 5, "strength": mopn.Ratio(0.01)},

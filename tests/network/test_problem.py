@@ -70,8 +70,9 @@ def test_gaps_bracket_the_optimum_over_matrices(loss, case):
     assert optimum * (1 - 1e-8) <= result.fun <= optimum * (1 + 2e-6)
     if problem.norm.nonnegative:
         assert (result.weights >= 0).all()
-        # The constraint costs something: the optimum over all weights is lower.
-        assert solve(make(case.replace("nonnegative", "l1"), loss)[1]).fun < optimum
+        # The optimum over all weights is no higher.
+        free = make(case.replace("nonnegative", "l1"), loss)[1]
+        assert solve(free, tol=1e-6, refit="full", max_iter=1000).fun <= optimum * (1 + 2e-6)
 
 
 @pytest.mark.covering(1)
@@ -92,7 +93,8 @@ def test_gaps_are_valid_at_any_network(loss, case, form):
             fun, lower, rounding, restricted, *_ = problem.measure(network, oracle)
             assert lower <= best.fun
             assert best.fun - best.gap <= fun + rounding
-            assert lower - rounding <= restricted <= least + rounding
+            # Both are found by a search for the best scale of the dual point, which is inexact.
+            assert lower - 1e-6 * max(abs(restricted), 1.0) <= restricted <= least + rounding
 
 
 @pytest.mark.parametrize("norm", NORMS)
