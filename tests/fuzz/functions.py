@@ -136,7 +136,7 @@ def _of_path(rng: Generator) -> dict[str, Any]:
 
 def _of_strongest(rng: Generator) -> dict[str, Any]:
     model = _factorization_model(rng)
-    return {"model": model, "k": 3, "degree": model.degree, "names": [f"x{j}" for j in range(model.n_features)]}
+    return {"model": model, "k": 3, "degree": model.degree}
 
 
 def _of_effects(rng: Generator) -> dict[str, Any]:
