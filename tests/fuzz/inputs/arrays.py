@@ -19,8 +19,8 @@ def dense(a: Any) -> np.ndarray:
 
 
 def _of(function: Callable[[np.ndarray], Any]) -> Change:
-    """Return the change of an array by a function."""
-    return lambda rng, a: function(dense(a))
+    """Return the change of an array by a function, beyond the largest number if need be."""
+    return lambda rng, a: np.errstate(over="ignore")(function)(dense(a))
 
 
 # -- storage -----------------------------------------------------------------------------------------------------------
