@@ -40,7 +40,7 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 CEILINGS = {
     "packages and modules right below mopn": 19,
     "lines of mopn and solvers": 36_100,
-    "lines of tests": 36_180,
+    "lines of tests": 36_190,
     "lines of benchmarks": 13_990,
     "public names": 70,
     "numeric constants": 360,
