@@ -168,7 +168,7 @@ def _codes(X: Any) -> np.ndarray:
 
 
 def _dense_codes(X: np.ndarray) -> np.ndarray:
-    X = np.ascontiguousarray(X)
+    X = np.ascontiguousarray(X) + 0.0  # -0.0 becomes 0.0, as their bytes differ
     rows = X.view(np.dtype((np.void, X.shape[1] * X.itemsize)))
     return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
 
@@ -185,9 +185,9 @@ def _sparse_codes(X: Any) -> np.ndarray:
         if not np.all(X.data == 1.0):
             table.append(X.data.reshape(len(counts), -1))
         return _table_codes(np.hstack(table))
-    rows = np.empty(X.shape[0], dtype=object)
+    rows, data = np.empty(X.shape[0], dtype=object), X.data + 0.0
     for i, (first, last) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
-        rows[i] = X.indices[first:last].tobytes() + X.data[first:last].tobytes()
+        rows[i] = X.indices[first:last].tobytes() + data[first:last].tobytes()
     return np.unique(rows, return_inverse=True)[1].reshape(-1)
 
 

@@ -389,6 +389,22 @@ def test_equal_samples_with_different_targets_stay_apart(form):
     assert found == {(1.0, 0.0, 1.0): 2.0, (0.5, -1.0, 2.0): 1.0, (1.0, 0.0, 3.0): 1.0}
 
 
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([[0.0, 1.0], [-0.0, 1.0], [2.0, 0.0]]),
+        sparse.csr_array((np.array([0.0, 1.0, -0.0, 1.0, 2.0, 3.0]), [0, 1, 0, 1, 0, 1], [0, 2, 4, 6])),
+        sparse.csr_array((np.array([0.0, 1.0, -0.0, 1.0, 2.0]), [0, 1, 0, 1, 0], [0, 2, 4, 5])),
+    ],
+    ids=["dense", "rows of equal length", "rows of other lengths"],
+)
+def test_zeros_of_either_sign_are_equal(X):
+    """Rounded data have both, and the values alone tell the order of the samples and which are copies."""
+    y = np.array([1.0, 1.0, 2.0])
+    _, merged = targets.merge_equal_samples(X, targets.Targets(y, y, Squared(), "vector"))
+    assert_array_equal(np.sort(merged.weights), [1.0, 2.0])
+
+
 def test_a_sparse_matrix_stored_in_parts_is_merged_as_its_sum():
     parts = sparse.csr_array((np.ones(4), np.array([1, 0, 0, 0]), np.array([0, 2, 4])), shape=(2, 2))
     whole = sparse.csr_array(np.array([[1.0, 1.0], [2.0, 0.0]]))

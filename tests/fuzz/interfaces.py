@@ -114,14 +114,8 @@ class Fit(Interface):
         X = draw_X(rng)
         # The docstrings of regressors mention losses that are not for them.
         given = ("loss",) if self.targets == "levels" else ()
-        # Choices on held-out rows may tie, and then rounding decides: strengths that are not drawn are 1.
-        chosen = {
-            name: 1.0
-            for name, parameter in inspect.signature(self.cls).parameters.items()
-            if parameter.default == "auto" and name in ("alpha", "beta")
-        }
         return {
-            "init": chosen | draw_options(rng, self.cls, given),
+            "init": draw_options(rng, self.cls, given),
             "fit": {"X": X, "y": draw_targets(rng, X, self.targets), "sample_weight": draw_weights(rng, X.shape[0])},
             "predict": {"X": rng.uniform(-1, 1, (7, X.shape[1]))},
         }
