@@ -192,11 +192,9 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     degree : int or None, default 2
         The largest number m of features in a product; None for any number (the all-subsets kernel).
     loss : str, Loss or None, default None
-        Regressors: "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers;
-        "quantile" (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts,
-        with another solver than "cd"; their parameters are in the unit of y. Classifiers: "squared-hinge", by
-        default, "logistic" or "squared", of labels -1 and 1; "binary-logistic", "squared_hinge" and the like are
-        taken, too. Or a :class:`mopn.Loss` per output.
+        "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers; "quantile"
+        (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts, with another
+        solver than "cd"; their parameters are in the unit of y. Or a :class:`mopn.Loss` per output.
     n_components : int, default 10
         Number k of units, for each degree if there are several.
     alpha : float or "auto", default "auto"
@@ -289,11 +287,8 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     degree : int or None, default 2
         The largest number m of features in a product; None for any number (the all-subsets kernel).
     loss : str, Loss or None, default None
-        Regressors: "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers;
-        "quantile" (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts,
-        with another solver than "cd"; their parameters are in the unit of y. Classifiers: "squared-hinge", by
-        default, "logistic" or "squared", of labels -1 and 1; "binary-logistic", "squared_hinge" and the like are
-        taken, too. Or a :class:`mopn.Loss` per output.
+        "squared-hinge", by default, "logistic" or "squared", of labels -1 and 1; "binary-logistic", "squared_hinge"
+        and the like are taken, too. Or a :class:`mopn.Loss` per output.
     n_components : int, default 10
         Number k of units, for each degree if there are several.
     alpha : float or "auto", default "auto"
