@@ -22,7 +22,7 @@ KINDS = [name for name in mopn.estimators.__all__ if name not in ("TableEncoder"
 OPTIONS = {"tol": 0.0, "random_state": 0, "max_units": 100, "max_iter": 10000}
 # Sums over the samples by which a call may exceed its limit: a round and the last measurement of the network, where a
 # ridge has three bounds.
-ROUND = 70
+ROUND = 60
 # Those that make a problem and measure the first network.
 READING = 60
 
