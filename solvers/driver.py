@@ -279,7 +279,7 @@ class RunMonitor:
             self.stop(Status.NONFINITE)
 
     def fail(self, error: BaseException) -> None:
-        """Set the status for an exception that ends the run; the best point may be that of a refit."""
+        """Set the status for an exception that ends the run; the best point may come from a refit."""
         if self._best_refit is not None and self._best_refit[1].fun < self.at_best.fun:
             as_point, refit = self._best_refit
             # The objective of the subproblem bounds that of the point; its rounding errors, nobody knows.

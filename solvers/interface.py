@@ -88,7 +88,7 @@ class Evaluation(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """The objective of a point, and what is proven about the minimum; ``fun - gap`` is at most ``lower``."""
+    """The objective of a point, and proven bounds of the minimum; ``fun - gap`` is at most ``lower``."""
 
     fun: float
     """The objective, as computed."""
@@ -599,7 +599,7 @@ class Corrective(Atomic, Protocol):
         """
 
     def limited(self, point: Any, most: int, *, jointly: bool) -> Any:
-        """Return the point with ``most`` units at most, those of the largest weights.
+        """Return the point with at most its ``most`` units of the largest weights.
 
         With ``jointly`` they are counted as refits of both layers count them, which may make several units of one.
         """

@@ -1,4 +1,4 @@
-"""The default strengths of machines of one output, beside fixed ones and the best of a grid.
+"""The default strengths of machines of one output, fixed ones, and the best of a grid.
 
 ``FactorizationMachineRegressor`` and ``FactorizationMachineClassifier``, on u1 of MovieLens 100K ("ratings", and
 "likes": whether a rating exceeds 3) and on tables, of which three quarters are for training, with numbers scaled to

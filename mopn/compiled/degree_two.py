@@ -176,7 +176,7 @@ def add_gradients(  # type: ignore[no-untyped-def]
 ):
     """Add the gradients of a loss with the slopes (m, b); features are computed again, not stored.
 
-    They are those of weights (m, k), units (d, k), a linear term (1 + d, m) unless of length 0, and constants (2, k),
+    They belong to weights (m, k), units (d, k), a linear term (1 + d, m) unless of length 0, and constants (2, k),
     sums of adjoint * <h, x> and of adjoint. Without ``of_weights`` only units get gradients, and without ``weights``
     only weights.
     """

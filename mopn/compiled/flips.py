@@ -53,7 +53,7 @@ def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_wo
     """Lower ``proven`` (n,) to the largest number of flips that leave the margin above rounding, as far as is proven.
 
     It is at most as it was, and below ``found``, which is lowered where the search meets fewer flips. A row reads about
-    ``most_work`` entries at most, a nanosecond each. All other parameters are those of :func:`attack_flips`.
+    ``most_work`` entries at most, a nanosecond each. All other parameters as for :func:`attack_flips`.
     """
     for i in range(len(margins)):
         most = min(proven[i], found[i] - 1)

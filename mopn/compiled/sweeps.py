@@ -112,7 +112,7 @@ def sweep_units(  # type: ignore[no-untyped-def]
 ):
     """Sweep over one unit after the other; return the largest product of a derivative and its step.
 
-    ``values[s]`` (q, n) is the state of unit s without the slopes; that of ANOVA is updated. ``P`` (k, dummies + d),
+    ``values[s]`` (q, n) is the state of unit s without the slopes; ANOVA's is updated. ``P`` (k, dummies + d),
     ``scales`` (k,), ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the
     entries of dummies, which only ANOVA has and which ``columns`` does not contain; None if there are none, for which
     less is compiled. The others are as in ``sweep``.

@@ -117,7 +117,7 @@ class AnovaBetweenGroups(Anova):
         self._members = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
 
     def _columns(self, d: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the members of every group, and where they are among d columns, of which the first ones are dummies."""
+        """Yield the members of every group, and where they are among d columns, behind the dummies."""
         for members in self._members:
             yield members, members + (d - self._d)
 

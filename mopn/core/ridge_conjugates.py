@@ -36,7 +36,7 @@ class ShiftedConjugate:
 
     def conjugate(self, dual: float) -> float:
         """Return R* at the scale ``dual``."""
-        # Z - Y = s ridge W - (t - s) Gamma at t = dual; the best s without a limit is that of the projection of Z.
+        # Z - Y = s ridge W - (t - s) Gamma at t = dual; the best s without a limit projects Z.
         t, a, b, c = dual, self.of_gradient, self.of_network, self.crossed
         length = a + 2.0 * c + b
         s = min(max(t * (a + c) / length, 0.0), self.largest) if length > 0 else 0.0
@@ -53,8 +53,8 @@ class ShiftedConjugate:
 class EigenvalueConjugate:
     """Exactly, for l1 and ``homogeneous``: Y has the eigenvalues of Z, clipped at the strength.
 
-    ``sizes`` bound the moduli of all eigenvalues of all Gamma_c, or for nonnegative weights of those of -Gamma_c that
-    are positive.
+    ``sizes`` bound the moduli of all eigenvalues of all Gamma_c, or for nonnegative weights the positive eigenvalues
+    of all -Gamma_c.
     """
 
     ridge: float

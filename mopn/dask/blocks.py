@@ -44,7 +44,7 @@ _LARGE = 1 << 18
 
 
 class DaskBlocks(Chunks):
-    """Blocks on the workers; those of a worker that died are computed anew.
+    """Blocks on the workers; the blocks of a worker that died are computed anew.
 
     Each of ``groups``, which one task of a pass takes, is a future of a list of ``size`` consecutive ``RawBlock``, a
     power of two. A pass may take ``timeout`` seconds. ``classes`` are the sorted labels that y may have.

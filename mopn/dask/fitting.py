@@ -45,7 +45,7 @@ def fit(
 
     Up to 2^24 numbers (128 MiB) are fitted in the memory of this process; of tables, a column of numbers counts as
     ``1 + curves``. Larger data stay on the workers: this process runs the solver, sends parameters and receives sums,
-    and the fit is that of :class:`mopn.RowBlocks` of the same blocks. Either way it is the same to the last bit for any
+    and the fit is as with :class:`mopn.RowBlocks` of the same blocks. Either way it is the same to the last bit for any
     number of workers.
 
     Parameters

@@ -264,7 +264,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
         Returns
         -------
         self
-            The estimator. The objective of a call is that of its samples and the penalty of their features.
+            The estimator. The objective of a call has its samples and the penalty of their features.
 
         Raises
         ------

@@ -49,7 +49,7 @@ class FitPolicy:
         Units added per round where validation chooses their number between rounds, and refits move units.
     prove : bool, default True
         Whether time is spent on proofs. Without, a fit ends where its estimated gap is at most twenty times ``tol``:
-        the objective is then as near to its minimum as ``tol`` says, for gaps overstate what is left
+        the objective is then as near to its minimum as ``tol`` says, for gaps overstate the rest
         (benchmarks/tables).
     """
 

@@ -227,7 +227,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         return features, y, sample_weight, np.arange(len(y))
 
     def _checked(self, X: Any) -> Any:
-        """Return a table for a prediction; the model checks dictionaries, rows, and arrays like that of the fit."""
+        """Return a table for a prediction; the model checks dictionaries, rows, and arrays like the fit's."""
         if not hasattr(self, "model_"):
             check_is_fitted(self)
         if self._is_plain(X):

@@ -28,7 +28,7 @@ from mopn.tables.reading import Table, read_table
 
 __all__ = ["EffectSize", "Effects", "effects"]
 
-# Values of each column in a background without rows; an effect's size is then that of the knots to 1 %.
+# Values of each column in a background without rows; an effect's size is then exact to 1 %.
 _VALUES = 1000
 
 
@@ -88,7 +88,7 @@ class Effects(Displayed):
     def main(self, column: str | int, values: Any = None) -> Any:
         """Return the effect (n, m), or (n,), of a column, averaged over all values of the other columns.
 
-        ``column`` is a name or index. ``values`` (n,) are by default those of the background; None and NaN are missing.
+        ``column`` is a name or index. ``values`` (n,) are by default the background's; None and NaN are missing.
         """
         j = self.index(column)
         s = self._sums(j, values)
@@ -98,7 +98,7 @@ class Effects(Displayed):
     def pair(self, a: str | int, b: str | int, values_a: Any = None, values_b: Any = None) -> Any:
         """Return the effect (n, m), or (n,), of a pair of columns beyond the effects of both, row by row.
 
-        ``values_a`` and ``values_b`` (n,) are by default those of the background. ``ValueError`` for one column twice,
+        ``values_a`` and ``values_b`` (n,) are by default the background's. ``ValueError`` for one column twice,
         or different numbers of values.
         """
         i, j = self.index(a), self.index(b)

@@ -130,7 +130,7 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
 class Options(ABC):
     """The options of the columns of rows: column j is one of ``starts[j]``, ..., ``starts[j + 1] - 1``.
 
-    ``design`` has the rows, ``current`` (n, C) their options, ``features`` (T, d) those of every option, and
+    ``design`` has the rows, ``current`` (n, C) their options, ``features`` (T, d) the features of every option, and
     ``allowed`` (T,) says whether a column may change to it.
     """
 

@@ -1,6 +1,6 @@
 """Exact Shapley values of polynomials of degree 2: games whose players are the features of a row.
 
-The game of a row x and an output f is v(T) = E f(x_T, b_{-T}): features in T are those of x, the others those of a
+The game of a row x and an output f is v(T) = E f(x_T, b_{-T}): features in T come from x, the others from a
 background row b, averaged over the rows of a background (the "interventional" value function of Lundberg and Lee, NIPS
 2017). The background enters by its mean and covariance alone. Higher degrees: :mod:`mopn.explain.higher_games`.
 """
@@ -64,7 +64,7 @@ class Game(ABC):
 
 
 class ColumnGame(Game):
-    """Games of degree 2 whose players are columns, sets of features: their values are sums of those of ``game``.
+    """Games of degree 2 whose players are columns, sets of features: their values are sums of values of ``game``.
 
     ``owners`` (d,) are the columns of the features.
     """

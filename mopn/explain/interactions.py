@@ -71,7 +71,7 @@ def interaction_weights(model: Fitted, features: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        For a degree of which the model has no interactions, and for unknown or repeated features in a tuple.
+        For a degree without interactions in the model, and for unknown or repeated features in a tuple.
 
     Examples
     --------
@@ -114,19 +114,19 @@ def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale
     degree : int, default 2
         The number t of features in a product, at least 2.
     scale : array-like of shape (d,), optional
-        Typical sizes of the features, such as ``X.std(axis=0)``: the weights are those of X / scale, comparable where
+        Typical sizes of the features, such as ``X.std(axis=0)``: the weights are for X / scale, comparable where
         features have several units. Default 1.
 
     Returns
     -------
     Interactions
-        A list of at most k items, without those of weight 0. Weights are numbers for one output, else arrays (m,).
-        The names are those of the model's features, or their numbers.
+        A list of at most k items, none of weight 0. Weights are numbers for one output, else arrays (m,).
+        The names are the model's feature names, or else numbers.
 
     Raises
     ------
     ValueError
-        For a degree of which models of this form have no interactions, whatever their numbers are.
+        For a degree without interactions in models of this form, whatever their numbers are.
 
     Examples
     --------

@@ -43,8 +43,8 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
     """Return what each field, and each pair of fields, adds to the outputs of one row.
 
     A field is a set of features, such as the one-hot columns of all users. Contributions are exact SHAP interaction
-    values with fields as players: the fields' own effects, and both halves of those of pairs. They explain a single
-    recommendation by the biases of user and item and by how the two fit.
+    values with fields as players: the fields' own effects, and both halves of the effects of pairs. They explain a
+    single recommendation by the biases of user and item and by how the two fit.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     """Return the exact SHAP values of the outputs: what each feature of a row adds to the output.
 
     They are Shapley values of the game in which features outside the coalition take the values of a background row,
-    averaged over the background ("interventional"). Those of a row add up to its output minus the mean output of the
-    background. The outputs are those of :meth:`mopn.Model.outputs`, before any link: log-odds, not probabilities.
+    averaged over the background ("interventional"). The values of a row add up to its output minus the mean output of
+    the background. Outputs are before any link, as by :meth:`mopn.Model.outputs`: log-odds, not probabilities.
 
     Nothing is sampled. Degree 2 needs the mean and the covariance of the background alone; the values of an output
     take about two products with the units. Higher degrees take a sum over the background's rows: give a few.
@@ -138,7 +138,7 @@ def to_shap(model: Fitted, X: Any, background: Any = None) -> Any:
     -------
     shap.Explanation
         With values (n, d, m), or (n, d) of a single output, base values (the mean outputs of the background), data, and
-        names of the features: those of the training data, or else the columns of X if it is a DataFrame.
+        names of the features: from the training data, or else the columns of X if it is a DataFrame.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from mopn.models.quadratic import Quadratic
 
 __all__ = ["InputIntegers", "choose_inputs"]
 
-# Bits of features: at most those of int16 without the sign; fewer than 5 lose too much.
+# Bits of features: at most int16's without the sign; fewer than 5 lose too much.
 _MOST_BITS = np.iinfo(np.int16).bits - 1
 _FEWEST_BITS = 5
 # Features are shifted if that gains so many steps of parameters.

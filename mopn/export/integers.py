@@ -152,7 +152,7 @@ class IntegerModel(Displayed):
         return self.model._predictions(self.outputs(X))
 
     def agree(self, X: Any) -> Agreement:
-        """Return how outputs and classes of any rows X (n, d) agree with those of the model."""
+        """Return how outputs and classes of any rows X (n, d) agree with the model."""
         X = self._rows(X)
         exact, found, bound = self.model.outputs(X), self.outputs(X), self.bounds(X)
         may_change = changed = None

@@ -42,7 +42,7 @@ class Graph:
         return name
 
     def cast(self, node: str, dtype: type | None = None) -> str:
-        """Add the values of a node in another dtype, by default that of the graph."""
+        """Add the values of a node in another dtype, by default the graph's."""
         return self("Cast", node, to=self._code(dtype or self.dtype))
 
     def input(self, name: str, dtype: type, width: int) -> str:

@@ -69,7 +69,7 @@ def to_qubo(
     output : int, optional
         The number of the output, of models of several.
     one_hot : sequence of tuples, optional
-        Groups of features, by index or name, of which exactly one is to be 1, such as indicators of the values of a
+        Groups of features, by index or name, in which exactly one is to be 1, such as indicators of the values of a
         setting. Each adds penalty * (1 - sum of its features)^2.
     penalty : float, optional
         Default: for each group a bound of the gain of breaking a constraint, and a thousandth of it and of the largest

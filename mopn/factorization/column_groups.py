@@ -1,6 +1,6 @@
 """The columns of each thread of coordinate descent, and an order of the samples that avoids false sharing.
 
-Threads that write to neighbouring samples wait for each other's cache lines. So those of one thread are contiguous.
+Threads that write to neighbouring samples wait for each other's cache lines. So each thread's samples are contiguous.
 """
 
 from __future__ import annotations

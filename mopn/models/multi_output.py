@@ -46,7 +46,7 @@ class Model(Predictor):
     linear : ndarray of shape (m, 1 + d), optional
         Coefficients W of a linear term, constants first.
     feature_names : ndarray of shape (d,), optional
-        Names of the features in explanations, files and exports, such as those of the columns of a DataFrame. Give
+        Names of the features in explanations, files and exports, such as the columns of a DataFrame. Give
         others by ``dataclasses.replace(model, feature_names=names)``.
     feature_scales : ndarray of shape (d,), optional
         Divisors of the features in the fit, 0 for constant ones; plots of units use them.

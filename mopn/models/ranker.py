@@ -1,8 +1,8 @@
 """The best items for a user; the parts of the outputs that depend only on the items are computed once.
 
 In a model of degree 2 the output of a row u + v, of a user and an item without a common feature, is the output of u,
-plus that of v, minus that of zeros, plus the products of features of both. These are an inner product of two short
-vectors, as all interactions are products of factors (Rendle, Factorization Machines, ICDM 2010).
+plus the output of v, minus the output of zeros, plus the products of features of both. These are an inner product of
+two short vectors, as all interactions are products of factors (Rendle, Factorization Machines, ICDM 2010).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ __all__ = ["Similar", "reliabilities", "similar_features"]
 
 
 class Similar(NamedTuple):
-    """A feature, and the cosine of its interactions with those of the given feature, shrunk if counts are given."""
+    """A feature, and the cosine of its interactions with the given feature's, shrunk if counts are given."""
 
     feature: int
     cosine: float

@@ -61,7 +61,7 @@ class Curvature:
         return Blocks(*self.rows.sum(_blocks, self.kernel, A, E, W))
 
     def metric(self, blocks: Blocks, costs: np.ndarray, directions: np.ndarray | None) -> BlockMetric:
-        """Return the inverse of the blocks, where ``costs`` (k,) are those of the squares of units."""
+        """Return the inverse of the blocks, where the squares of units have the ``costs`` (k,)."""
         units = regular(blocks.units, 2.0 * costs)
         return BlockMetric(units, directions, np.tile(self.inverse_linear, self.rows.losses.n_outputs))
 

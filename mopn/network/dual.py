@@ -30,7 +30,7 @@ class Dual(Displayed):
     constants and alpha for the others. F* is the convex conjugate of the losses. For losses of your own mopn bounds it.
 
     With a ridge it is at least -F*(D) minus the least ||Gamma - Y||^2 / (2 ridge) over all Y whose dual norm is at most
-    the strength, less the same for a linear term; ``bound`` is then that of the dual norm of Gamma plus
+    the strength, less the same for a linear term; ``bound`` then bounds the dual norm of Gamma plus
     ``scale * ridge`` times the W of the network, which need not be below the strength: docs/mathematics.md, 5.7.
 
     Attributes

@@ -20,7 +20,7 @@ from mopn.solvers.sphere.starts import ritz_starts
 
 __all__ = ["MatrixFreeSearch"]
 
-# Tolerance of the values relative to that of the bound.
+# Tolerance of the values relative to the bound's.
 _FINER = 0.01
 # Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is that of a covering of a
 # sphere, a rougher one; and the finest.

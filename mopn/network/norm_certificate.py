@@ -41,7 +41,7 @@ class NetworkCertificate(Displayed):
         The sum of the losses, with sample weights; no penalty is in it.
     lower : float
         Proven lower bound of the objective of all networks, of any number of units, whose norm and linear term are at
-        most as large as those of this one.
+        most as large as this one's.
     gap : float
         Upper bound of the objective minus that of the best such network, rounding errors included.
     relative_gap : float

@@ -262,7 +262,7 @@ def basis_oracle(
 
 
 def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> BasisOracle:
-    """Return an oracle whose units come from a user's function, and whose bound is that of the method "auto".
+    """Return an oracle whose units come from a user's function, and whose bound comes from the method "auto".
 
     The function is given Gamma (m, d, d), the matrices of the gradient, and returns a unit (d,) or several (q, d), of
     any length, that make ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` large, of the negative entries alone for

@@ -28,7 +28,7 @@ _SMALLEST = float(np.finfo(float).smallest_subnormal)
 
 
 class _Units(DenseDesign):
-    """Units as rows of data, of which the first columns are those of dummies."""
+    """Units as rows of data, whose first columns belong to dummies."""
 
     def __init__(self, H: np.ndarray, kernel: Kernel) -> None:
         super().__init__(H)
@@ -91,7 +91,7 @@ class Ridge:
         return 0.5 * float(np.vdot(of_weights, E)), of_units, of_weights
 
     def forms(self, data: GradientForms, H: np.ndarray, V: np.ndarray) -> GradientForms:
-        """Return the matrices of losses and ridge at a network, given those of the losses."""
+        """Return the matrices of losses and ridge at a network, given the matrices of the losses."""
         return RidgeForms(data, self, H, self.amount * V) if len(H) else data
 
     def segment(self, H: np.ndarray, V: np.ndarray, at: np.ndarray, weights: np.ndarray) -> RidgeSegment:
@@ -203,7 +203,7 @@ class RidgeForms(GradientForms):
         return 1.25 * (k + 8 + dual_error(m)) * EPS * sizes + lost
 
     def _added(self, errors: np.ndarray) -> np.ndarray:
-        """Return the errors (m,) of the sums: those of the terms are more than 8 roundings of them each."""
+        """Return the errors (m,) of the sums; the errors of each term are more than 8 roundings of it."""
         return 1.25 * errors + self._own_errors
 
     def gram(self) -> np.ndarray:
@@ -211,7 +211,7 @@ class RidgeForms(GradientForms):
         return self._estimated_gram()
 
     def bound(self, p: float) -> float:
-        """Proven upper bound of max ||q(h)||_p over unit h: that of the data and, as |K(h, h_r)| <= ||h_r||^2, more."""
+        """Proven upper bound of max ||q(h)||_p over unit h: the data's, and more, as |K(h, h_r)| <= ||h_r||^2."""
         sizes = np.linalg.norm(self.slopes, p, axis=1) @ np.einsum("rd,rd->r", self.H, self.H)
         own = float(sizes) * (1.0 + (sum(self.H.shape) + 8) * EPS)
         return (self.data.bound(p) + own) * (1.0 + EPS)

@@ -1,4 +1,4 @@
-"""What lower bounds of the minimum need of a network with a ridge: docs/mathematics.md, 5.7."""
+"""Conjugates for lower bounds of the minimum with a ridge: docs/mathematics.md, 5.7."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_exact(ridge: Ridge, norm: Norm, shape: tuple[int, int]) -> bool:
 class RidgeBounds:
     """The conjugates of penalty and ridge at multiples of a loss gradient.
 
-    ``forms`` are those of the gradient of the losses alone, ``sizes`` (m,) the sums of |G_ic| ||x_i||^2.
+    ``forms`` are the matrices of the losses alone, ``sizes`` (m,) the sums of |G_ic| ||x_i||^2.
     """
 
     def __init__(self, ridge: Ridge, network: Network, forms: GradientForms, sizes: np.ndarray) -> None:
@@ -44,7 +44,7 @@ class RidgeBounds:
         return self.ridge.value(H, V) + self.ridge.error(H, V)
 
     def conjugates(self, regularizer: NormRegularizer, bound: float) -> list[Conjugate]:
-        """Return conjugates that bound R* at multiples of -Gamma; ``bound`` is that of the dual norm."""
+        """Return conjugates that bound R* at multiples of -Gamma, given a bound of the dual norm."""
         if self._stack is None and regularizer.active:
             return []
         if is_exact(self.ridge, regularizer.norm, self.forms.shape):

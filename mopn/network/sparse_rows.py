@@ -47,7 +47,7 @@ class SparseLayout:
 
     def gradient(self, at: PaddedUnits, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
         """Return the gradient (k, q + d) from the sums of the compiled loops."""
-        # The derivative of A^2 in a dummy's entry is <h, x> without its own term; that of <h, x>^2 is twice <h, x>.
+        # The derivative of A^2 in a dummy's entry is <h, x> without its own term, and of <h, x>^2 it is 2 <h, x>.
         projections, slopes = of_constants
         if self.distinct:
             of_dummies = projections - at.dummies * slopes

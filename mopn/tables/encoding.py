@@ -29,7 +29,7 @@ _MOST_LOST = 2e-3
 
 @dataclass(frozen=True, eq=False)
 class TableEncoding:
-    """What a table of c columns becomes: the features of its numbers first, then those of its categories.
+    """The encoding of a table of c columns: the features of its numbers first, then those for its categories.
 
     Attributes
     ----------

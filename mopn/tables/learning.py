@@ -17,7 +17,7 @@ from mopn.tables.summaries import NOT_HASHED, CategorySummary, Column, TableSumm
 
 __all__ = ["KNOTS", "MANY_CURVES", "encoding_of", "learn_encoding"]
 
-# Functions of a column of numbers beside itself, and where more pay: from so many rows on, up to so many columns.
+# Functions of a column of numbers besides itself, and where more pay: from so many rows on, up to so many columns.
 _FEW_CURVES, MANY_CURVES, _MANY_ROWS, _FEW_COLUMNS = 8, 16, 4000, 10
 # Knots of a column, at least, and for each function.
 KNOTS, _KNOTS_A_CURVE = 33, 4
@@ -47,7 +47,7 @@ def learn_encoding(
 def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float) -> TableEncoding:
     """Return the encoding of a table, or of the blocks of one, by their summary.
 
-    Columns of numbers have at most ``curves`` functions beside themselves, of the size 1 / k^smoothness; None for as
+    Columns of numbers have at most ``curves`` functions besides themselves, of the size 1 / k^smoothness; None for as
     many as the rows carry. Warns once of all columns that are probably not meant as they came. Raises ``ValueError``
     for columns of too many categories, and where none varies.
     """

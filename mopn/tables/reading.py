@@ -1,7 +1,7 @@
 """Tables of every kind as columns of numbers and of categories: frames, arrays, records, dictionaries, single rows.
 
 A number that is missing becomes NaN, a category that is missing None; categories are texts (:mod:`mopn.data.values`).
-Frames are read by narwhals, which knows those of pandas, polars and Arrow; arrays and dictionaries need NumPy alone.
+Frames are read by narwhals, which knows pandas, polars and Arrow; arrays and dictionaries need NumPy alone.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class NumberSummary:
 
 @dataclass(frozen=True)
 class CategorySummary:
-    """A column of categories: these, sorted, their weights, that of rows without one, and whether declared."""
+    """A column of categories: sorted, with their weights, the weight of missing ones, and whether declared."""
 
     categories: np.ndarray
     weights: np.ndarray

@@ -163,7 +163,7 @@ class ConditionalGradient(Solver[Atomic]):
         return correction.start(start), False
 
     def measure(self, problem: Atomic, point: Any) -> Measure:
-        """Return the objective from scratch; bounds of the minimum are those of the rounds."""
+        """Return the objective from scratch; the rounds have the bounds of the minimum."""
         point = point.compact()
         at = problem.output_gradient(point)
         return Measure(at.value, rounding=problem.rounding(point, at))
@@ -172,7 +172,7 @@ class ConditionalGradient(Solver[Atomic]):
 def make_corrective_step(
     refit: RefitName | CorrectiveStep, *, full: Mapping[str, Any] | None = None, **options: Any
 ) -> CorrectiveStep:
-    """Return the correction of a name, with these options of refits and ``full`` of those of both layers alone."""
+    """Return the correction of a name, with these options of refits, and ``full`` for refits of both layers alone."""
     if isinstance(refit, CorrectiveStep):
         return refit
     name = _REFIT(refit, "refit")

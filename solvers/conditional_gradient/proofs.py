@@ -15,7 +15,7 @@ __all__ = ["ProofSchedule", "Selection", "is_from_user"]
 # Operations for the bound in a round: no limit of time, so that runs repeat.
 _ROUND_WORK = 2e8
 # The final proof is tried when the estimated gap is at most this fraction of the tolerance, or below the tolerance and
-# more than this fraction of that of the round before; in a run for a model, when it is below the tolerance.
+# more than this fraction of the last round's; in a run for a model, when it is below the tolerance.
 _WELL_BELOW = 0.5
 # With units of the user's another final proof waits until the objective has fallen by so much of the gap.
 _OF_A_GAP = 0.1

@@ -187,7 +187,7 @@ def tables_seeds(given):
 # -- programs that print and write nothing -----------------------------------------------------------------------------
 
 _ATTACKED = ["logistic regression", "RBF SVM, one against the rest"]
-# What is called, its arguments, and expressions with the numbers of times that they are in what is printed.
+# The program, its arguments, and expressions with the numbers of times that they are in what is printed.
 PRINTERS = {
     "blackbox, refits": (blackbox_refits.main, ["--quick"], {}),
     "recommender, serving": (

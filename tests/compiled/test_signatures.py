@@ -113,7 +113,7 @@ def test_a_first_fit_compiles_a_sweep_for_each_degree_and_nothing_for_threads(X,
 
 
 CODED = [loss for loss in LOSSES.values() if loss.code is not None]
-# Compiled, as in the loops of which it is a part.
+# Compiled, as in the loops that contain it.
 compiled_derivative = njit(lambda loss, y, output: derivative(loss, y, output))
 
 

@@ -170,7 +170,7 @@ def test_blocks_of_rows(cls, options, y):
 
 @pytest.mark.parametrize("cls", [estimators.TableClassifier, estimators.TableRegressor])
 def test_tables_of_all_kinds_of_columns_to_the_last_bit(cls):
-    """Knots and categories, missing ones included, are those of the weighted rows."""
+    """Knots and categories, missing ones included, are found from the weighted rows."""
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(X[:, 2] > 0, "up", "down"), "d": X[:, 3] > 0})
     frame.loc[::7, "a"], frame.loc[::9, "c"] = np.nan, None
     frame["e"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N), unit="D")

@@ -14,7 +14,7 @@ from mopn.explain import contributions, feature_importances, shap_interaction_va
 
 D = 4
 SIGNS = np.array([1.0, -2.0])
-# Beside models of every kind: fewer units than features, coefficients of both signs, and lower powers.
+# Besides models of every kind: fewer units than features, coefficients of both signs, and lower powers.
 MODELS = KINDS | {
     "few units": network(k=2),
     "few units, linear": network(k=1, kernel="anova", linear=np.arange(15.0).reshape(3, 5)),
@@ -35,7 +35,7 @@ def rows(n, seed, d=D):
 
 
 def coalition_values(model, x, background, players):
-    """The mean outputs for every coalition of players, whose features are those of x, as a mapping from sets."""
+    """The mean outputs for every coalition of players, whose features come from x, as a mapping from sets."""
     values = {}
     for size in range(len(players) + 1):
         for members in itertools.combinations(range(len(players)), size):

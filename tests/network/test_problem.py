@@ -23,7 +23,7 @@ def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options)
 
 
 def over_matrices(norm="l1", kernel="homogeneous", pairs=None, alphas=None, **options):
-    """The options of a problem, and those of the same problem over matrices."""
+    """The options of a problem, and of the same problem over matrices."""
     return {"norm": norm, "kernel": kernel} | options, (kernel if pairs is None else between(np.array(pairs)), alphas)
 
 
@@ -41,7 +41,7 @@ PROBLEMS = {
     "weights of targets, l1/linf": over_matrices("l1/linf", target_weight=[2.0, 0.1, 30.0]),
     # The constants of a linear term pay a hundredth.
     "a linear term": over_matrices(kernel="anova", alpha=0.8, alphas=0.8 * np.r_[0.01, np.ones(4)]),
-    # Of neighbours, of others, of one feature, and beside features of none.
+    # Of neighbours, of others, of one feature, and next to features of none.
     "groups": over_matrices(kernel="anova", interactions=[[0, 1], [2, 3]], pairs=[0, 0, 1, 1]),
     "other groups": over_matrices(kernel="anova", interactions=[[0, 2], [1, 3]], pairs=[0, 1, 0, 1]),
     "a group of three": over_matrices(kernel="anova", interactions=[[0, 2, 3], [1]], pairs=[3, 1, 3, 3]),
@@ -410,7 +410,7 @@ def test_bad_arguments(arguments, message):
     ],
 )
 def test_bad_targets(y, loss, message):
-    """What is wrong with X, test_designs.py has."""
+    """Wrong values of X are in test_designs.py."""
     with pytest.raises((ValueError, TypeError), match=message):
         mopn.NetworkProblem(np.ones((4, 2)), y, loss=loss, strength=1.0)
 

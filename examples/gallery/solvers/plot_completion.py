@@ -204,7 +204,7 @@ class BallCompletion(Atomic):
         rest = 1.0 - shares.sum()
         if rest <= SLACK:
             return ActiveUnits(shares, slopes)
-        # the rest is that of 0
+        # the rest stays at 0
         return ActiveUnits(np.append(shares, rest), np.append(slopes, 0.0))
 
     def segment(self, point, at, units, *, least=np.inf, whole=True, away=None):

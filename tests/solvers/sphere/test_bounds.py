@@ -127,7 +127,7 @@ def test_majorants_cover_every_form(kind):
         plain, better = (np.linalg.eigvalsh(matrices.sum(axis=0))[-1] for matrices in (stack.moduli, M))
         assert better <= plain * (1 + 1e-12)
         gains.append(plain / better if better > 0 else 1.0)
-    # Worth having: on stacks in no special position the sum is clearly smaller than that of the absolute values.
+    # Worth having: on stacks in no special position the sum is clearly smaller than the sum of absolute values.
     assert np.median(gains) > 1.02 or kind != "gaussian"
 
 

@@ -19,7 +19,7 @@ class Lazy:
 
     @cached_property
     def value(self):
-        """What is computed."""
+        """The computed value."""
         return self.compute()
 
 
@@ -28,7 +28,7 @@ def test_the_value_is_computed_once():
     lazy = Lazy(lambda: values.pop())
     assert (lazy.value, lazy.value) == (2, 2)
     assert values == [1]
-    assert Lazy.value.__doc__ == "What is computed."
+    assert Lazy.value.__doc__ == "The computed value."
 
 
 def test_an_error_is_not_kept():
