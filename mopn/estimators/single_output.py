@@ -50,10 +50,7 @@ _SEEDS = 2**31 - 1
 _RATIOS = 0.5 ** np.arange(2, 11)
 # Strengths that are tried beyond the best one, and iterations of each fit (benchmarks/recommender).
 _PATIENCE, _EPOCHS = 3, 40
-STRENGTH = Rule(
-    "a finite number >= 0 or 'auto'",
-    lambda value: (choice(["auto"]) if isinstance(value, str) else check_nonnegative).convert(value),
-)
+STRENGTH = check_nonnegative.or_auto()
 _SOLVER = Rule(f"{choice(_SOLVERS).takes} or a Solver", choice(_SOLVERS).convert)
 
 
@@ -210,8 +207,7 @@ class SingleOutputEstimator(ModelEstimator):
         result = minimize(problem, solver, tol=self.tol, max_iter=epochs, max_time=deadline.left, rng=seed)
         self._raise_interruption(result)
         outputs = self._attributes(problem, result)["model_"].outputs(X[fold[1]])
-        values = self.loss_.value(held.y[:, None], outputs)
-        return float(values.sum() if held.weights is None else held.weights @ values)
+        return held.sum(self.loss_.value(held.y[:, None], outputs))
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:

@@ -140,8 +140,7 @@ def _held_out_loss(fold: Fold, network: Result) -> float:
         rows = fold.test[first : first + _ROWS]
         part, outputs = fold.targets.rows(rows), model.outputs(fold.X[rows])
         y = part.values if loss.targets == "labels" else np.reshape(part.values, outputs.shape)
-        values = loss.value(y, outputs)
-        total += float(values.sum() if part.weights is None else part.weights @ values)
+        total += part.sum(loss.value(y, outputs))
     return total
 
 

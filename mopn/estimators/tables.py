@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +31,7 @@ from mopn.estimators.targets_in_chunks import samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.solvers import Result, Status
-from mopn.solvers.tools.checks import Rule, check_flag, check_positive, count
+from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
@@ -64,9 +64,10 @@ class TableEstimator(TableReader, NetworkAttributes):
     max_time: float | None
     verbose: int
     _rules = COMMON | {
+        "norm": choice(get_args(NormName)).or_auto(),
         "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
         "max_units": count().or_none(),
-        "prove": Rule("'auto' or a flag", lambda value: value if value == "auto" else check_flag.convert(value)),
+        "prove": check_flag.or_auto(),
     }
 
     @abstractmethod
@@ -165,16 +166,12 @@ class TableEstimator(TableReader, NetworkAttributes):
         task.end({})
         return result
 
-    @property
-    def _chooses_norm(self) -> bool:
-        return isinstance(self.norm, str) and self.norm == "auto"
-
     def _adapt(self, network: NetworkEstimator, targets: Targets) -> None:
         """Choose norm, number of units and proof by the size of the table, where they are "auto"."""
         outputs = 1 if targets.classes is None else len(targets.classes)
         size = outputs * self.encoding_.n_features
         many = outputs > 2 and size > _MANY_ENTRIES
-        if self._chooses_norm and many and network.max_units is not None:
+        if self.norm == "auto" and many and network.max_units is not None:
             network.norm = "l1/l2"
             network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
         small = len(targets.y) * size <= _PROVEN or network.max_units is None
@@ -338,7 +335,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     def _network(self) -> NetworkEstimator:
         return MultiOutputPNClassifier(
             loss=self.loss,
-            norm="l1" if self._chooses_norm else self.norm,
+            norm="l1" if self.norm == "auto" else self.norm,
             max_units=self.max_units,
             scale="data",
             ridge=0.0,  # the chosen strength does what a ridge would
@@ -407,7 +404,7 @@ class TableRegressor(RegressorMethods, TableEstimator):
     def _network(self) -> NetworkEstimator:
         return MultiOutputPNRegressor(
             loss=self.loss,
-            norm="l1" if self._chooses_norm else self.norm,
+            norm="l1" if self.norm == "auto" else self.norm,
             max_units=self.max_units,
             scale="data",
             tol=self.tol,

@@ -53,6 +53,10 @@ class Targets:
         """Sum of the weights of the samples."""
         return float(len(self.y) if self.weights is None else self.weights.sum())
 
+    def sum(self, values: np.ndarray) -> float:
+        """Return the sum of values (n,) times the weights of the samples."""
+        return float(values.sum() if self.weights is None else self.weights @ values)
+
     def by_column(self, target_weight: Any) -> Targets:
         """Return the targets with weights of their columns, if these are given."""
         if target_weight is not None and self.form not in ("vector", "outputs", "indicator"):

@@ -61,7 +61,23 @@ class Rule:
 
     def or_none(self) -> Rule:
         """Return the rule that takes None as well."""
-        return Rule(f"{self.takes} or None", lambda value: None if value is None else self.convert(value))
+        return self._or(None)
+
+    def or_auto(self) -> Rule:
+        """Return the rule that takes "auto" as well."""
+        return self._or("auto")
+
+    def _or(self, other: str | None) -> Rule:
+        def convert(value: Any) -> Any:
+            if type(value) is type(other) and value == other:
+                return other
+            try:
+                return self.convert(value)
+            except TypeError as error:
+                # Another text is a wrong value, not a wrong type.
+                raise (ValueError if type(value) is type(other) else error) from None
+
+        return Rule(f"{self.takes} or {other!r}", convert)
 
 
 def number(

@@ -56,7 +56,7 @@ FIXED = {"strength": Ratio(0.01), "curves": 4}
 )
 def test_a_table_is_a_network_of_its_features(table, network, y):
     fitted = table(**FIXED).fit(FRAME, y)
-    options = {name: fitted.get_params()[name] for name in ("loss", "max_units", "tol")}
+    options = {name: fitted.get_params()[name] for name in ("loss", "max_units", "tol")} | {"ridge": 0.0}
     pipeline = make_pipeline(TableEncoder(curves=4), network(strength=Ratio(0.01), scale="data", **options)).fit(
         FRAME, y
     )
