@@ -97,22 +97,14 @@ class OutputLayerProblem(Displayed, Smooth):
         check_regularizer(regularizer, scales_at_zero(rows, "features", _largest_feature))
 
     @classmethod
-    def from_parts(
-        cls,
-        features: Any,
-        k: int,
-        rows: Rows,
-        regularizer: Regularizer,
-        linear_term: LinearTerm,
-        ridge: LayerRidge | None = None,
-    ) -> OutputLayerProblem:
-        """Return the problem of validated parts.
+    def from_parts(cls, *parts: Any) -> OutputLayerProblem:
+        """Return the problem of validated parts, the arguments of ``_assemble``.
 
         The point is (V, W) flat, with the coefficients W of the linear term. With an active linear term there is no
         barrier.
         """
         problem = cls.__new__(cls)
-        problem._assemble(features, k, rows, regularizer, linear_term, ridge)
+        problem._assemble(*parts)
         return problem
 
     def _assemble(

@@ -10,7 +10,7 @@ import pytest
 from fitted_models import KINDS, SECOND, factors, network
 from scipy import sparse
 
-from mopn.explain import contributions, feature_importances, shap_interaction_values, shap_values, to_shap
+from mopn.explain import contributions, shap_interaction_values, shap_values, to_shap
 
 D = 4
 SIGNS = np.array([1.0, -2.0])
@@ -100,15 +100,6 @@ def test_sparse_rows_and_backgrounds_are_dense_ones(model):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
         found = shap_interaction_values(model, storage(X), storage(background))
         np.testing.assert_allclose(found, pairs, rtol=1e-10, atol=1e-10)
-
-
-@every_model
-def test_importances_are_mean_moduli(model):
-    X = rows(20, 0, model.n_features)
-    expected = np.abs(shap_values(model, X, X)).mean(axis=0)
-    np.testing.assert_array_equal(feature_importances(model, X), expected)
-    m = model.outputs(X).shape[1]
-    assert expected.shape == ((X.shape[1],) if m == 1 else (X.shape[1], m))
 
 
 @pytest.mark.slow
