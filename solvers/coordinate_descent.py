@@ -13,8 +13,6 @@ from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_nonnegative, check_options, count
 
-__all__ = ["CoordinateDescent"]
-
 
 @dataclass(frozen=True)
 class CoordinateDescent(Solver[Blockwise]):

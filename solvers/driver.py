@@ -20,8 +20,6 @@ from mopn.solvers.tools.checks import check_callback, check_nonnegative, check_s
 from mopn.solvers.tools.door import callers_state, door
 from mopn.solvers.tools.generators import make_seed
 
-__all__ = ["RunMonitor", "minimize"]
-
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
 

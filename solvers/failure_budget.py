@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["FAILURE", "FailureBudget"]
-
 # The largest probability that any proof from random starts is false, all those of a chain of runs together.
 FAILURE = 1e-9
 

@@ -14,8 +14,6 @@ from mopn.solvers.numerics.precision import NOISE
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_options, count
 
-__all__ = ["FISTA"]
-
 # 2^-60 of a step is below its rounding errors.
 _MAX_DOUBLINGS = 60
 

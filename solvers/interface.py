@@ -31,39 +31,6 @@ from mopn.solvers.result import Result, Status, proof_in_words, relative
 from mopn.solvers.tools.checks import check_options, number, shown
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = [
-    "REST",
-    "SERVED_BY",
-    "SMOOTH",
-    "UNLIMITED",
-    "ActiveUnits",
-    "AtOutputs",
-    "Atomic",
-    "AtomicPoint",
-    "Atoms",
-    "Barrier",
-    "BarrierHessian",
-    "Blockwise",
-    "Composite",
-    "Corrective",
-    "CorrectivePoint",
-    "Effort",
-    "Evaluation",
-    "Form",
-    "LayerHessian",
-    "Measure",
-    "Metric",
-    "Monitor",
-    "Passes",
-    "Problem",
-    "Segment",
-    "Smooth",
-    "Solver",
-    "WithBarrier",
-    "WithPasses",
-    "check_needs",
-]
-
 Bounds = tuple[np.ndarray, np.ndarray]
 
 # The solvers of each oracle, for messages.

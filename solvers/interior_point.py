@@ -15,8 +15,6 @@ from mopn.solvers.numerics.quasi_newton import ARMIJO
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_fraction, check_options, count
 
-__all__ = ["InteriorPoint"]
-
 # The first level mu is this fraction of the gap at the start; after a full step the level falls by this factor.
 _FIRST, _SHRINK = 0.1, 0.1
 # Rounding error in the comparison of two values, those with barriers among them, relative.

@@ -12,8 +12,6 @@ from mopn.solvers.numerics.quasi_newton import quasi_newton
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 
-__all__ = ["LBFGS", "CoarseLBFGS"]
-
 # The default number of correction pairs, the least number, and the bytes that more than these may take.
 _PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
 # The metric of a problem is used for tolerances up to this one: runs to larger ones end before it pays.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 else:
     from scipy.optimize import OptimizeResult
 
-__all__ = ["Result", "Status", "Trace", "gap_in_words", "proof_in_words", "relative"]
-
 
 class Status(IntEnum):
     """Why a run ended; printed, it says so in a sentence, ``status.message``, and what to do about it.

@@ -13,8 +13,6 @@ from mopn.solvers.numerics.plateau import Plateau
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_nonnegative, check_options, check_positive, count
 
-__all__ = ["SGD", "AdaGrad"]
-
 
 @dataclass(frozen=True)
 class SGD(Solver[WithPasses]):

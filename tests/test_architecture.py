@@ -39,7 +39,7 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # Lower one with what you delete, and raise none: CONTRIBUTING.md, "What may enter".
 CEILINGS = {
     "packages and modules right below mopn": 19,
-    "lines of mopn and solvers": 36_100,
+    "lines of mopn and solvers": 35_560,
     "lines of tests": 36_190,
     "lines of benchmarks": 13_990,
     "public names": 70,

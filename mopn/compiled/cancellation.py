@@ -12,8 +12,6 @@ from mopn.compiled.coordinates import derivative_of, weight_of
 from mopn.compiled.jit import inner
 from mopn.compiled.storage import place, span, value
 
-__all__ = ["CANCELLATION", "set_without"]
-
 # The loss by cancellation, beyond that by the signs of a row's products, from which on a column is computed from its
 # rows; and the number of rows in which the effect of the signs is measured.
 CANCELLATION, _SAMPLED = 1e3, 16

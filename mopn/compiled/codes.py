@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CLIPPED", "KNOWN", "LARGEST_EXPONENT", "LOGISTIC", "POISSON", "SQUARED", "SQUARED_HINGE", "CompiledLoss"]
-
 # Names of losses for compiled code; their order means nothing.
 SQUARED, LOGISTIC, SQUARED_HINGE, CLIPPED, POISSON = KNOWN = 0, 1, 2, 3, 4
 # Beyond this output the exponential of the Poisson loss is continued by its tangent: the square of e^300 is a number.

@@ -11,8 +11,6 @@ import numpy as np
 from mopn.compiled.jit import inlined
 from mopn.compiled.vectorization import IN_ORDER
 
-__all__ = ["derivative_of", "penalized_step", "quadratic_step", "update_state", "weight_of"]
-
 # A smaller factor of the all-subsets kernel is not used as a divisor.
 _SMALL_FACTOR = 1e-3
 

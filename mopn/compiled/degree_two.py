@@ -17,8 +17,6 @@ from mopn.compiled.jit import inlined, jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import FAST
 
-__all__ = ["Pairs", "add_gradients", "set_outputs"]
-
 
 class Pairs(NamedTuple):
     """Which products units have: of distinct features only, and not of features of the same of ``n_groups`` groups."""

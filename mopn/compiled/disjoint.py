@@ -7,8 +7,6 @@ import numpy as np
 from mopn.compiled.jit import jit
 from mopn.compiled.storage import place, span
 
-__all__ = ["disjoint_groups", "owners"]
-
 
 @jit()
 def disjoint_groups(columns):  # type: ignore[no-untyped-def]

@@ -17,8 +17,6 @@ from mopn.compiled.jit import inner
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.vectorization import IN_ORDER
 
-__all__ = ["as_theta", "lower_degrees", "sweep_dummies", "symmetric_polynomials"]
-
 
 @inner()
 def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]

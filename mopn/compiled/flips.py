@@ -10,8 +10,6 @@ import numpy as np
 
 from mopn.compiled.jit import inner, jit
 
-__all__ = ["attack_flips", "prove_flips"]
-
 # Greedy attacks of a row begin with each of so many single flips.
 _STARTS = 32
 # How the search for a row ends: no flips change its class, some do, or rounding or the limit of work leaves it open.

@@ -19,8 +19,6 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache, NullCache
 
-__all__ = ["inlined", "inner", "jit"]
-
 _SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
 # Divisions are NumPy's: checks of divisors would have to be compiled too. Nobody needs the addresses of functions.

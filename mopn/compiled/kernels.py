@@ -19,24 +19,6 @@ from mopn.compiled.jit import inner, jit
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, WIDTH
 
-__all__ = [
-    "ANOVA",
-    "SUBSETS",
-    "add_anova",
-    "add_gradient",
-    "add_outputs",
-    "anova_degrees",
-    "anova_degrees_of_columns",
-    "pack",
-    "parallel_anova_degrees",
-    "row_gradient",
-    "row_values",
-    "set_features",
-    "theta_of_dummies",
-    "unpack",
-    "workspace",
-]
-
 # The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m.
 ANOVA, SUBSETS = 0, 1
 # Rows whose kernels of one unit stay in the cache.

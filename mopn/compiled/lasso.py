@@ -6,8 +6,6 @@ import numpy as np
 
 from mopn.compiled.jit import jit
 
-__all__ = ["minimize_l1"]
-
 
 @jit()
 def minimize_l1(K, slopes, thresholds, z, rounds, tol):  # type: ignore[no-untyped-def]

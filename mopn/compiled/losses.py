@@ -7,8 +7,6 @@ import math
 from mopn.compiled.codes import CLIPPED, LARGEST_EXPONENT, LOGISTIC, POISSON, SQUARED
 from mopn.compiled.jit import inlined
 
-__all__ = ["derivative"]
-
 
 @inlined()
 def derivative(loss, y, output):  # type: ignore[no-untyped-def]

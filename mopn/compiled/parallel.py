@@ -9,8 +9,6 @@ from typing import Any
 
 from numba import threading_layer
 
-__all__ = ["in_turn", "threads_usable"]
-
 # The threading layers that take calls of several Python threads at a time; numba's own queue ends the process.
 _SHARED = ("omp", "tbb")
 _turn = Lock()

@@ -16,8 +16,6 @@ from mopn.compiled.jit import inner, jit
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import IN_ORDER
 
-__all__ = ["sweep_tables"]
-
 
 @inner(fastmath=IN_ORDER)
 def _rest(places, i, t, own):  # type: ignore[no-untyped-def]

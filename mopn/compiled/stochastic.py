@@ -16,8 +16,6 @@ from mopn.compiled.losses import derivative
 from mopn.compiled.storage import place, span, value
 from mopn.compiled.vectorization import WIDTH
 
-__all__ = ["count_entries", "stochastic_pass"]
-
 # Keeps AdaGrad's first steps finite.
 _TINY = 1e-12
 

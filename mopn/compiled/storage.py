@@ -9,8 +9,6 @@ from scipy import sparse
 
 from mopn.compiled.jit import inlined
 
-__all__ = ["Lines", "column_lines", "constant", "place", "row_lines", "span", "value"]
-
 # Entries are counted in 32 bits.
 _MAX_ENTRIES = 1 << 32
 

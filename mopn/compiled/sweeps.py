@@ -24,8 +24,6 @@ from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
 from mopn.compiled.vectorization import FAST, IN_ORDER
 
-__all__ = ["parallel_sweep_units", "sweep", "sweep_units"]
-
 
 # The compiler may change the order of the sums, the same for calls with and without threads.
 @inlined(fastmath=FAST)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FAST", "IN_ORDER", "WIDTH"]
-
 # Units whose kernels are computed at a time: a vector register of doubles.
 WIDTH = 8
 # Multiplications and additions may be fused, and the signs of zeros ignored; the order of sums is kept.

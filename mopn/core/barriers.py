@@ -18,8 +18,6 @@ from mopn.core.norms import Norm
 from mopn.solvers.interface import BarrierHessian
 from mopn.solvers.numerics.precision import EPS, TINY
 
-__all__ = ["BallBarrier", "PenaltyBarrier", "QuadraticBarrier"]
-
 # A step takes multipliers at most this fraction of the way to the boundary of their cones.
 _TO_THE_BOUNDARY = 0.99
 # Lengths of multipliers keep at least this fraction of the central path's distance from 1.

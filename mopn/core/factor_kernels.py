@@ -16,8 +16,6 @@ from mopn.data.designs import Design, SparseDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import check_factor_kernel
 
-__all__ = ["AnovaFactors", "FactorKernel", "RelatedPairs", "make_factor_kernel"]
-
 # Largest number of coefficients whose loops are unrolled.
 _UNROLLED = 10
 

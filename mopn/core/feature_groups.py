@@ -10,8 +10,6 @@ import numpy as np
 from mopn.data.validation import as_array
 from mopn.solvers.tools.checks import shown
 
-__all__ = ["check_groups", "feature_groups"]
-
 
 def feature_groups(interactions: Any, d: int, names: Sequence[Any] = ()) -> np.ndarray | None:
     """Return the number (d,) of each feature's group, -1 for one that is alone; None if all are.

@@ -10,8 +10,6 @@ import numpy as np
 
 from mopn.data.validation import check_input, finite_numbers
 
-__all__ = ["check_start", "joined", "split"]
-
 
 def joined(*arrays: np.ndarray) -> np.ndarray:
     """Return all entries in one dimension, array after array."""

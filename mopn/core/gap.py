@@ -29,8 +29,6 @@ from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.proven import proven_lower, proven_upper
 
-__all__ = ["Conjugate", "DualPoint", "bound_and_scale", "dual_error", "lower_bound", "objective_rounding"]
-
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
 # A scale at this relative distance that is better begins a search. Its first pass over the rows evaluates so many

@@ -17,8 +17,6 @@ from mopn.data.designs import Design
 from mopn.data.validation import check_member
 from mopn.solvers.numerics.precision import NULL
 
-__all__ = ["KERNELS", "Kernel", "KernelName", "eigen_units", "get_kernel"]
-
 KernelName = Literal["homogeneous", "anova"]
 
 

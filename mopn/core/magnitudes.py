@@ -11,8 +11,6 @@ from mopn.core.regularizers import Regularizer
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import LARGEST, check_input
 
-__all__ = ["Scales", "check_products", "check_regularizer", "check_single", "fits_single", "scales_at_zero"]
-
 # The limit in single precision, whose numbers end at 3e38: products of four such data, outputs or slopes are numbers.
 _LARGEST_SINGLE = 1e8
 

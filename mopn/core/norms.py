@@ -15,8 +15,6 @@ import numpy as np
 from mopn.data.validation import check_member
 from mopn.solvers.sphere.refinement import dual_vectors
 
-__all__ = ["NORMS", "Norm", "NormName", "get_norm"]
-
 NormName = Literal["l1", "l1/l2", "l1/linf", "nonnegative-l1"]
 
 

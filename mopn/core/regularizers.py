@@ -29,18 +29,6 @@ from mopn.solvers.numerics.dot import dot
 from mopn.solvers.numerics.precision import TINY
 from mopn.solvers.tools.checks import check_fraction, shown
 
-__all__ = [
-    "SQUARED_L2",
-    "Ball",
-    "NormRegularizer",
-    "Penalty",
-    "Ratio",
-    "Regularizer",
-    "SquaredL2",
-    "make_norm_regularizer",
-    "make_regularizer",
-]
-
 SQUARED_L2 = "squared-l2"
 
 # Squared norms this near the radius, relative, are on the sphere.

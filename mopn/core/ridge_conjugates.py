@@ -14,8 +14,6 @@ import numpy as np
 
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["EigenvalueConjugate", "ShiftedConjugate"]
-
 
 @dataclass(frozen=True)
 class ShiftedConjugate:

@@ -26,8 +26,6 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_seconds, shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["TIMEOUT", "DaskBlocks", "arranged", "check_collection", "dask_blocks"]
-
 # Seconds that a pass may take.
 TIMEOUT = 3600.0
 # A wait is cut into parts of so many seconds; after each, the cluster is looked at. Its answers may take a few of them.

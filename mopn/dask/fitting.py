@@ -22,8 +22,6 @@ from mopn.solvers.tools.checks import shown
 from mopn.tables.learning import MANY_CURVES
 from mopn.tables.reading import read_table
 
-__all__ = ["fit"]
-
 Estimator = TypeVar("Estimator", bound=NetworkAttributes)
 
 

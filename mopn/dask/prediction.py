@@ -12,8 +12,6 @@ import numpy as np
 from mopn.dask.blocks import check_collection
 from mopn.models.table import TableModel
 
-__all__ = ["predict"]
-
 
 def predict(model: Any, X: Any, *, method: str = "predict") -> Any:
     """Predict for every row of dask arrays or DataFrames, lazily, block by block.

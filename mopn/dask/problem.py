@@ -8,8 +8,6 @@ import mopn.network.problem
 from mopn.dask.blocks import TIMEOUT, arranged, dask_blocks
 from mopn.data.row_blocks import row_by_row
 
-__all__ = ["DaskNetworkProblem"]
-
 
 class DaskNetworkProblem(mopn.network.problem.NetworkProblem):
     """A :class:`mopn.NetworkProblem` on dask arrays: the workers compute the sums over their blocks of rows.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CACHE_ENTRIES", "rows_at_once"]
-
 # Entries of a block of rows: two such arrays of float64 stay in the cache.
 CACHE_ENTRIES = 1 << 18
 

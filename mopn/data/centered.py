@@ -12,8 +12,6 @@ from mopn.solvers.tools.cached import cached_property
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = ["CenteredDesign", "MappedDesign", "uncentered"]
-
 
 def uncentered(H: np.ndarray, center: np.ndarray | None, dummies: int) -> np.ndarray:
     """Return the coefficients (k, q + d) of [1, x] from coefficients of [1, x - c]; the first dummy takes up c."""

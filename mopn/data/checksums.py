@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["checksum"]
-
 # Words of 8 bytes that are added up before the CRC, which is slower.
 _RUN = 1024
 

@@ -42,8 +42,6 @@ from mopn.data.validation import as_array, as_numbers, check_input, check_weight
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
-__all__ = ["IN_MEMORY", "ChunkedRows", "Chunks", "LocalChunks", "chunked_rows", "rows_of_data", "stored_numbers"]
-
 # Targets of the first chunk, on which a user's loss is checked.
 _CHECKED = 10
 # Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, where passes need

@@ -26,11 +26,6 @@ from mopn.solvers.tools.cached import cached_property
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = [
-    "AugmentedDesign", "DenseDesign", "Design", "Entries", "SparseDesign",
-    "as_slice", "crossed", "linear_design", "make_design", "ridge_scales", "stored_design",
-]  # fmt: skip
-
 
 class Entries(NamedTuple):
     """The parts of sparse data that are not stored: dummies in front, and a center (d,) to subtract, if any."""

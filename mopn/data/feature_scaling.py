@@ -19,8 +19,6 @@ from mopn.data.rows import Block, Rows
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
 
-__all__ = ["SCALES", "Coordinates", "ScaleName", "feature_sizes", "make_coordinates"]
-
 ScaleName = Literal["features", "data", "large"]
 SCALES = get_args(ScaleName)
 # Deviations, relative to its size, below which a feature counts as constant; and below which it is, but for rounding

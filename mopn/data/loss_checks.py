@@ -11,8 +11,6 @@ import numpy as np
 from mopn.losses.losses import Loss, dual_of
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["DIFFERENCE", "ROUNDING", "LossCheck", "check_sum_over_outputs", "check_user_loss"]
-
 # Distances of outputs from the targets, or from 0, and multiples of the targets near which they are: runs begin at 0.
 _DISTANCES, _MULTIPLES = (0.3, 2.0, 10.0), (0.0, 0.5, 2.0)
 # Rows and outputs of given targets, and the size to which they are scaled, as differences of outputs need digits.

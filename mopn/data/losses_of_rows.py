@@ -21,8 +21,6 @@ from mopn.losses.losses import Loss, LossDual, dual_of, get_loss, rowwise_inner
 from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["Losses", "OutputLoss", "inner"]
-
 # Relative agreement of a row's gradient in other blocks.
 _SAME_GRADIENT = 8 * EPS
 # Logarithms of counts below the first, up to 745, exceed the 128 roundings of a slope so many times at most.

@@ -14,8 +14,6 @@ from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import doors
 
-__all__ = ["RelationBlocks", "design_of"]
-
 
 @doors
 class RelationBlocks:

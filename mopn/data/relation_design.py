@@ -22,8 +22,6 @@ from mopn.solvers.tools.cached import cached_property
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = ["RelationDesign"]
-
 
 class RelationDesign(Design):
     """X = S B for block diagonal ``tables`` B, whose first columns, and their number, are ``cuts`` (K + 1,).

@@ -16,8 +16,6 @@ from mopn.data.validation import as_array, as_numbers
 from mopn.data.values import to_host
 from mopn.solvers.tools.checks import count, shown
 
-__all__ = ["RawBlock", "RowBlocks", "named", "row_by_row"]
-
 _READS = ".npy (dense), .npz (of scipy.sparse.save_npz) and .parquet"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["RowIds"]
-
 # A row's id is at least this fraction of its length: a smaller one hardly tells rows apart.
 _LEAST = 0.1
 # Eigenvectors of N'N that are told apart, with so many more vectors and so many steps of subspace iteration.

@@ -25,11 +25,6 @@ from mopn.solvers.tools.cached import cached_property
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
-__all__ = [
-    "TYPICAL_COLUMNS", "ArrayRows", "Block", "PassCounter", "RowArray", "Rows",
-    "block_size", "combined", "cut", "on_block", "rows_of", "tree_of_blocks", "tree_sum",
-]  # fmt: skip
-
 Function = Callable[..., Any]
 
 # Units of a network that set the size of blocks: larger blocks leave the cache, and in smaller ones threads wait for

@@ -13,8 +13,6 @@ from scipy import sparse
 
 from mopn.data.values import to_host
 
-__all__ = ["compressed"]
-
 
 def compressed(X: Any, name: str = "X") -> Any:
     """Return a sparse matrix in CSR or CSC, without a copy if it has one of them, and all else on the host.

@@ -11,8 +11,6 @@ from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import Block, Rows
 from mopn.losses.losses import dual_of
 
-__all__ = ["SumOfLosses"]
-
 
 class SumOfLosses:
     """The sum of the losses of all rows, as a function of outputs O (n, m); bounds trust built-in conjugates alone."""

@@ -13,8 +13,6 @@ import numpy as np
 
 from mopn.solvers.tools.blas_threads import most_threads
 
-__all__ = ["in_threads", "n_workers"]
-
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 

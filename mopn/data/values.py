@@ -16,12 +16,6 @@ from scipy import sparse
 
 from mopn.solvers.tools.checks import shown
 
-__all__ = [
-    "as_array", "as_numbers", "as_targets", "category_order", "distinct_labels", "finite_numbers", "is_series",
-    "label_codes", "to_host",
-]  # fmt: skip
-
-
 # -- arrays ------------------------------------------------------------------------------------------------------------
 
 

@@ -56,8 +56,6 @@ from mopn.solvers.tools.checks import Rule, check_nonnegative, count
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door, doors
 
-__all__ = ["ModelEstimator", "NetworkAttributes", "NetworkEstimator", "Scored"]
-
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
 

@@ -28,8 +28,6 @@ from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door, doors
 
-__all__ = ["ClassifierMethods", "MultiOutputFMClassifier", "MultiOutputPNClassifier"]
-
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
 # Links to probabilities.

@@ -30,8 +30,6 @@ from mopn.solvers.tools.door import door
 if TYPE_CHECKING:
     from mopn.factorization.direct import PenaltyName
 
-__all__ = ["FactorizationMachine", "FactorizationMachineClassifier", "FactorizationMachineRegressor"]
-
 _LAMBDAS = {"ones": "ones", "random_signs": "signs", "fit": "fit"}
 
 

@@ -20,8 +20,6 @@ from mopn.models.growth import Machine, slopes_of_new, with_feature
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.caller import warn_caller
 
-__all__ = ["FoldIn", "NetworkFoldIn"]
-
 # Relative to the gradient at the start.
 _TOL = 1e-8
 

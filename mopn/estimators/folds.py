@@ -16,8 +16,6 @@ from mopn.solvers import ConditionalGradient, Result, Status
 from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.deadline import Deadline
 
-__all__ = ["Fold"]
-
 
 @dataclass(frozen=True)
 class Fold:

@@ -10,8 +10,6 @@ from mopn.export import to_onnx
 from mopn.export.onnx_graph import make_encoder_onnx, onnx_labels
 from mopn.solvers.tools.caller import warn_caller
 
-__all__ = ["register_skl2onnx"]
-
 
 def register_skl2onnx() -> None:
     """Register a converter for every estimator of :mod:`mopn.estimators` with skl2onnx; call it once before converting.

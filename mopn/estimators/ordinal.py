@@ -28,8 +28,6 @@ from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["OrdinalFMRegressor", "OrdinalPNRegressor"]
-
 # Each level but the last has an output.
 _MAX_LEVELS = 256
 # More are hardly levels of a scale: ratings have 5 to 20, grades and scores of questionnaires up to 30.

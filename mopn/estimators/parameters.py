@@ -14,8 +14,6 @@ from mopn.data.validation import as_array, as_numbers
 from mopn.data.values import is_series
 from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count, number
 
-__all__ = ["COMMON", "STRENGTH", "UNIT_INTERVAL", "readable", "validated"]
-
 # Who takes categories and missing values.
 _TABLES = "TableClassifier and TableRegressor"
 _MISSING = (

@@ -36,8 +36,6 @@ from mopn.solvers.tools.checks import Rule, count, shown
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door
 
-__all__ = ["PathCV"]
-
 
 def _sizes(values: Any) -> list[int]:
     distinct = {count().convert(value) for value in (values if np.iterable(values) else [values])}

@@ -18,8 +18,6 @@ from mopn.solvers import Solver
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.door import door
 
-__all__ = ["PolynomialNetwork", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor"]
-
 
 class PolynomialNetwork(SingleOutputEstimator):
     """Base of the polynomial networks."""

@@ -17,8 +17,6 @@ from mopn.solvers.conditional_gradient import Precision, RefitName, make_correct
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.conditional_gradient.schedule import FEW_UNITS
 
-__all__ = ["CLASSIFIERS", "ORDINAL", "REGRESSORS", "FitPolicy"]
-
 # The gap of a fit without proofs, as a multiple of the tolerance of the objective.
 _UNPROVEN = 20.0
 

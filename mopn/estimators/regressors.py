@@ -20,8 +20,6 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 
-__all__ = ["MultiOutputFMRegressor", "MultiOutputPNRegressor", "RegressorMethods"]
-
 
 class RegressorMethods(Scored, RegressorMixin):
     """Scores of the regressors that have a network."""

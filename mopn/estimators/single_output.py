@@ -28,15 +28,6 @@ from mopn.solvers.tools.checks import Rule, choice, count, shown
 from mopn.solvers.tools.deadline import Deadline
 from mopn.solvers.tools.door import door, doors
 
-__all__ = [
-    "STRENGTH",
-    "BinaryClassifier",
-    "SingleLossName",
-    "SingleOutputEstimator",
-    "SingleOutputRegressor",
-    "SolverName",
-]
-
 SolverName = Literal["cd", "lbfgs", "adagrad", "sgd"]
 SingleLossName = Literal[
     "squared", "huber", "quantile", "poisson",

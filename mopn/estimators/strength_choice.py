@@ -22,8 +22,6 @@ from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status
 from mopn.solvers.tools.deadline import Deadline
 
-__all__ = ["FEW", "PARTS", "SHARE_OF_CHOICE", "Choice", "choose_strength", "splits"]
-
 # Of the time left, a choice by held-out samples takes at most this part, and the last fit the rest.
 SHARE_OF_CHOICE = 1 / 3
 # Ratios to choose from.

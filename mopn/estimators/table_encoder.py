@@ -23,8 +23,6 @@ from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.summaries import TableSummary, summarise
 
-__all__ = ["TableEncoder", "TableReader", "features_of", "is_named"]
-
 
 def _names(columns: Any) -> list[Any]:
     names = [columns] if isinstance(columns, str | Integral) else list(columns)

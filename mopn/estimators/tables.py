@@ -35,8 +35,6 @@ from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, 
 from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
-__all__ = ["TableClassifier", "TableEstimator", "TableRegressor"]
-
 # Classes share units where features times classes are more than this: with units of their own the fit takes minutes,
 # and is no more accurate. There are then at most so many units, or so many for each class; a proof is out of reach.
 _MANY_ENTRIES, _SHARED_UNITS, _UNITS_A_CLASS = 3000, 30, 3

@@ -13,10 +13,6 @@ from mopn.losses.losses import Loss, get_loss
 from mopn.models.ordinal import cumulative_targets
 from mopn.tables.quantiles import Quantiles
 
-__all__ = [
-    "Targets", "encoded_codes", "in_canonical_order", "indicator_values", "merge_equal_samples", "regression_loss",
-]  # fmt: skip
-
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
 MERGE_LIMIT = 1 << 20

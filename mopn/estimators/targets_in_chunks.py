@@ -16,8 +16,6 @@ from mopn.data.values import as_targets
 from mopn.estimators.targets import Targets
 from mopn.solvers.tools.checks import shown
 
-__all__ = ["encoded_chunks", "has_labels", "samples_of_chunks"]
-
 _INDICATORS = np.arange(2)
 
 

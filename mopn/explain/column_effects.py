@@ -26,8 +26,6 @@ from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import KNOTS
 from mopn.tables.reading import Table, read_table
 
-__all__ = ["EffectSize", "Effects", "effects"]
-
 # Values of each column in a background without rows; an effect's size is then exact to 1 %.
 _VALUES = 1000
 

@@ -29,8 +29,6 @@ from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table
 
-__all__ = ["Flips", "certified_flips"]
-
 # Coefficients, sums of them, their bounds, and predictions elsewhere err as much as terms of OutputMargins, at most.
 _ERRORS = 4.0
 # Entries that the proof for a row and a pair of classes reads, at most; about as many nanoseconds.

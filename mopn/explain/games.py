@@ -19,8 +19,6 @@ from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["Background", "ColumnGame", "Game", "QuadraticGame", "with_totals"]
-
 
 class Background:
     """The rows b that features are compared with: their mean, and themselves, centered or not."""

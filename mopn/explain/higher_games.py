@@ -22,8 +22,6 @@ from mopn.data.designs import Design
 from mopn.explain.games import Background, Game, with_totals
 from mopn.models.formula import dense_rows
 
-__all__ = ["Multilinear", "Powers", "PowersOfForms"]
-
 
 class _OfHigherDegree(Game):
     """One output of any degree; the values are averages over the background of those against a single row."""

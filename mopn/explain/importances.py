@@ -9,8 +9,6 @@ from mopn.models.base import Predictor
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.models.table import TableModel
 
-__all__ = ["importances_without_rows"]
-
 
 def importances_without_rows(model: Predictor, coordinates: Coordinates | None) -> np.ndarray:
     """Return for each feature, or column of a table, its deviation times the root mean square slope of the outputs.

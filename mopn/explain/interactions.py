@@ -16,8 +16,6 @@ from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.table import TableModel
 from mopn.solvers.tools.door import door
 
-__all__ = ["Interaction", "Interactions", "interaction_weights", "strongest_interactions"]
-
 # Incomplete products that a search of degree 3 or more visits: some seconds.
 _NODES = 200_000
 # Lengths are computed for many interactions at once, and for one: they differ by rounding.

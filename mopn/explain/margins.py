@@ -13,8 +13,6 @@ from mopn.models.quadratic import Quadratic
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.principal_directions import far_from_orthonormal
 
-__all__ = ["OutputMargins", "with_zero"]
-
 _EPS = float(np.finfo(float).eps)
 # What products may lose where they underflow.
 _UNDERFLOW = 1e-290

@@ -19,8 +19,6 @@ from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
 
-__all__ = ["background_rows", "model_game"]
-
 
 def background_rows(model: Any, background: Any, design: Design) -> Background:
     """Return the rows that a design's rows are compared with, by default themselves."""

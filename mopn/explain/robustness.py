@@ -27,8 +27,6 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
 from mopn.solvers.tools.door import door
 
-__all__ = ["RowOutputs", "certified_radius", "contests", "meetings"]
-
 # How far beyond the boundary, relative to the way there, an attack may have to go until predictions change.
 _BEYOND = 10.0 ** np.arange(-14.0, -1.0)
 

@@ -14,8 +14,6 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.door import door
 
-__all__ = ["Contribution", "Contributions", "contributions"]
-
 
 class Contribution(NamedTuple):
     """A field or a pair of fields, and what it adds to one output, or to all outputs (m,)."""

@@ -13,8 +13,6 @@ from mopn.explain.model_games import background_rows, model_game
 from mopn.models.base import Fitted, fitted_model
 from mopn.solvers.tools.door import door
 
-__all__ = ["feature_importances", "shap_interaction_values", "shap_values", "to_shap"]
-
 
 @door
 def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:

@@ -16,8 +16,6 @@ from mopn.models.files import replacement
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.door import door
 
-__all__ = ["to_c"]
-
 
 @door
 def to_c(

@@ -16,8 +16,6 @@ from scipy import sparse
 from mopn.export.c_writer import CWriter
 from mopn.tables.encoding import TableEncoding
 
-__all__ = ["test_rows", "write_encoding"]
-
 
 def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
     """Define the columns, their categories and ``encode``; return the encoding with the numbers of the header.

@@ -16,8 +16,6 @@ from mopn.export.comparison import warn_of_lost_digits
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["float_header"]
-
 _REALS = {"float32": "float", "float64": "double"}
 
 # Of the self-test: what rounding may change, relative to the sum of the moduli of all that is added up.

@@ -13,8 +13,6 @@ import numpy as np
 from mopn.export.c_writer import CWriter
 from mopn.export.integers import IntegerModel
 
-__all__ = ["integer_header"]
-
 # Products up to this need no more than the int of an AVR.
 _INT16 = np.iinfo(np.int16).max
 # Cycles of a product of a parameter and a feature, of one with a square, and of the rest of a unit; and bytes of the

@@ -15,8 +15,6 @@ import numpy as np
 from mopn.models.files import plain_labels
 from mopn.models.formula import as_real
 
-__all__ = ["CWriter", "header_prefix"]
-
 # Numbers in a line.
 _WIDTH = 8
 _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")

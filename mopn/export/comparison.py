@@ -16,8 +16,6 @@ from mopn.models.formula import Formula, Products
 from mopn.solvers.tools.caller import warn_caller
 from mopn.tables.encoding import TableEncoding
 
-__all__ = ["changed_classes", "warn_of_lost_digits"]
-
 # Rows that are compared, fewer where they have many entries.
 _ROWS, _ENTRIES = 256, 2**20
 # The most that outputs may differ, relative to their range: ten times the error promised for float32.

@@ -12,8 +12,6 @@ import numpy as np
 
 from mopn.models.quadratic import Quadratic
 
-__all__ = ["InputIntegers", "choose_inputs"]
-
 # Bits of features: at most int16's without the sign; fewer than 5 lose too much.
 _MOST_BITS = np.iinfo(np.int16).bits - 1
 _FEWEST_BITS = 5

@@ -22,8 +22,6 @@ from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = ["Agreement", "Forms", "IntegerModel", "shifted", "squares"]
-
 
 @dataclass(frozen=True)
 class Agreement:

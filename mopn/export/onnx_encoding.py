@@ -13,8 +13,6 @@ from mopn.solvers.tools.caller import warn_caller
 from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 
-__all__ = ["ML", "encode_columns"]
-
 # The domain of the operator that finds texts.
 ML = "ai.onnx.ml"
 _LAST = np.array([2])

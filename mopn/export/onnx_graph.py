@@ -25,8 +25,6 @@ from mopn.tables.encoding import TableEncoding
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["make_encoder_onnx", "onnx_labels", "to_onnx"]
-
 # The versions of the operators: since 18 axes are inputs everywhere. onnxruntime has it since 1.14.
 _OPSETS = {"": 18, ML: 3}
 # The version of the file format that came with it.

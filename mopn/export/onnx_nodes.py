@@ -9,8 +9,6 @@ import numpy as np
 from mopn.models.formula import as_real
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["Graph"]
-
 _OUTPUTS = ("prediction", "probabilities", "outputs", "features")
 _DTYPES = {"float32": np.float32, "float64": np.float64}
 

@@ -17,8 +17,6 @@ from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["quantize"]
-
 # The largest parameters of forms, the largest weights of units, and bits of them that sums always have room for. More
 # bits of weights would leave fewer for the units that they multiply.
 _PARAMETERS, _WEIGHTS, _ROOM = {"int8": 127, "int16": 32767}, {"int8": 127, "int16": 4095}, {"int8": 7, "int16": 12}

@@ -14,8 +14,6 @@ from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["Qubo", "to_qubo"]
-
 # Excess of the default penalty over its bound, relative to it and to the largest weight: far above rounding errors.
 _MARGIN = 1e-3
 

@@ -14,8 +14,6 @@ from mopn.compiled.disjoint import disjoint_groups, owners
 from mopn.compiled.storage import Lines, constant, row_lines
 from mopn.data.designs import Design
 
-__all__ = ["arranged_lines", "arrangement", "column_parts"]
-
 # Threads do not pay for a group of disjoint columns with fewer entries per thread than this.
 _ENTRIES_PER_THREAD = 10_000
 # Smallest block of samples: smaller ones are not much longer than a cache line.

@@ -11,8 +11,6 @@ import numpy as np
 
 from mopn.core.kernels import eigen_units
 
-__all__ = ["direct_to_network", "lifted_to_direct"]
-
 
 def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return lambda (k,) and unit vectors P (k, d), r <= k <= 2 r, of the factors U (2, r, d).

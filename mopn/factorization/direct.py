@@ -25,8 +25,6 @@ from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.generators import make_generator
 
-__all__ = ["FactorizationProblem"]
-
 # Rounds, at most, that fit lambda to the units of the start, until it is 0 for none.
 _STARTING_ROUNDS = 20
 _LOWER = choice(("explicit", "augment", "shared")).or_none()

@@ -10,8 +10,6 @@ import numpy as np
 from mopn.factorization.terms import Term
 from mopn.factorization.terms.base import Parameters
 
-__all__ = ["Layout"]
-
 
 class Layout:
     """The terms' parameters one after the other, ``size`` numbers in all."""

@@ -20,8 +20,6 @@ from mopn.losses.losses import Loss, LossName
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.door import doors
 
-__all__ = ["LiftedProblem"]
-
 
 @doors
 class LiftedProblem(SingleOutputProblem):

@@ -12,8 +12,6 @@ from mopn.data.losses_of_rows import Losses
 from mopn.factorization.layout import Layout
 from mopn.factorization.terms import KernelTerm, Linear
 
-__all__ = ["StochasticPasses", "without_absent_features"]
-
 
 class StochasticPasses:
     """Passes of mini-batches over the rows from a flat point x; parameters have the layout of compiled functions.

@@ -28,8 +28,6 @@ from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.generators import make_generator
 
-__all__ = ["CoordinateBlocks", "SingleOutputProblem", "affine_terms", "check_single_output_loss"]
-
 
 @doors
 class SingleOutputProblem(Displayed, Smooth):

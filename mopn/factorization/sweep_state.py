@@ -19,8 +19,6 @@ from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
 from mopn.solvers.numerics.dot import dot
 
-__all__ = ["SweepState", "Sweeper"]
-
 
 class SweepState:
     """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output; sample weights must be positive.

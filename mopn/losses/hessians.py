@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-__all__ = ["Diagonal", "Hessian", "MarginHessian", "Softmax", "Weighted"]
-
 
 class Hessian(ABC):
     """A positive semidefinite second derivative; ``shift_invariant`` if equal shifts of all outputs change no loss."""

@@ -12,8 +12,6 @@ from mopn.compiled.codes import CompiledLoss
 from mopn.losses.hessians import Hessian
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["LINKS", "Loss", "check_link"]
-
 
 def softmax(O: np.ndarray) -> np.ndarray:  # noqa: E741
     """Probabilities (n, m) of the classes, which add up to 1."""

@@ -10,8 +10,6 @@ import numpy as np
 from mopn.losses.hessians import Diagonal
 from mopn.losses.loss import Loss
 
-__all__ = ["WeightedByTarget"]
-
 
 class WeightedByTarget(Loss):
     """sum_c t_c l(y_c, o_c) of a loss l of one output; the conjugate is sum_c t_c l*(y_c, g_c / t_c)."""

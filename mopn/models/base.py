@@ -21,8 +21,6 @@ from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
 
-__all__ = ["Fitted", "Predictor", "common_offset", "fitted_model"]
-
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
 _DEEP = -500.0

@@ -9,8 +9,6 @@ import numpy as np
 
 from mopn.data.validation import finite_numbers
 
-__all__ = ["check_labels", "check_names", "check_number", "check_scale", "feature_groups"]
-
 
 def check_number(value: Any, name: str) -> float:
     """Return a finite real number as a float."""

@@ -22,8 +22,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-__all__ = ["plain_labels", "read", "replacement", "write"]
-
 # The version of the format, which rises with every change of what files hold.
 _FORMAT = 3
 # Kinds of NumPy's dtypes: booleans, integers, floats, strings, bytes and dates.

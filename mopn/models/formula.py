@@ -19,20 +19,6 @@ from scipy import sparse
 from mopn.data.cache import rows_at_once
 from mopn.data.designs import Design
 
-__all__ = [
-    "AnovaTerm",
-    "Formula",
-    "Products",
-    "Subsets",
-    "UnitTerm",
-    "as_real",
-    "blocks",
-    "dense_rows",
-    "kernel_formula",
-    "pairs",
-    "products",
-]
-
 _Record = TypeVar("_Record", "UnitTerm", "Formula")
 Map = Callable[[np.ndarray], np.ndarray]
 

@@ -16,8 +16,6 @@ from mopn.models.formula import kernel_formula
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 
-__all__ = ["Machine", "slopes_of_new", "with_feature"]
-
 Machine = Model | FactorizationModel
 # The new feature's name, if features have names.
 _NAME = "new"

@@ -13,8 +13,6 @@ from mopn.models.base import Predictor
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 
-__all__ = ["products", "units_and_weights"]
-
 
 def units_and_weights(model: Predictor) -> tuple[FactorizationModel, np.ndarray]:
     """Return a model of one output and the weights V (k, m) of its units in the outputs."""

@@ -13,8 +13,6 @@ from mopn.models.table import TableModel
 from mopn.solvers.tools.door import door
 from mopn.tables.fields import FIELDS, from_fields
 
-__all__ = ["load"]
-
 
 @door
 def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel:

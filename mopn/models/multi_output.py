@@ -15,8 +15,6 @@ from mopn.models.base import Predictor, common_offset
 from mopn.models.fields import check_names, check_scale
 from mopn.models.formula import Formula, blocks, kernel_formula
 
-__all__ = ["Model"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Predictor):

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["cumulative_targets", "expected_level", "level_probabilities", "log_odds"]
-
 
 def cumulative_targets(codes: np.ndarray, n_levels: int) -> np.ndarray:
     """Return Y (n, n_levels - 1): 1 where the code (n,) of the level is at most the column's index, else -1."""

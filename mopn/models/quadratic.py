@@ -9,8 +9,6 @@ import numpy as np
 from mopn.data.designs import Design
 from mopn.models.formula import Formula, Products
 
-__all__ = ["Quadratic", "is_quadratic"]
-
 
 def is_quadratic(formula: Formula) -> bool:
     """Return whether no term has products of more than two features."""

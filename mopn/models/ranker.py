@@ -19,8 +19,6 @@ from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.similarity import reliabilities
 from mopn.solvers.tools.door import doors
 
-__all__ = ["Ranker", "Ranking"]
-
 
 class Ranking(NamedTuple):
     """The items that are best for a user, the best first.

@@ -12,8 +12,6 @@ from mopn.models.interaction_factors import products, units_and_weights
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["Similar", "reliabilities", "similar_features"]
-
 
 class Similar(NamedTuple):
     """A feature, and the cosine of its interactions with the given feature's, shrunk if counts are given."""

@@ -17,8 +17,6 @@ from mopn.models.formula import Formula, blocks, kernel_formula, pairs, products
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import choice
 
-__all__ = ["FactorizationModel"]
-
 _FORMS = ("direct", "lifted")
 # Bounds the memory that a file's degree can ask for; far above the degrees that can be fitted.
 _MAX_DEGREE = 1 << 16

@@ -14,8 +14,6 @@ from mopn.models.multi_output import Model
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.fields import to_fields
 
-__all__ = ["TableModel"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableModel(Predictor):

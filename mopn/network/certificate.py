@@ -12,8 +12,6 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["certify"]
-
 
 @door
 def certify(

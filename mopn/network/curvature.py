@@ -20,8 +20,6 @@ from mopn.losses.hessians import Diagonal, Hessian
 from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
-__all__ = ["LEAST_RIDGE", "BlockMetric", "Blocks", "Curvature", "JointMetric", "regular", "second_order"]
-
 # The blocks are those of so many random rows, or of so many for each of their columns if that is more.
 _ROWS, _ROWS_PER_COLUMN = 2000, 10
 # The largest number of entries of all blocks.

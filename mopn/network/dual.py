@@ -11,8 +11,6 @@ from mopn.data.rows import Block
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 
-__all__ = ["Dual"]
-
 
 @doors
 @dataclass(frozen=True, repr=False)

@@ -17,8 +17,6 @@ from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["GradientForms"]
-
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 # Passes over the rows, at most, for a bound that is loose in any case.
 _COLLATZ_STEPS = 20

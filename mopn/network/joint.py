@@ -36,8 +36,6 @@ from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 
-__all__ = ["JointProblem", "RestProblem"]
-
 # How far random starts are from the network, relative to the length of units and directions.
 _NEARBY = 0.1
 

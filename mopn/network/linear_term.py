@@ -18,8 +18,6 @@ from mopn.solvers.numerics.dot import dot
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["LinearTerm"]
-
 # The ridge on the constants, relative to alpha. It is small, as mainly the other coefficients should be shrunk, but not
 # zero: without a ridge the dual constraint of the constants, sum_i G_i = 0, would hold at the minimum only.
 _OF_CONSTANTS = 0.01

@@ -14,8 +14,6 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import block_forms, layer_outputs
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["MappingErrors", "Maps", "UserX"]
-
 
 @dataclass(frozen=True)
 class Maps:

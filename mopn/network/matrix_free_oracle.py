@@ -18,8 +18,6 @@ from mopn.solvers.sphere.search import Proven, SphereSearch
 from mopn.solvers.sphere.stack import MatrixFreeStack
 from mopn.solvers.sphere.starts import ritz_starts
 
-__all__ = ["MatrixFreeSearch"]
-
 # Tolerance of the values relative to the bound's.
 _FINER = 0.01
 # Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is that of a covering of a

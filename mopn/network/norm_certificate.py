@@ -28,8 +28,6 @@ from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import door
 
-__all__ = ["NetworkCertificate", "certify_network"]
-
 
 @dataclass(frozen=True, repr=False)
 class NetworkCertificate(Displayed):

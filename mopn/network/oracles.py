@@ -26,8 +26,6 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
 from mopn.solvers.tools.door import door, doors
 
-__all__ = ["METHODS", "BasisAtoms", "BasisOracle", "OracleName", "OracleRun", "basis_oracle", "user_oracle"]
-
 OracleName = Literal["auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"]
 METHODS = get_args(OracleName)
 

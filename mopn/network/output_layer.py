@@ -30,8 +30,6 @@ from mopn.solvers.tools.cached import cached_property
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 
-__all__ = ["OutputLayerProblem"]
-
 
 @doors
 class OutputLayerProblem(Displayed, Smooth):

@@ -13,8 +13,6 @@ from mopn.network.point import Network
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["OutputRounding"]
-
 
 class OutputRounding:
     """Bounds of F(O) - F(O'), for the exact outputs O of a network and the outputs O' that were computed.

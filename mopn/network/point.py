@@ -10,8 +10,6 @@ from mopn.data.validation import check_start_size, finite_numbers
 from mopn.network.maps import Maps
 from mopn.solvers.sphere.directions import group_leaders
 
-__all__ = ["Network", "unit_length"]
-
 # Up to so many features (128 MiB) are kept between the uses of a point; more are computed anew, block by block, as a
 # refit takes some fifty passes and the rest of a round two or three.
 _KEPT_FEATURES = 1 << 24

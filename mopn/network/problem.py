@@ -51,8 +51,6 @@ from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = ["NetworkProblem"]
-
 # Lengths of random units, relative to those whose outputs are of the size of the targets.
 _SMALL = 0.1
 _SCALE = choice(SCALES).or_none()

@@ -13,8 +13,6 @@ from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.point import Network
 from mopn.solvers.tools.door import doors
 
-__all__ = ["RefitHints"]
-
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
 # Joint refits start on these fractions of the samples, each with as many rows for every parameter.

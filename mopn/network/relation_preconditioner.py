@@ -18,8 +18,6 @@ from mopn.data.rows import Block, Rows
 from mopn.network.curvature import LEAST_RIDGE, JointMetric, second_order
 from mopn.network.linear_term import LinearTerm
 
-__all__ = ["RelationCurvature", "RelationPreconditioner"]
-
 
 class RelationSums(NamedTuple):
     """The curvature of the losses at a network of k units, and what they earn by the outputs.

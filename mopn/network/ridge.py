@@ -22,8 +22,6 @@ from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["LayerRidge", "Ridge", "RidgeForms", "RidgeSegment"]
-
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 
 

@@ -19,8 +19,6 @@ from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.plan import DENSE_LIMIT
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["RidgeBounds", "is_exact"]
-
 
 def is_exact(ridge: Ridge, norm: Norm, shape: tuple[int, int]) -> bool:
     """Whether eigenvalues tell the conjugate exactly, for m outputs and d features: of l1 or one output."""

@@ -15,8 +15,6 @@ from mopn.network.point import Network
 from mopn.network.ridge import Ridge, RidgeSegment
 from mopn.solvers.interface import ActiveUnits
 
-__all__ = ["ActiveVertex", "NetworkSegment", "Vertex", "active_units", "active_vertex", "best_vertex"]
-
 # A coefficient this near 1 means that the point is the vertex, up to rounding errors; one this near 0, of the vertex 0,
 # that the point has no share of it.
 _WHOLE = 1e-12

@@ -9,8 +9,6 @@ import numpy as np
 from mopn.data.centered import uncentered
 from mopn.data.designs import Entries
 
-__all__ = ["PaddedUnits", "SparseLayout", "padded"]
-
 
 class PaddedUnits(NamedTuple):
     """Units by features, padded with zeros: entries of the dummies (q, k') and of the other features (d, k')."""

@@ -24,8 +24,6 @@ from mopn.network.sparse_rows import PaddedUnits, SparseLayout, padded
 if TYPE_CHECKING:
     from mopn.compiled.degree_two import Pairs
 
-__all__ = ["DenseLayers", "SparseLayers", "TwoLayers", "block_forms", "layer_outputs", "two_layers"]
-
 # Arrays like the outputs that a loss and its gradient take.
 _ARRAYS = 4
 

@@ -19,8 +19,6 @@ from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.tools.display import Displayed
 from mopn.solvers.tools.door import doors
 
-__all__ = ["UnitBallProblem"]
-
 
 @doors
 class UnitBallProblem(Displayed, Problem):

@@ -13,8 +13,6 @@ from mopn.solvers.result import relative
 from mopn.solvers.tools.checks import number, shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["NORM_COLORS", "plot_convergence"]
-
 _LABELS = {
     "time": "time [s]",
     "n_iter": "iteration",

@@ -10,18 +10,6 @@ import numpy as np
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import shown
 
-__all__ = [
-    "bars",
-    "checked_labels",
-    "colors",
-    "name_ticks",
-    "new_axes",
-    "output_names",
-    "plain",
-    "plot_weights",
-    "subplots",
-]
-
 # Of bars, as in the map of values of both signs.
 _POSITIVE, _NEGATIVE = "#b2182b", "#2166ac"
 # So many characters fit below a map beside its colour bar.

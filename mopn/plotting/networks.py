@@ -18,8 +18,6 @@ from mopn.plotting.drawing import bars, checked_labels, colors, output_names, pl
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["plot_interactions", "plot_unit"]
-
 
 @door
 def plot_interactions(

@@ -25,8 +25,6 @@ from mopn.plotting.drawing import (
 from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.door import door
 
-__all__ = ["plot_effect", "plot_model", "plot_pair"]
-
 # Points of a curve or of the rows on a map, and cells along the sides of a map.
 _POINTS, _CELLS = 400, 80
 # A table with more cells has no numbers in them.

@@ -18,8 +18,6 @@ from mopn.data.cache import rows_at_once
 from mopn.data.values import TRUTHS
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["CategoryColumn", "NumberColumns"]
-
 
 @dataclass(frozen=True, eq=False)
 class NumberColumns:

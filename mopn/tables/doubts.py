@@ -11,8 +11,6 @@ from mopn.solvers.tools.checks import shown
 from mopn.tables.summaries import CategorySummary, NumberSummary, TableSummary
 from mopn.tables.texts import are_dates, are_written_numbers, numbers_of
 
-__all__ = ["warn_of_doubts"]
-
 # Two categories are one feature whatever they are.
 _FEW = 2
 # So many categories, of more than half of the rows, are names or sentences. Small tables have such columns by chance.

@@ -17,8 +17,6 @@ from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.texts import numbers_of
 
-__all__ = ["TableEncoding"]
-
 # Indicators of more categories are sparse.
 _DENSE_CATEGORIES = 256
 # Rows that are encoded at once: what a table becomes is much larger than the rest.

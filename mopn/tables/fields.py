@@ -12,8 +12,6 @@ from mopn.data.values import NUMBER_KINDS
 from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 
-__all__ = ["FIELDS", "from_fields", "to_fields"]
-
 # The kinds of dtypes and the numbers of axes.
 FIELDS = {
     "columns": ("U", 1),

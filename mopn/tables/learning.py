@@ -15,8 +15,6 @@ from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.summaries import NOT_HASHED, CategorySummary, Column, TableSummary, summarise
 
-__all__ = ["KNOTS", "MANY_CURVES", "encoding_of", "learn_encoding"]
-
 # Functions of a column of numbers besides itself, and where more pay: from so many rows on, up to so many columns.
 _FEW_CURVES, MANY_CURVES, _MANY_ROWS, _FEW_COLUMNS = 8, 16, 4000, 10
 # Knots of a column, at least, and for each function.

@@ -8,8 +8,6 @@ import numpy as np
 
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["Quantiles"]
-
 # Rows of a sample. 1 MiB a column and block; the ranks are wrong by 1.5e-5 for each time that blocks are merged.
 _SAMPLE = 1 << 16
 # Numbers that differ by less of their size are equal up to rounding: 16 units in the last place, the error of a sum of

@@ -27,8 +27,6 @@ from mopn.data.values import (
 )
 from mopn.solvers.tools.checks import shown
 
-__all__ = ["Table", "read_table", "row_of"]
-
 # A column, and what it holds.
 _Read = tuple[np.ndarray, str]
 _SPARSE = "MultiOutputPNClassifier, MultiOutputFMClassifier and their regressors take sparse matrices"

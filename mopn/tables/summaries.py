@@ -15,8 +15,6 @@ from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.texts import numbers_of
 
-__all__ = ["NOT_HASHED", "CategorySummary", "NumberSummary", "TableSummary", "summarise"]
-
 # Whole numbers from here on may be equal in floating point.
 _INEXACT = 2.0 / EPS
 # More categories, rare ones included, are names of rows rather than categories.

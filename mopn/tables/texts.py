@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-__all__ = ["MISSING", "are_dates", "are_written_numbers", "numbers_of"]
-
 # What stands for a missing number in files: of UCI, SAS, R, pandas and Python, and in spreadsheets. Only among numbers:
 # elsewhere each is a category like any other. Compared without the case of letters.
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "<na>", "null", "none"})

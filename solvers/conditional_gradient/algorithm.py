@@ -25,8 +25,6 @@ from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Corrective, M
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import Rule, check_flag, check_options, choice, count
 
-__all__ = ["ConditionalGradient", "RefitName", "make_corrective_step"]
-
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
 # A run without a limit of units ends when so many rounds in a row have changed the objective by rounding errors alone,

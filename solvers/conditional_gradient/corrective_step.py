@@ -11,8 +11,6 @@ from mopn.solvers.interface import SMOOTH, Form, Monitor, Solver
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Status
 
-__all__ = ["CorrectiveRun", "CorrectiveStep"]
-
 
 class CorrectiveStep(ABC):
     """The options of a correction; ``begin`` returns the :class:`CorrectiveRun` of one run."""

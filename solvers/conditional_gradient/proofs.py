@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
 
-__all__ = ["ProofSchedule", "Selection", "is_from_user"]
-
 # Operations for the bound in a round: no limit of time, so that runs repeat.
 _ROUND_WORK = 2e8
 # The final proof is tried when the estimated gap is at most this fraction of the tolerance, or below the tolerance and

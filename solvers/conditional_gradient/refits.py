@@ -28,8 +28,6 @@ from mopn.solvers.interior_point import InteriorPoint
 from mopn.solvers.lbfgs import LBFGS, CoarseLBFGS
 from mopn.solvers.tools.checks import check_nonnegative, check_options, check_positive, choice, count
 
-__all__ = ["FullRefit", "OutputRefit", "Precision"]
-
 Precision = Literal["double", "single"]
 # Oracles of output-layer problems.
 _LAYER_ORACLES = frozenset({"composite", "barrier", "gradient"})

@@ -9,8 +9,6 @@ from typing import Any, Literal
 from mopn.solvers.interface import AtOutputs, Corrective, CorrectivePoint, Monitor
 from mopn.solvers.result import Status
 
-__all__ = ["FEW_UNITS", "SCHEDULES", "Exchange", "Fill", "Grow", "Schedule", "ScheduleName"]
-
 ScheduleName = Literal["grow", "fill"]
 
 # Units added in a round: at least this many, and this fraction of the present units.

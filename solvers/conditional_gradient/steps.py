@@ -17,8 +17,6 @@ from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Monitor, Segm
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_options, choice
 
-__all__ = ["PlainStep", "line_search"]
-
 RULES = ("line-search", "open-loop", "short")
 Direction = Literal["towards", "away", "pairwise"]
 # The first interval of a line search is the short step times this factor. It grows by the same factor while the best

@@ -8,8 +8,6 @@ import numpy as np
 
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["BlockPreconditioner", "conjugate_gradient"]
-
 # Added to the diagonal of the blocks, relative, as they may be singular.
 _RIDGE = 1e-10
 # Least eigenvalue of the blocks, relative to the largest; rounding errors may have made it smaller, or negative.

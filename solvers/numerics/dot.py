@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["dot"]
-
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
     """Return <a, b> of two vectors, computed by one thread.

@@ -12,8 +12,6 @@ import numpy as np
 
 from mopn.solvers.interface import Evaluation
 
-__all__ = ["OnGrid", "on_grid"]
-
 # Bits of a variable and, relative to the first value, of its change by a typical step; and bits of a value.
 _BITS, _VALUE_BITS = 24, 34
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mopn.solvers.numerics.precision import EPS
 
-__all__ = ["Plateau", "negligible_decrease"]
-
 # Iterations whose common decrease is compared with a tolerance: single ones may change little.
 _WINDOW = 10
 

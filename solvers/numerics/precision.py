@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["EPS", "NOISE", "NULL", "TINY"]
-
 # Twice the largest relative error of one rounded operation.
 EPS = float(np.finfo(np.float64).eps)
 # Smallest normal number: a product below it has no relative accuracy.

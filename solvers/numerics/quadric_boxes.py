@@ -11,8 +11,6 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.numerics.quadric_distance import positive_root, spectrum
 
-__all__ = ["box_crossings", "box_radii", "convex_diagonal", "ray_crossings"]
-
 # Steps of projected gradients for the diagonal, of accelerated ones for radii, and from corner to corner.
 _DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
 

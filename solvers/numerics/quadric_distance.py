@@ -14,8 +14,6 @@ from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.principal_directions import far_from_orthonormal
 
-__all__ = ["Spectrum", "ball_radii", "positive_root", "spectrum"]
-
 # Binary logarithms of the multiplier's distance from the least one, and halvings of their range.
 _LEAST, _MOST, _HALVINGS = -50, 3, 30
 

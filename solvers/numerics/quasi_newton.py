@@ -14,8 +14,6 @@ from mopn.solvers.numerics.dot import dot
 from mopn.solvers.numerics.grid import OnGrid, on_grid
 from mopn.solvers.numerics.precision import NOISE
 
-__all__ = ["ARMIJO", "quasi_newton"]
-
 # Weak Wolfe conditions: sufficient decrease, and the fraction of the slope that may be left.
 ARMIJO, _WOLFE = 1e-4, 0.9
 # Values on a line, at most: so many halvings leave 1e-12 of the first step.

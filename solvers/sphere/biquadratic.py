@@ -33,8 +33,6 @@ from mopn.solvers.sphere.node_matrices import inverse_root
 from mopn.solvers.sphere.stack import sum_of_squares
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = ["Biquadratic", "in_bases", "rest_majorant"]
-
 
 class Biquadratic:
     """The form M on r directions at a bound t, and its multipliers.

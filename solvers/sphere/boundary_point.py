@@ -23,8 +23,6 @@ from scipy.linalg import eigh
 
 from mopn.solvers.sphere.budget import Budget
 
-__all__ = ["FEW_STEPS", "Multipliers", "Relaxation", "RelaxationBound", "step_work", "tighten"]
-
 # Steps at a node of a branch and bound; fewer prove little.
 FEW_STEPS = 60
 # The penalty sigma of the first step, for a bound of 1, and the length of the dual step.

@@ -16,8 +16,6 @@ from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
-__all__ = ["combination_error", "eigen_error", "eigen_scale", "moduli_error", "upper_bound"]
-
 # Generous, as said above.
 _EIGEN = 4.0
 # The bound by a family of forms decomposes matrices of order d (d + 1) / 2; up to this order it takes milliseconds.

@@ -19,8 +19,6 @@ from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases
 from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, step_work, tighten
 from mopn.solvers.sphere.budget import Budget
 
-__all__ = ["branch_on_forms"]
-
 
 class _Node(NamedTuple):
     """The form for the signs y = E' z, and the multipliers of its bound."""

@@ -25,8 +25,6 @@ from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = ["MANY_FEATURES", "NODE_WORK", "branch_and_bound"]
-
 # Operations that a node counts, whatever the order of its matrices, and nodes that are opened at a time.
 NODE_WORK, _BATCH = 4.4e3, 32
 # From this number of features on, nodes are bounded on principal directions.

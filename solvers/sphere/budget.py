@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import time
 
-__all__ = ["Budget"]
-
 
 class Budget:
     """The operations of decompositions, roughly, and the seconds that are left to a proof.

@@ -19,8 +19,6 @@ from mopn.solvers.sphere.cones import half_of_signs
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 
-__all__ = ["MAX_SIGNED", "OPERATIONS_A_SECOND", "expected_work", "norm_bound", "proven_bound"]
-
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6
 # Steps of Lanczos to a value, at most; the proof does not rest on it.

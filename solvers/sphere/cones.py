@@ -22,8 +22,6 @@ from scipy.optimize import nnls
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.tools.proven import proven_upper
 
-__all__ = ["MAX_SPLIT", "OutputNorm", "bound_by_cones", "half_of_signs"]
-
 # With more outputs their 2^(m - 1) cones are not split.
 MAX_SPLIT = 8
 # The relative error of the bound on a cone for each unit of its condition, and the largest condition.

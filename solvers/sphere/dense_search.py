@@ -25,8 +25,6 @@ from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 from mopn.solvers.sphere.sum_of_squares import bound_by_squares
 
-__all__ = ["REFINED", "ROUGH", "STEPS", "DenseSearch", "Memory"]
-
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
 _SIGNS_WORK, _WORK = 6.6e9, 4e11
 # Work for signs alone before biquadratic forms with p = 1, a second or two, with few features: a step with forms takes

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["SAME_MAXIMUM", "distinct", "group_leaders"]
-
 # Unit vectors whose |cosine| is at least this count as one: as starts, and as maxima.
 _SAME_DIRECTION, SAME_MAXIMUM = 0.98, 0.999
 # Pairs whose cosines are computed at a time.

@@ -10,8 +10,6 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
-__all__ = ["MEMORY", "dominant_eigenvectors", "krylov", "lanczos", "lanczos_start"]
-
 # Steps between two looks at the eigenvalues of T, each a decomposition.
 _CHECK_EVERY = 5
 # Dimension from which on some steps of Lanczos cost less than a decomposition, with the same maxima.

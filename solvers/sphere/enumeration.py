@@ -10,8 +10,6 @@ import numpy as np
 from mopn.solvers.sphere.bounds import combination_error
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["MAX_ENUMERATED", "enumerate_signs"]
-
 # So many outputs have 2^19 vectors of signs, each with a matrix to decompose.
 MAX_ENUMERATED = 20
 # Entries of the matrices that are decomposed together.

@@ -16,8 +16,6 @@ from mopn.solvers.sphere.principal_directions import rotated_outputs
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["bound_by_eigenvalues"]
-
 # Rounds of splits, several times as many as 1e-6 takes unless g is constant; directions at a time.
 _ROUNDS, _AT_A_TIME = 100, 16
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["Lifting", "lifting"]
-
 
 class Lifting:
     """Coordinates of Sym^k(R^d) in which h x ... x h has the length ``||h||^k``: all monomials of degree k, scaled.

@@ -17,8 +17,6 @@ from mopn.solvers.numerics.precision import TINY
 from mopn.solvers.sphere.bounds import combination_error
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["STEPS", "majorants"]
-
 # More steps improve the bound of the root little, and make the bounds of deeper nodes worse.
 STEPS = 4
 # Operations of all steps; a step decomposes m matrices, so large ones get fewer steps.

@@ -16,8 +16,6 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_fraction, number
 from mopn.solvers.tools.door import door
 
-__all__ = ["Maximum", "maximise"]
-
 # Relative tolerance of iterations towards a local maximum.
 _TOL = 1e-6
 # Fraction of the gap that a useless search leaves.

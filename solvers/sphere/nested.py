@@ -23,8 +23,6 @@ from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, p
 from mopn.solvers.sphere.refinement import dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["BoundParts", "Turned", "nest_and_bound"]
-
 # Numbers of directions, and the fraction of all from which on all are taken.
 _RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8
 # Fractions: of the bound's excess over the best value that fewer directions may leave, to be tried first; and of the

@@ -22,8 +22,6 @@ from mopn.solvers.sphere.bounds import combination_error, eigen_scale
 from mopn.solvers.sphere.principal_directions import in_basis, principal_basis
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["GIVEN_AWAY", "Reduced", "Whole", "inverse_root", "reduced", "whole"]
-
 # Numbers of directions, and the largest fraction of all, as a node with more costs little less than a whole one.
 _RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
 # Directions suffice if, at the signs of the best vector, they lose this fraction of the tolerance, or so much relative

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 
-__all__ = ["DENSE_LIMIT", "MOST_SQUARED", "Plan", "Proof", "most_features", "plan", "proofs_in_words"]
-
 # Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
 DENSE_LIMIT = 500
 # ... and up to this d, and these entries, for biquadratic forms, where Cholesky factors prove little.

@@ -10,8 +10,6 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
-__all__ = ["RotatedOutputs", "far_from_orthonormal", "in_basis", "principal_basis", "rotated_outputs"]
-
 # Size of combinations of the matrices, relative to the largest, below which they are left out.
 _NOTHING = 1e-7
 

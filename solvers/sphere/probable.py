@@ -29,8 +29,6 @@ from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones, half_of_signs
 from mopn.solvers.sphere.eigenvectors import MEMORY, lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 
-__all__ = ["chebyshev_bound", "expected_products", "least_component", "probable_bound", "steps_for"]
-
 # Starts for each matrix; steps of Lanczos that estimate its norm, and at least this fraction of the bound's steps; and
 # the fraction of the tolerance by which norms may exceed their estimates.
 _STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2

@@ -10,8 +10,6 @@ import numpy as np
 from mopn.solvers.sphere.eigenvectors import dominant_eigenvectors
 from mopn.solvers.sphere.stack import Stack
 
-__all__ = ["dual_vectors", "refine"]
-
 # Few, as the next iteration has another combination.
 _LANCZOS_STEPS = 5
 

@@ -14,8 +14,6 @@ from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.plan import Plan
 
-__all__ = ["Proven", "SearchResult", "SphereSearch"]
-
 # The precision for p = 2 of calls without one, as relaxations converge slowly near their limit.
 _DEFAULT_FOR_TWO = 1e-4
 

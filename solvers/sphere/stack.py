@@ -9,8 +9,6 @@ import numpy as np
 
 from mopn.solvers.tools.cached import cached_property
 
-__all__ = ["DenseStack", "MatrixFreeStack", "Stack", "power_of_two", "sum_of_squares", "symmetric_matrices"]
-
 
 class Stack(Protocol):
     """The methods of a stack of symmetric matrices Gamma (m, d, d) that the maximisers use."""

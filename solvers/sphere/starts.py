@@ -19,8 +19,6 @@ from mopn.solvers.sphere.eigenvectors import dominant_eigenvectors, lanczos, lan
 from mopn.solvers.sphere.refinement import dual_vectors
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
-__all__ = ["dominant_starts", "extreme_starts", "gram_starts", "random_starts", "ritz_starts"]
-
 # Combinations of the largest norms that give starts.
 _GRAM_STARTS = 5
 # Number of eigenvectors of each combination, and of each matrix of a dense stack.

@@ -23,8 +23,6 @@ from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 
-__all__ = ["Quartic", "bound_by_squares"]
-
 # The largest k; the largest order of M beyond k = 2, as steps take a second; and the least steps that prove something.
 _LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20
 # Units of at least this fraction of the best value are active, and the ridge of their Gram matrix.

@@ -16,8 +16,6 @@ from typing import Any
 
 from mopn.solvers.tools.checks import count
 
-__all__ = ["check_threads", "limited_threads", "most_threads", "single_threaded", "threads_for"]
-
 # Multiplications and additions of a product from which it is worth it to start threads: some 50 ms of one thread. Two
 # idle cores gain from 1e7 on, but if one of them is busy, each product waits for it for a slice of the scheduler, 8 ms.
 _LARGE = 1e9

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 
-__all__ = ["warn_caller"]
-
 # Packages whose lines no user wrote.
 _INSIDE = frozenset({__name__.partition(".")[0], "sklearn", "joblib"})
 

@@ -15,23 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "Rule",
-    "check_callback",
-    "check_count",
-    "check_flag",
-    "check_fraction",
-    "check_nonnegative",
-    "check_options",
-    "check_positive",
-    "check_seconds",
-    "check_verbose",
-    "choice",
-    "count",
-    "number",
-    "shown",
-]
-
 # Longer representations are cut off in messages.
 _MOST_CHARACTERS = 120
 

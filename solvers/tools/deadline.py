@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import time
 
-__all__ = ["Deadline"]
-
 
 class Deadline:
     """The end of the seconds, on the clock, that a call may take.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from html import escape
 
-__all__ = ["Displayed"]
-
 
 class Displayed:
     """An object that is shown by a few entries, which take no time to compute: as text, and in notebooks as a table."""

@@ -17,8 +17,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-__all__ = ["callers_state", "door", "doors"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from mopn.solvers.tools.checks import shown
 
-__all__ = ["make_generator", "make_seed"]
-
 # Drawn seeds are nonnegative numbers of int64.
 _SEEDS = 2**63
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["proven_lower", "proven_upper"]
-
 
 def proven_lower(bound: Any) -> Any:
     """Return a lower bound, a number or an array, with -inf in place of NaN."""

@@ -13,8 +13,6 @@ from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.sweep_state import SweepState
 
-__all__ = ["Parameters", "Term", "Update", "unit_curvature"]
-
 Parameters = dict[str, np.ndarray]
 # Minimises along some coordinates; returns the largest product of a derivative and its step.
 Update = Callable[[], float]

@@ -22,8 +22,6 @@ from mopn.data.validation import as_numbers
 from mopn.factorization.sweep_state import Sweeper, SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvature
 
-__all__ = ["FittedKernelTerm", "KernelTerm", "SharedKernelTerm"]
-
 # Largest number of rounds of the inner problems in lambda and theta, and the relative change at which they stop.
 _INNER_ROUNDS, _INNER_TOL = 200, 1e-6
 # Epochs after which kept kernels are computed again, from the rows, so that rounding errors do not add up.

@@ -13,8 +13,6 @@ from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
 from mopn.solvers.numerics.dot import dot
 
-__all__ = ["Intercept", "Linear"]
-
 
 class Intercept(Term):
     """A constant, without a penalty."""

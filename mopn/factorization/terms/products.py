@@ -15,8 +15,6 @@ from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvature
 
-__all__ = ["ProductTerm"]
-
 # Coefficients of degree 2, for which ``degrees`` computes A^1 = <p, x> only.
 _LINEAR = (0.0, 1.0)
 
