@@ -105,6 +105,7 @@ def test_constant_features_do_no_harm(cls, odd, value):
     assert other.objective_ <= 1.1 * plain.objective_
 
 
+@pytest.mark.covering(1)
 @every_network
 @pytest.mark.parametrize("deviation", [1e-15, 1e15])
 def test_features_of_extreme_deviation_count_like_others(cls, deviation):

@@ -302,6 +302,7 @@ def test_a_file_knows_what_its_columns_held(tmp_path):
         again.predict({"a": OTHER, "b": OTHER})
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("storage", ["Int64", "int64[pyarrow]", "Int64 of polars", "array", "objects"])
 @pytest.mark.parametrize(
     "estimator", [NETWORKS["class"], OTHERS["class"][0]], ids=lambda estimator: type(estimator).__name__

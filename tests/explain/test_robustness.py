@@ -200,6 +200,7 @@ def test_intervals_in_rational_arithmetic(norm, rng, near, digits):
         assert all(c + slope * z + curvature * z * z > 0 for z in ends)
 
 
+@pytest.mark.covering(1)
 @every_norm
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
 @tried(30, rng=generators, d=st.integers(1, 6), near=st.booleans())

@@ -26,6 +26,7 @@ def test_fits_are_proven_optimal(norm, form):
     assert other.fun >= result.fun - result.gap
 
 
+@pytest.mark.covering(1)
 @every_form
 @every_norm
 def test_wide_fits_are_proven(norm, form):

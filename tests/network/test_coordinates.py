@@ -48,6 +48,7 @@ def by_hand(X, weights, scale):
     return Z if scale is None else Z * 2 / np.sqrt(np.average(np.sum(Z**2, axis=1), weights=weights))
 
 
+@pytest.mark.covering(1)
 @every_storage
 @every_norm
 @pytest.mark.parametrize("alpha", [None, 2.0])
@@ -98,6 +99,7 @@ def test_the_model_takes_the_users_data(storage, loss, alpha):
     np.testing.assert_allclose(model.outputs(STORAGES[storage](X)), expected, atol=1e-9 * np.abs(expected).max())
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
 @pytest.mark.parametrize("augment", [False, True])
 @pytest.mark.parametrize("scale", SCALES)

@@ -95,6 +95,7 @@ def test_the_objective_falls_to_the_optimum(norm, form, direction, rule):
         assert problem.norm.value(result.weights) <= form["radius"] * (1 + 1e-12)
 
 
+@pytest.mark.covering(1)
 @other_directions
 @every_form
 @every_norm

@@ -45,6 +45,7 @@ def test_joint_point_is_the_network(norm, form):
         assert problem.norm.value(again.weights) <= 3.0 * (1 + 1e-9)
 
 
+@pytest.mark.covering(1)
 @every_form
 @every_norm
 def test_joint_refit_improves_and_stays_feasible(norm, form):

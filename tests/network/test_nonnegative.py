@@ -75,6 +75,7 @@ def test_prox_is_the_best_feasible_point(form, seed, size):
 # -- the oracle --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(1)
 @every_method
 @every_kind
 @tried(6, seed=seeds, shape=shapes)

@@ -147,6 +147,7 @@ def test_classifiers_take_losses_of_ones_own():
 every_loss = pytest.mark.parametrize("loss", REGRESSION_LOSSES, ids=repr)
 
 
+@pytest.mark.covering(1)
 @every_loss
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 def test_newton_and_first_order_steps_agree(loss, norm):

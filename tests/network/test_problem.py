@@ -147,6 +147,7 @@ def test_theorem_1_along_plain_steps(loss, step):
         assert np.all(np.diff(trace["fun"]) <= 1e-12 * trace["fun"][0])
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("form", ["strength", "radius"])
 def test_refits_are_monotone_and_full_is_never_worse(norm, form):
@@ -246,6 +247,7 @@ def test_start_is_scaled_and_made_feasible():
     assert np.allclose(free.outputs, (X @ basis.T) ** 2 @ weights, rtol=1e-12)
 
 
+@pytest.mark.covering(1)
 @every_norm
 @pytest.mark.parametrize("options", [{"refit": "output"}, {"refit": "full"}, {"refit": FullRefit(solver=FISTA())}])
 @pytest.mark.parametrize("schedule", ["grow", "fill"])

@@ -106,6 +106,7 @@ def test_nearly_collinear_features(loss, norm, form):
     check_optimal(problem, norm, form, solve(problem), rel=1e-6)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", PER_OUTPUT)
 @every_form
 def test_one_output(loss, norm, form):
@@ -117,6 +118,7 @@ def test_one_output(loss, norm, form):
         assert result.fun == pytest.approx(l1.fun, rel=2e-9)
 
 
+@pytest.mark.covering(1)
 @every_ball_and_penalty
 def test_few_iterations(norm, form):
     """The levels fall by a factor of 10, from 0.1 of the gap: 9 of them for a gap of 1e-9, and some to begin with."""
@@ -134,6 +136,7 @@ def test_ridge_in_closed_form():
     assert solve(problem).nit == 1
 
 
+@pytest.mark.covering(1)
 @every_form
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_offset(loss, norm, form):
@@ -143,6 +146,7 @@ def test_offset(loss, norm, form):
     check_optimal(problem, norm, form, solve(problem), rel=1e-7)
 
 
+@pytest.mark.covering(1)
 @every_ball_and_penalty
 @pytest.mark.parametrize(("weight", "unit"), [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-4), (1.0, 1e4)])
 def test_scale_of_the_loss_and_of_the_features(norm, form, weight, unit):
@@ -191,6 +195,7 @@ def test_the_result_is_never_worse_than_the_start(norm, form):
         assert result.fun <= result.trace["fun"].min() * (1 + 1e-14)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["logistic", "binary-squared-hinge", "squared"])
 @every_form
 def test_a_weight_is_a_repetition(loss, norm, form):
@@ -205,6 +210,7 @@ def test_a_weight_is_a_repetition(loss, norm, form):
     assert a.fun == pytest.approx(b.fun, rel=2e-9)
 
 
+@pytest.mark.covering(1)
 @every_loss
 @pytest.mark.parametrize("norm", TWO_SIDED)
 def test_strength_at_and_above_its_maximum_gives_zero(loss, norm):
@@ -251,6 +257,7 @@ def test_no_units(norm, form, tol):
     assert result.gap <= 1e-12 * result.fun
 
 
+@pytest.mark.covering(1)
 @every_form
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_unused_and_repeated_columns(loss, norm, form):
@@ -336,6 +343,7 @@ def optimum_of(norm, form):
     return mopn.minimize(layer("logistic", norm, form), FISTA(), tol=1e-12, max_iter=3000).fun
 
 
+@pytest.mark.covering(1)
 @every_form
 @pytest.mark.parametrize("options", [{"cg_tol": 0.5}, {"cg_tol": 1e-8}, {"cg_iter": 1}, {"cg_iter": 2}])
 def test_the_accuracy_of_steps_changes_the_way_and_not_the_optimum(norm, form, options):
@@ -398,6 +406,7 @@ def test_hessian_of_the_layer_is_dense_algebra(loss, weighted):
     np.testing.assert_allclose(hessian.blocks(), blocks, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 @pytest.mark.parametrize("form", ["strength", "radius"])
 def test_bounds_from_predicted_gradients_are_bounds(loss, form):
