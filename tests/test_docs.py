@@ -106,6 +106,7 @@ def test_a_script_of_the_documents(script, tmp_path, monkeypatch, capsys):
     check_printed(script, capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", stand_ins.MODULES)
 def test_a_recipe_with_a_stand_in(name, tmp_path, monkeypatch, capsys):
     """For ray and pyspark, which are large; where they are installed, the next test runs the recipes with them."""

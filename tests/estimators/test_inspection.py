@@ -33,7 +33,11 @@ OTHERS = ("PathCV", "TableEncoder")
 def fitted(request):
     cls = getattr(estimators, request.param)
     y = TARGETS.get(cls, CODES)
-    options = {"max_units": 3, "strength": Ratio(0.1)} if "max_units" in cls().get_params() else {"n_components": 3, "random_state": 0}
+    options = (
+        {"max_units": 3, "strength": Ratio(0.1)}
+        if "max_units" in cls().get_params()
+        else {"n_components": 3, "random_state": 0}
+    )
     return cls(**options).fit(X, y)
 
 
