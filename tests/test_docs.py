@@ -259,8 +259,8 @@ def test_the_problems_of_ones_own_agree(away, monkeypatch):
         assert result.fun - result.gap - found.gap <= least <= result.fun + found.gap
 
 
-# Examples of the cluster start its processes, and those of blocks fit several estimators.
-SLOW = ("mopn.dask", "mopn.data.row_blocks")
+# Examples of the cluster start its processes, and others fit several estimators.
+SLOW = ("mopn.dask", "mopn.data.row_blocks", "mopn.estimators.regressors", "mopn.estimators.tables")
 
 
 EXAMPLES = [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(SLOW)) for name in MODULES]

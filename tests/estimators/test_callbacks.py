@@ -35,6 +35,7 @@ OPTIONS = {
     "refit": "output",
     "n_components": 2,
     "random_state": 0,
+    "curves": 1,
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -315,7 +315,7 @@ def test_large_labels_stay_apart(storage, estimator, blocks):
         "array": lambda: np.array(ids),
         "objects": lambda: np.array(ids, object),
     }.get(storage, lambda: pd.Series(ids, dtype=storage))()
-    estimator = clone(estimator).set_params(max_units=3)
+    estimator = clone(estimator).set_params(max_units=3, strength=mopn.Ratio(0.5))
     fitted = estimator.fit(mopn.RowBlocks([X]) if blocks else X, y)
     assert fitted.classes_.tolist() == sorted(set(ids))
     assert set(fitted.predict(X).tolist()) <= set(ids)

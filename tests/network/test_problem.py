@@ -85,7 +85,7 @@ def test_gaps_are_valid_at_any_network(loss, case, form):
     """At random feasible ones fun - gap lies below a value that is next to the minimum."""
     _, problem = make(case, loss, **{form: 1.5})
     best, rng = solve(problem, tol=1e-4, refit="full", max_iter=30), np.random.default_rng(1)
-    for scale in (0.0, 0.01, 0.1, 1.0, 10.0):
+    for scale in (0.0, 0.1, 10.0):
         V, W = scale * rng.standard_normal((6, 3)), scale * rng.standard_normal((3, 5))
         V, W = np.maximum(V, 0.0) if problem.norm.nonnegative else V, W if "alpha" in PROBLEMS[case][0] else None
         network = problem.start((rng.standard_normal((6, 4)), V, W))
@@ -253,7 +253,7 @@ def test_start_is_scaled_and_made_feasible():
 @pytest.mark.parametrize("schedule", ["grow", "fill"])
 def test_no_start_has_more_units_than_the_limit(norm, options, schedule):
     """A larger network; and one whose units have all outputs, of which refits of both layers make several under l1."""
-    problem, rng = problem_of(norm, value=0.3), np.random.default_rng(0)
+    problem, rng = problem_of(norm, value=1.0), np.random.default_rng(0)
     solver = ConditionalGradient(max_units=6, schedule=schedule, **options)
     for k in (5, 9):
         start = rng.standard_normal((k, 5)), rng.standard_normal((k, 3))
@@ -308,7 +308,7 @@ def test_plain_steps_stay_in_the_ball(norm, step):
     """Also where the oracle's vertex is worse than the point itself."""
     X, y = data("squared")
     problem = mopn.NetworkProblem(X, y, loss="squared", norm=norm, radius=2.0)
-    good = solve(problem, tol=1e-4, refit="full")
+    good = solve(problem, tol=1e-3, refit="full")
     seen, solver = [], ConditionalGradient(refit=PlainStep(step), oracle="eigh")
     mopn.minimize(problem, solver, start=good, tol=0, max_iter=20, callback=lambda **now: seen.extend(now.values()))
     assert len(seen) >= 2
