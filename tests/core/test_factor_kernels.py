@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from numba import njit
 from properties import examples, seeds
 from scipy import sparse
 
 from mopn.compiled import kernels as compiled
+from mopn.compiled.jit import jit
 from mopn.compiled.sweeps import sweep
 from mopn.compiled.vectorization import WIDTH
 from mopn.core.factor_kernels import AllSubsetsFactors, AnovaFactors, HomogeneousFactors, make_factor_kernel
@@ -20,8 +20,12 @@ from mopn.data.designs import make_design
 from mopn.losses.losses import get_loss
 
 RTOL = 1e-12
-# Compiled, as in the loops of which it is a part.
-compiled_sweep = njit(lambda *arguments: sweep(*arguments))
+
+
+@jit()
+def compiled_sweep(*arguments):
+    """As in the loops of which it is a part."""
+    return sweep(*arguments)
 
 
 def fractions(values):

@@ -65,7 +65,7 @@ def raw(estimator, X=X):
 
 def few(cls, **options):
     """Return an estimator of few units, fast to fit."""
-    return cls(**{"max_units": 6, **options})
+    return cls(**{"max_units": 4, "strength": mopn.Ratio(0.05), **options})
 
 
 def as_given(cls, **options):

@@ -51,8 +51,8 @@ CASES = {
     "PathCV": {"y": CLASSES, "estimator": estimators.MultiOutputPNClassifier(), "max_units": 2, "strengths": [1.0]},
     "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic", "beta": 1.0},
     "PolynomialNetworkRegressor": {"y": PRODUCT},
-    "TableClassifier": {"y": CLASSES, "max_units": 5, "strength": mopn.Ratio(0.01)},
-    "TableRegressor": {"y": PRODUCT, "max_units": 5, "strength": mopn.Ratio(0.01)},
+    "TableClassifier": {"y": CLASSES, "max_units": 3, "curves": 2, "strength": mopn.Ratio(0.1)},
+    "TableRegressor": {"y": PRODUCT, "max_units": 3, "curves": 2, "strength": mopn.Ratio(0.1)},
 }
 
 
@@ -106,12 +106,12 @@ def test_a_pipeline_is_one_graph(name, kind):
 
 
 def classifier(**options):
-    return estimators.MultiOutputPNClassifier(max_units=3, **options)
+    return estimators.MultiOutputPNClassifier(max_units=3, strength=mopn.Ratio(0.1), **options)
 
 
-REGRESSOR, RIDGE = estimators.MultiOutputPNRegressor(max_units=3), ("ridge", Ridge())
+REGRESSOR, RIDGE = estimators.MultiOutputPNRegressor(max_units=3, strength=mopn.Ratio(0.1)), ("ridge", Ridge())
 OF_REGRESSORS = {
-    "voting": VotingRegressor([("network", REGRESSOR), ("levels", estimators.OrdinalPNRegressor(max_units=3))]),
+    "voting": VotingRegressor([("network", REGRESSOR), ("levels", estimators.OrdinalPNRegressor(max_units=2))]),
     "bagging": BaggingRegressor(REGRESSOR, n_estimators=2, max_features=2, random_state=0),
     "stacking": StackingRegressor([("network", REGRESSOR), RIDGE], cv=2),
     "stacked": StackingRegressor([RIDGE], final_estimator=REGRESSOR, cv=2),
@@ -182,8 +182,8 @@ TABLE_TYPES = [("x", "FloatTensorType"), ("y", "FloatTensorType"), ("level", "St
 @pytest.mark.parametrize(
     "estimator",
     [
-        estimators.TableRegressor(max_units=5, strength=mopn.Ratio(0.01)),
-        make_pipeline(estimators.TableEncoder(curves=3), estimators.MultiOutputPNRegressor(max_units=5)),
+        estimators.TableRegressor(max_units=3, curves=2, strength=mopn.Ratio(0.1)),
+        make_pipeline(estimators.TableEncoder(curves=2), REGRESSOR),
     ],
     ids=["estimator", "encoder"],
 )
@@ -214,7 +214,7 @@ def test_columns_of_a_table_are_inputs(estimator):
 def test_initial_types_of_columns(column, kind, message):
     """Those that a column has give Python's predictions, and others are refused, or warned of where digits are lost."""
     frame = pd.DataFrame({"c": column, "level": CLASSES})
-    regressor = estimators.TableRegressor(max_units=5, strength=mopn.Ratio(0.01)).fit(frame, PRODUCT)
+    regressor = estimators.TableRegressor(max_units=3, curves=2, strength=mopn.Ratio(0.1)).fit(frame, PRODUCT)
     types = [("c", typed(kind)), ("level", typed("StringTensorType"))]
     if message is not None:
         with pytest.raises((ValueError, UserWarning), match=message):
