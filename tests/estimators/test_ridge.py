@@ -13,6 +13,7 @@ from mopn.estimators import (
 )
 
 X, y = load_iris(return_X_y=True)
+X, y = X[::2], y[::2]
 
 
 @pytest.mark.parametrize("cls", [MultiOutputFMClassifier, MultiOutputFMRegressor, MultiOutputPNRegressor])
