@@ -72,7 +72,6 @@ def samples(seed, n=5, d=7, k=11):
     return X, P
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array, sparse.csc_array], ids=["dense", "csr", "csc"])
 @pytest.mark.parametrize("degree", [1, 2, 3, 6])
 @pytest.mark.parametrize("kind", KINDS)

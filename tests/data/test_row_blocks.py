@@ -53,7 +53,6 @@ def from_files(folder, suffix, parts):
     return paths
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", ["arrays", "csr", ".npy", ".npz", ".parquet", "callables", "memmap", "one file"])
 @pytest.mark.parametrize("options", [{}, {"alpha": 1.0}, {"augment": True, "center": True, "scale": "features"}])
 def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
@@ -81,7 +80,6 @@ def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
     np.testing.assert_allclose(*gradients, rtol=1e-9, atol=1e-9 * np.abs(gradients[0]).max())
 
 
-@pytest.mark.covering(1)
 @every_norm
 @every_kernel
 @pytest.mark.parametrize("refit", ["none", "output", "full"])
@@ -262,7 +260,6 @@ def changed(what):
 
 @pytest.mark.parametrize("what", ["numbers", "NaN", "order", "columns", "rows", "labels", "new labels"])
 @pytest.mark.parametrize("in_memory", [False, True], ids=["brought", "y in memory"])
-@pytest.mark.covering(1)
 def test_blocks_that_change_between_passes_are_noticed(what, in_memory):
     """The run ends with the best network of the passes before, and with what was proven of it."""
     if in_memory and "labels" in what:

@@ -47,7 +47,6 @@ def same(cls, ours, theirs, X, Z):
     assert np.isclose(theirs.objective_, ours.objective_, rtol=1e-3)
 
 
-@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
 @pytest.mark.slow
@@ -63,7 +62,6 @@ def test_units_and_origins_of_single_features_do_not_matter(cls):
     same(cls, fitted(cls), few(cls).fit(Z, y), X, Z)
 
 
-@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.slow
 def test_repeated_samples_change_nothing(cls):
@@ -94,7 +92,6 @@ def test_a_warm_start_goes_on_in_the_coordinates_of_the_new_data(cls):
     assert np.isclose(estimator.objective_, first, rtol=1e-9)
 
 
-@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("odd", [np.full, lambda n, value: value + 1e-15 * np.random.default_rng(0).random(n)])
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-30, 1e30])
@@ -107,7 +104,6 @@ def test_constant_features_do_no_harm(cls, odd, value):
     assert other.objective_ <= 1.1 * plain.objective_
 
 
-@pytest.mark.covering(1)
 @every_network
 @pytest.mark.parametrize("deviation", [1e-15, 1e15])
 def test_features_of_extreme_deviation_count_like_others(cls, deviation):
@@ -126,7 +122,6 @@ def test_fewer_samples_than_features_and_a_class_of_one_sample(cls):
     assert model.score(X, y) == 1.0
 
 
-@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_plain_arrays_are_checked_like_others(cls, bad):

@@ -97,7 +97,6 @@ def check_objective(model, rows, y, loss, weights, norm="l1/l2"):
     assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, norm), rel=1e-10)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_objective_of_a_classifier_is_that_of_its_labels(loss, norm):
@@ -219,7 +218,6 @@ def test_storage_does_not_matter(cls):
         assert_allclose(raw(other, form(some)), raw(dense, some), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("cls", [MultiOutputPNClassifier, MultiOutputFMClassifier])
 def test_rounding_does_not_choose_units(cls, norm):
@@ -293,7 +291,6 @@ def test_several_classes(cls):
     assert_allclose(rest.predict_proba(X), probabilities / probabilities.sum(axis=1, keepdims=True))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, np.ndarray.tolist])
 @pytest.mark.parametrize("loss", ["logistic", "squared-hinge", *LOSSES[3:]])
 def test_an_indicator_matrix(loss, form):
@@ -308,7 +305,6 @@ def test_an_indicator_matrix(loss, form):
         assert_allclose(model.predict_proba(X), expit(decision))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", ["indicator", "one against the rest", "targets"])
 @pytest.mark.parametrize("pn", [True, False])
 def test_l1_makes_the_outputs_independent_problems(pn, kind):
@@ -608,7 +604,6 @@ def fail(error):
     raise error
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("validation_fraction", [0.0, 0.3])
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_the_best_network_is_kept_when_a_callback_fails(cls, validation_fraction, monkeypatch):
@@ -890,7 +885,6 @@ def test_the_documentation_covers_every_attribute(cls):
 # -- fits that once failed --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("max_units", [4, 15, 50])
 @pytest.mark.parametrize("rare", [0.05, 0.15])
 @pytest.mark.slow

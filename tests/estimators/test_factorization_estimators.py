@@ -77,7 +77,6 @@ def test_polynomial_networks_fit_products(options):
     assert regressor.U_.shape == (3, 10, 5 + (regressor.fit_lower == "augment"))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "squared", None])
 @pytest.mark.parametrize("kind", CLASSIFIERS)

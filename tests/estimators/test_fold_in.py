@@ -113,7 +113,6 @@ NETWORKS = {
 }
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("scale", ["features", "data", "large", None])
 @pytest.mark.parametrize("alpha", [None, 0.5])
@@ -156,7 +155,6 @@ SINGLE = [
 ]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("options", SINGLE, ids=str)
 @pytest.mark.parametrize("kind", [FactorizationMachineRegressor, FactorizationMachineClassifier])
 def test_machines_of_one_output_of_any_degree(kind, options):

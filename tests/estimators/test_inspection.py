@@ -41,7 +41,6 @@ def fitted(request):
     return cls(**options).fit(X, y)
 
 
-@pytest.mark.covering(1)
 def test_partial_dependence(fitted):
     """Of a pair, and averaged as it is defined: over the rows, the features set to the values of the grid."""
     several = len(getattr(fitted, "classes_", ())) > 2

@@ -41,7 +41,6 @@ def exact_outputs(model, X):
     ]
 
 
-@pytest.mark.covering(1)
 @far_away
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("storage", STORAGES)
@@ -89,7 +88,6 @@ def test_rounding_that_decides_is_said_once():
     assert [warning.filename for warning in caught] == [__file__]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", ["MultiOutputPNRegressor", "MultiOutputFMRegressor"])
 def test_gaps_of_ordinary_data_are_as_before(name, storage):

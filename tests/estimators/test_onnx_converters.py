@@ -83,7 +83,6 @@ def fitted(name):
     return make_pipeline(StandardScaler(), getattr(estimators, name)(**options)).fit(X, y)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", TOLERANCES)
 @pytest.mark.parametrize("name", [name for name in estimators.__all__ if name != "TableEncoder"])
 def test_a_pipeline_is_one_graph(name, kind):
@@ -147,7 +146,6 @@ OF_CLASSIFIERS = {
 }
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("y", [(PRODUCT > 0).astype(int), LEVELS], ids=["two", "three"])
 @pytest.mark.parametrize("name", OF_CLASSIFIERS)

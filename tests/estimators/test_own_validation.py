@@ -16,7 +16,6 @@ TARGETS = {
 }
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("cls", TARGETS)
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_the_best_network_by_these_samples_is_kept(cls, container):

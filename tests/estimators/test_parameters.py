@@ -50,7 +50,6 @@ def attempt(kind, parameter, value):
     made(kind, **options).fit(X, LABELS)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("kind", "parameter"), PARAMETERS, ids=lambda part: getattr(part, "__name__", part))
 def test_odd_parameters_fit_or_are_refused_by_name(kind, parameter):

@@ -21,7 +21,6 @@ def make(cls, **options):
     return cls(**options, max_units=3)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["huber", "quantile"])
 @pytest.mark.parametrize("cls", CONVEX + SINGLE)
 def test_outliers_do_not_decide_the_fit(cls, loss):
@@ -38,7 +37,6 @@ def test_named_losses_are_in_the_unit_of_y(cls, loss):
     np.testing.assert_allclose(theirs.predict(X), 1e3 * ours.predict(X), rtol=0, atol=1e3 * 2e-2)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("cls", CONVEX + SINGLE)
 def test_the_share_below_a_quantile_is_its_level(cls, level):

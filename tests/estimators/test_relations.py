@@ -62,7 +62,6 @@ def targets(estimator):
     return Y > 0 if isinstance(estimator, FactorizationMachineClassifier) else Y
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
 @pytest.mark.parametrize("estimator", (BY_TABLE | PLAINLY).values(), ids=BY_TABLE | PLAINLY)
 def test_fits_and_predictions(estimator, weights):

@@ -194,7 +194,6 @@ def fits(what, cell, door, y):
     return []
 
 
-@pytest.mark.covering(1)
 @quiet
 @pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
 def test_classes(door, kind, make):
@@ -210,7 +209,6 @@ def test_classes(door, kind, make):
         assert {type(label) for label in predicted.tolist()} <= {type(label) for label in fitted.classes_.tolist()}
 
 
-@pytest.mark.covering(1)
 @quiet
 @pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
 def test_targets_of_regressions(door, kind, make):
@@ -222,7 +220,6 @@ def test_targets_of_regressions(door, kind, make):
         assert fitted.score(X, y) == expected.score(X, numbers)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
 def test_ordered_levels(door, kind, make):
     cell, y = ROWS[kind][4], make(N)
@@ -302,7 +299,6 @@ def test_a_file_knows_what_its_columns_held(tmp_path):
         again.predict({"a": OTHER, "b": OTHER})
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("storage", ["Int64", "int64[pyarrow]", "Int64 of polars", "array", "objects"])
 @pytest.mark.parametrize(
     "estimator", [NETWORKS["class"], OTHERS["class"][0]], ids=lambda estimator: type(estimator).__name__

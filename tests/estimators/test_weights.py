@@ -94,7 +94,6 @@ def same_fits(make, form, y, times):
 STORAGES = {"dense": np.array, "float32": np.float32, "csr": sparse.csr_array, "csc": sparse.csc_array}
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", STORAGES.values(), ids=STORAGES)
 @pytest.mark.parametrize(("cls", "options", "y"), members(NETWORKS))
 def test_networks_to_the_last_bit(cls, options, y, form):
@@ -102,7 +101,6 @@ def test_networks_to_the_last_bit(cls, options, y, form):
     same_fits(lambda: cls(max_units=3, strength=Ratio(0.1), **options), form, y, times)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("strength", ["auto", Ratio(0.05)], ids=str)
 @pytest.mark.parametrize(("cls", "options", "y"), members(TABLES))
 def test_tables_to_the_last_bit(cls, options, y, strength):
@@ -110,7 +108,6 @@ def test_tables_to_the_last_bit(cls, options, y, strength):
     same_fits(lambda: cls(max_units=2, strength=strength, curves=2, **options), np.array, y, TIMES)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -127,7 +124,6 @@ def test_solvers_and_norms_to_the_last_bit(cls, options):
     same_fits(lambda: cls(**{"max_units": 3, "strength": Ratio(0.2)} | options), np.array, Y[next(iter(target))], TIMES)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 0.5, 1: 2.0, 2: 1.0}], ids=["balanced", "given"])
 @pytest.mark.parametrize(
     "cls", [estimators.MultiOutputPNClassifier, estimators.MultiOutputFMClassifier, estimators.TableClassifier]
@@ -136,7 +132,6 @@ def test_weights_of_classes_to_the_last_bit(cls, class_weight):
     same_fits(lambda: cls(max_units=3, strength=1.0, class_weight=class_weight), np.array, Y["labels"], TIMES)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", STORAGES.values(), ids=STORAGES)
 @pytest.mark.parametrize("solver", ["cd", "lbfgs"])
 @pytest.mark.parametrize(("cls", "options", "y"), members(SINGLE))

@@ -54,7 +54,6 @@ def inside(rng, radii, d, norm, count=200):
 # -- what radii and attacks promise ------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @every_norm
 @every_model
 def test_predictions_stay_within_the_radius_and_change_at_the_attack(model, norm):
@@ -200,7 +199,6 @@ def test_intervals_in_rational_arithmetic(norm, rng, near, digits):
         assert all(c + slope * z + curvature * z * z > 0 for z in ends)
 
 
-@pytest.mark.covering(1)
 @every_norm
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
 @tried(30, rng=generators, d=st.integers(1, 6), near=st.booleans())

@@ -58,7 +58,6 @@ def test_it_is_in_the_convention_of_dimod(name):
     assert their_offset == offset
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("estimator", [MultiOutputPNRegressor, MultiOutputFMRegressor, FactorizationMachineRegressor])
 def test_estimators_have_it(estimator, storage):

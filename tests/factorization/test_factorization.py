@@ -79,7 +79,6 @@ def monomials(x, P, lams, degree):
     return sum(lams @ np.prod(P[:, list(group)] * x[list(group)], axis=1) for group in groups)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_finite_differences(kind, loss):
@@ -148,7 +147,6 @@ def test_the_lifted_outputs_are_those_of_their_definition(kind):
     np.testing.assert_allclose(problem.outputs(x), expected, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", MULTICONVEX)
 def test_coordinate_descent_never_increases_the_objective(kind, loss):
@@ -200,7 +198,6 @@ def slow_epoch(problem, x):
     return x
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["second", "third and second", "augmented", "all subsets", *LIFTED])
 def test_an_epoch_is_that_of_the_paper(kind, loss):
@@ -398,7 +395,6 @@ def test_theta_of_small_features_is_on_the_simplex():
     assert result.fun <= result.trace["fun"][0]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_fitted_and_lifted_solutions_are_certified(kernel, loss):
@@ -649,7 +645,6 @@ def test_a_perfect_fit_has_converged(solver):
     assert result.fun < 1e-20
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["squared", "binary-logistic"])
 @pytest.mark.parametrize("kind", ["second", "third and second", "fitted", "signs", "lifted"])
 def test_a_gradient_method_does_not_depend_on_the_unit_of_the_data(kind, loss):

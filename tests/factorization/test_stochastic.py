@@ -65,7 +65,6 @@ def test_a_step_touches_the_features_of_its_samples_only():
     assert np.all(after["P"][..., ~absent] != before["P"][..., ~absent])
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("solver", [AdaGrad(step=0.1), AdaGrad(step=0.1, batch_size=16), SGD(step=0.05, decay=0.1)])
 @pytest.mark.parametrize("kind", ["second", "third and second", "augmented"])
 def test_passes_approach_the_minimum(kind, solver):

@@ -25,7 +25,6 @@ def test_the_search_finds_starts_that_are_known():
     assert any(list(start_violations(np.random.default_rng((1, k)), seed=0)) for k in range(3))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("weight", [1e8, 1e12, 1e16])
 @pytest.mark.parametrize("loss", ["logistic", "smoothed-hinge", "binary-logistic"])
 def test_a_heavy_sample_keeps_its_small_gradient(loss, weight):

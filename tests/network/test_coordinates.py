@@ -48,7 +48,6 @@ def by_hand(X, weights, scale):
     return Z if scale is None else Z * 2 / np.sqrt(np.average(np.sum(Z**2, axis=1), weights=weights))
 
 
-@pytest.mark.covering(1)
 @every_storage
 @every_norm
 @pytest.mark.parametrize("alpha", [None, 2.0])
@@ -84,7 +83,6 @@ def test_gradients_of_the_joint_refit_are_those_of_finite_differences(storage, a
         assert np.isclose(change / (2 * step), gradient @ direction, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.covering(1)
 @every_storage
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("alpha", [None, 2.0])
@@ -99,7 +97,6 @@ def test_the_model_takes_the_users_data(storage, loss, alpha):
     np.testing.assert_allclose(model.outputs(STORAGES[storage](X)), expected, atol=1e-9 * np.abs(expected).max())
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
 @pytest.mark.parametrize("augment", [False, True])
 @pytest.mark.parametrize("scale", SCALES)

@@ -76,7 +76,6 @@ def is_new(units, others):
     return np.array([not np.any(np.all(unit == others, axis=1)) for unit in units], dtype=bool)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize(("norm", "rule"), [*((norm, "line-search") for norm in NORMS), ("l1", "short")])
 @other_directions
 @every_form
@@ -95,7 +94,6 @@ def test_the_objective_falls_to_the_optimum(norm, form, direction, rule):
         assert problem.norm.value(result.weights) <= form["radius"] * (1 + 1e-12)
 
 
-@pytest.mark.covering(1)
 @other_directions
 @every_form
 @every_norm
@@ -167,7 +165,6 @@ def test_blocks_of_rows_take_the_same_steps(direction):
     assert parts.fun == pytest.approx(whole.fun, rel=1e-9)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @other_directions
 @every_form

@@ -18,7 +18,6 @@ SIZES = [(1, 1, 1), (10, 4, 3), (8, 9, 2)]
 every_data = pytest.mark.parametrize("data", DATA)
 
 
-@pytest.mark.covering(1)
 @every_kernel
 @every_data
 @every_p
@@ -36,7 +35,6 @@ def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sp
         assert largest <= enumerate_signs(dense)[1]
 
 
-@pytest.mark.covering(1)
 @every_kernel
 @every_data
 @every_p
@@ -64,7 +62,6 @@ def majorant(kernel, X, G, p):
     return A if kernel == "homogeneous" else 0.5 * (A - np.diag(np.diag(A)))
 
 
-@pytest.mark.covering(1)
 @every_kernel
 @pytest.mark.parametrize("data", ["dense", "positive", "two-hot", "empty columns"])
 @pytest.mark.parametrize("sparsely", [False, True])

@@ -90,7 +90,6 @@ def test_small_blocks_and_other_coordinates(groups, storage, monkeypatch):
     np.testing.assert_allclose(kernel_of(groups).features(design, H), K, rtol=0, atol=1e-13)
 
 
-@pytest.mark.covering(1)
 @every_groups
 @pytest.mark.parametrize("kind", DATA)
 @every_p
@@ -113,7 +112,6 @@ def test_no_attained_value_exceeds_the_bounds(groups, kind, p, seed, storage, du
         assert largest <= enumerate_signs(dense)[1]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("linear", [False, True])
 @every_count
 @every_groups
@@ -144,7 +142,6 @@ def test_both_layers(groups, dummies, linear):
                 np.testing.assert_allclose(gradient, reference, rtol=0, atol=tol * size)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_models_keep_the_groups(norm, storage, tmp_path):

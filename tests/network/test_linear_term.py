@@ -86,7 +86,6 @@ def test_the_bound_of_the_curvature_holds():
 # -- the problem -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("form", ["strength", "radius"])
 @pytest.mark.slow

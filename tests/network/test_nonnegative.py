@@ -75,7 +75,6 @@ def test_prox_is_the_best_feasible_point(form, seed, size):
 # -- the oracle --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @every_method
 @every_kind
 @tried(6, seed=seeds, shape=shapes)
@@ -148,7 +147,6 @@ def test_own_oracles_are_valued_from_one_side():
 # -- gaps --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @every_form
 @every_kernel
 @pytest.mark.parametrize(

@@ -178,7 +178,6 @@ def ball_optimum(fit, X, norm, radius, lengths=(0.0, 0.0), kernel="homogeneous",
     return H, V, (point[1], point[2])
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/linf"])
 @pytest.mark.parametrize("lengths", [(0.0, 0.0), (0.3, 0.5)])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -123,7 +123,6 @@ def random_units(gammas):
     return np.random.default_rng(0).standard_normal((5, gammas.shape[1]))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("function", [eigenvector, random_units, lambda gammas: np.eye(gammas.shape[1])[0]])
 @pytest.mark.parametrize("refit", ["none", "output", "full"])

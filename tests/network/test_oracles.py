@@ -61,7 +61,6 @@ def check_answer(answer, reference):
     assert answer.certified == (answer.bound <= values[0] * (1 + 1e-6))
 
 
-@pytest.mark.covering(1)
 @every_choice
 @every_kind
 @tried(4, seed=seeds, shape=shapes)
@@ -88,7 +87,6 @@ def test_answers_of_the_oracle(norm, method, kind, seed, shape):
         assert answer.certified
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 @pytest.mark.parametrize("kind", ["gaussian", "sum to zero"])
 def test_refined_values_reach_a_plain_ascent_from_every_output(norm, kind):
@@ -108,7 +106,6 @@ def test_refined_values_reach_a_plain_ascent_from_every_output(norm, kind):
     assert max(ahead) > 1.01 or p == 2
 
 
-@pytest.mark.covering(1)
 @every_choice
 @every_kernel
 @pytest.mark.parametrize("dense_limit", [0, 500])
@@ -145,7 +142,6 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     assert answer.values[0] >= largest * (1 - 1e-6) - size
 
 
-@pytest.mark.covering(1)
 @every_choice
 def test_the_oracle_is_deterministic_and_leaves_its_input_and_the_global_state_alone(norm, method):
     stack = gaussian(np.random.default_rng(0), 4, 6)
@@ -195,7 +191,6 @@ def test_the_oracle_takes_names_norms_lists_and_stacks(norm):
 # -- proofs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @every_norm
 @pytest.mark.parametrize("kind", ["gaussian", "sum to zero", "rank one"])
 def test_precision_trades_work_for_tightness(norm, kind):
@@ -211,7 +206,6 @@ def test_precision_trades_work_for_tightness(norm, kind):
         assert atoms.bound <= atoms.values[0] * (1 + precision) * (1 + 1e-6)
 
 
-@pytest.mark.covering(1)
 @every_kernel
 @every_norm
 @pytest.mark.parametrize("m", [2, 4])
@@ -380,7 +374,6 @@ def test_what_rounding_leaves_open_is_not_proven_at_length(column, kernel):
 SIZES = (1, 20, 26, 27, 100, 500, 501, 1000, 1001, 3000, 3001, 10**5)
 
 
-@pytest.mark.covering(1)
 @every_choice
 def test_an_oracle_prints_its_plan(norm, method):
     lines = repr(basis_oracle(norm, method)).splitlines()[1:]

@@ -96,7 +96,6 @@ def bounds_below(problem, right, units):
     return result
 
 
-@pytest.mark.covering(1)
 @every_fault
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)
@@ -129,7 +128,6 @@ def test_bounds_are_those_of_the_loss_as_it_is_then(fault):
     bounds_below(problem.with_strength(strength), right.with_strength(strength), np.eye(3))
 
 
-@pytest.mark.covering(1)
 @every_fault
 @pytest.mark.parametrize("solver", [FISTA(), InteriorPoint()], ids=lambda solver: type(solver).__name__)
 def test_bounds_of_layers_are_safe(solver, fault):

@@ -56,7 +56,6 @@ def make(case, loss, **form):
     return X, mopn.NetworkProblem(X, y, loss=loss, **left, **(form or {"strength": 1.0}))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("case", [case for case in PROBLEMS if "l1/l2" not in case])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gaps_bracket_the_optimum_over_matrices(loss, case):
@@ -77,7 +76,6 @@ def test_gaps_bracket_the_optimum_over_matrices(loss, case):
         assert solve(free, tol=1e-6, refit="full", max_iter=1000).fun < highest
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("case", PROBLEMS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("form", ["strength", "radius"])
@@ -126,7 +124,6 @@ def test_ball_and_penalty_agree(norm):
     assert second.fun + radius == pytest.approx(first.fun, rel=2e-4)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", ["open-loop", "line-search", "short"])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "squared-hinge"])
 def test_theorem_1_along_plain_steps(loss, step):
@@ -147,7 +144,6 @@ def test_theorem_1_along_plain_steps(loss, step):
         assert np.all(np.diff(trace["fun"]) <= 1e-12 * trace["fun"][0])
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("form", ["strength", "radius"])
 def test_refits_are_monotone_and_full_is_never_worse(norm, form):
@@ -164,7 +160,6 @@ def test_refits_are_monotone_and_full_is_never_worse(norm, form):
     assert np.linalg.norm(joint.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_strength_max(norm, loss):
@@ -199,7 +194,6 @@ def test_a_ratio_becomes_a_strength_at_its_first_use(monkeypatch):
     assert len(searched) == 2
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_weight_is_a_repetition(norm, loss):
@@ -247,7 +241,6 @@ def test_start_is_scaled_and_made_feasible():
     assert np.allclose(free.outputs, (X @ basis.T) ** 2 @ weights, rtol=1e-12)
 
 
-@pytest.mark.covering(1)
 @every_norm
 @pytest.mark.parametrize("options", [{"refit": "output"}, {"refit": "full"}, {"refit": FullRefit(solver=FISTA())}])
 @pytest.mark.parametrize("schedule", ["grow", "fill"])
@@ -301,7 +294,6 @@ def test_an_oracle_of_another_norm_is_refused(norm):
         mopn.minimize(problem, ConditionalGradient(oracle=3))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", ["short", "line-search", "open-loop"])
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_plain_steps_stay_in_the_ball(norm, step):

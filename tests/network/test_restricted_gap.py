@@ -39,7 +39,6 @@ def check_refitted(problem, network):
     assert measured.gap > 0.05 * measured.fun
 
 
-@pytest.mark.covering(1)
 @every_form
 @every_kernel
 @every_norm

@@ -190,7 +190,6 @@ def test_eigenvalue_conjugates_are_the_distances_from_the_ball(rng):
 # -- certificates ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "nonnegative-l1", "l1/linf"])
 @every_kernel
 @pytest.mark.parametrize(("strength", "ridge"), [(1.0, 0.01), (0.3, 1.0), (0.0, 0.3), (1e-6, 1e-3)])
@@ -212,7 +211,6 @@ def test_certificates_against_the_optimum_over_matrices(norm, kernel, strength, 
     assert max(lower) <= optimum
 
 
-@pytest.mark.covering(1)
 @every_norm
 @every_kernel
 @pytest.mark.parametrize("loss", LOSSES)
@@ -274,7 +272,6 @@ def test_the_dual_point_proves_the_bound():
 # -- fits --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @every_norm
 @every_kernel
 @pytest.mark.parametrize(

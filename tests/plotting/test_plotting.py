@@ -34,7 +34,6 @@ def results():
     return [run(3), run(5)]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("x", ["time", "n_iter", "nit"])
 @pytest.mark.parametrize("y", ["gap", "relative_gap", "fun", "n_units"])
 def test_lines_are_the_columns(results, x, y):

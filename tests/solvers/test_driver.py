@@ -126,7 +126,6 @@ def test_an_interrupted_run_leaves_the_treatment_of_floating_point_errors_as_it_
     assert np.geterr() == before
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("no convergence"), MemoryError()])
 @pytest.mark.parametrize("refit", ["none", "output", pytest.param("full", marks=pytest.mark.slow)])
 def test_a_failure_at_any_moment_keeps_the_best_point(refit, error):

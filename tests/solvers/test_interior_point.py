@@ -81,7 +81,6 @@ def check_optimal(problem, norm, form, result, rel=1e-8):
 # Optima
 
 
-@pytest.mark.covering(1)
 @every_loss
 @every_form
 def test_gap_and_optimum(loss, norm, form):
@@ -97,7 +96,6 @@ def test_gap_and_optimum(loss, norm, form):
         assert -1e-9 * fista.fun <= recomputed_gap(problem, norm, form, fista.weights) <= 1e-4 * fista.fun
 
 
-@pytest.mark.covering(1)
 @every_loss
 @every_form
 def test_nearly_collinear_features(loss, norm, form):
@@ -106,7 +104,6 @@ def test_nearly_collinear_features(loss, norm, form):
     check_optimal(problem, norm, form, solve(problem), rel=1e-6)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", PER_OUTPUT)
 @every_form
 def test_one_output(loss, norm, form):
@@ -118,7 +115,6 @@ def test_one_output(loss, norm, form):
         assert result.fun == pytest.approx(l1.fun, rel=2e-9)
 
 
-@pytest.mark.covering(1)
 @every_ball_and_penalty
 def test_few_iterations(norm, form):
     """The levels fall by a factor of 10, from 0.1 of the gap: 9 of them for a gap of 1e-9, and some to begin with."""
@@ -136,7 +132,6 @@ def test_ridge_in_closed_form():
     assert solve(problem).nit == 1
 
 
-@pytest.mark.covering(1)
 @every_form
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_offset(loss, norm, form):
@@ -146,7 +141,6 @@ def test_offset(loss, norm, form):
     check_optimal(problem, norm, form, solve(problem), rel=1e-7)
 
 
-@pytest.mark.covering(1)
 @every_ball_and_penalty
 @pytest.mark.parametrize(("weight", "unit"), [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-4), (1.0, 1e4)])
 def test_scale_of_the_loss_and_of_the_features(norm, form, weight, unit):
@@ -163,7 +157,6 @@ def test_scale_of_the_loss_and_of_the_features(norm, form, weight, unit):
 # Starts
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["squared-hinge", "squared"])
 @every_form
 def test_any_start_leads_to_the_same_objective(loss, norm, form):
@@ -195,7 +188,6 @@ def test_the_result_is_never_worse_than_the_start(norm, form):
         assert result.fun <= result.trace["fun"].min() * (1 + 1e-14)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["logistic", "binary-squared-hinge", "squared"])
 @every_form
 def test_a_weight_is_a_repetition(loss, norm, form):
@@ -210,7 +202,6 @@ def test_a_weight_is_a_repetition(loss, norm, form):
     assert a.fun == pytest.approx(b.fun, rel=2e-9)
 
 
-@pytest.mark.covering(1)
 @every_loss
 @pytest.mark.parametrize("norm", TWO_SIDED)
 def test_strength_at_and_above_its_maximum_gives_zero(loss, norm):
@@ -257,7 +248,6 @@ def test_no_units(norm, form, tol):
     assert result.gap <= 1e-12 * result.fun
 
 
-@pytest.mark.covering(1)
 @every_form
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_unused_and_repeated_columns(loss, norm, form):
@@ -327,7 +317,6 @@ def test_separable_classes(norm, form):
 # Options and limits
 
 
-@pytest.mark.covering(1)
 @every_form
 @pytest.mark.slow
 def test_without_a_tolerance_the_run_ends_at_the_limit_of_accuracy(norm, form):
@@ -343,7 +332,6 @@ def optimum_of(norm, form):
     return mopn.minimize(layer("logistic", norm, form), FISTA(), tol=1e-12, max_iter=3000).fun
 
 
-@pytest.mark.covering(1)
 @every_form
 @pytest.mark.parametrize("options", [{"cg_tol": 0.5}, {"cg_tol": 1e-8}, {"cg_iter": 1}, {"cg_iter": 2}])
 def test_the_accuracy_of_steps_changes_the_way_and_not_the_optimum(norm, form, options):
@@ -406,7 +394,6 @@ def test_hessian_of_the_layer_is_dense_algebra(loss, weighted):
     np.testing.assert_allclose(hessian.blocks(), blocks, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 @pytest.mark.parametrize("form", ["strength", "radius"])
 def test_bounds_from_predicted_gradients_are_bounds(loss, form):

@@ -115,7 +115,6 @@ def is_level(problem, result, tol):
     return at.value - least <= 1.01 * tol * at.value
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("run", RUNS)
 def test_what_a_status_claims_is_so(run, limits):
@@ -165,7 +164,6 @@ def test_relative_gaps(gap, fun, rounding, expected):
     assert relative(gap, fun, rounding) == pytest.approx(expected)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("size", [1.0, 30.0, 1e3, 1e6])
 @pytest.mark.parametrize("solver", ["sgd", "adagrad"])
 def test_stochastic_fits_are_no_worse_than_no_model_or_warn(solver, size):

@@ -52,7 +52,6 @@ def numbers_of_kind(kind):
     return texts, pd.to_numeric(pd.Series(texts), errors="coerce").to_numpy() if numbers is None else numbers
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("kind", TEXTS)
 def test_texts_of_numbers_are_numbers_at_every_door(kind, door):

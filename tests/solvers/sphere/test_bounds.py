@@ -28,7 +28,6 @@ from mopn.solvers.sphere.cholesky import norm_bound
 from mopn.solvers.sphere.majorants import majorants
 
 
-@pytest.mark.covering(1)
 @every_kind
 @every_p
 @varied(shape=shapes)

@@ -66,7 +66,6 @@ def test_without_principal_directions_there_are_no_reduced_nodes():
         assert nodes_of(A, rng, tol=1e-3)[1] is None
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("limits", [None, Budget(0.0), Budget(5 * NODE_WORK), Budget(seconds=0.0)])
 @pytest.mark.parametrize("tol", [1e-9, 1e-2])
 @pytest.mark.parametrize("d", [40, 90])

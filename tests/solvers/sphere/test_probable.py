@@ -34,7 +34,6 @@ def slowly_decaying(rng, m, d):
 KINDS = {"gaussian": gaussian, "skewed": skewed, "slow": slowly_decaying}
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("m", [1, 2, 4])
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
@@ -137,7 +136,6 @@ def test_every_matrix_of_a_call_has_its_share_of_the_failure(monkeypatch):
         assert len(set(starts)) == len(starts)
 
 
-@pytest.mark.covering(1)
 @every_kind
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 @pytest.mark.parametrize(("seed", "shape"), [*enumerate(SHAPES[:-1])])

@@ -93,7 +93,6 @@ def drawn(way, kind, rng):
     return symmetric(STACKS[kind](rng, 3, 5)) if way.startswith("nested") else draw_small(kind, rng)
 
 
-@pytest.mark.covering(1)
 @every_way
 @every_kind
 @pytest.mark.parametrize("scale", [1.0, 1e-150, 1e140])
@@ -112,7 +111,6 @@ def test_bounds_are_tight_without_a_limit(way, kind, scale):
                 assert value * (1.0 - factor * tol - more) <= found <= value * (1.0 + 1e-9)
 
 
-@pytest.mark.covering(1)
 @every_way
 @pytest.mark.parametrize("units", [0, 1, 3, 30])
 def test_bounds_are_true_at_any_limit(way, units):

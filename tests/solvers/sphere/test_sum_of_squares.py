@@ -46,7 +46,6 @@ def choi_lam_stack():
     return A
 
 
-@pytest.mark.covering(1)
 @every_kind
 @pytest.mark.parametrize("degree", [2, 3])
 def test_sums_of_squares_bound_every_value(kind, degree):
