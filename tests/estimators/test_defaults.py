@@ -63,17 +63,6 @@ def test_units_and_origins_of_single_features_do_not_matter(cls):
 
 
 @every_estimator
-@pytest.mark.slow
-def test_repeated_samples_change_nothing(cls):
-    X, y = data(cls)
-    once = fitted(cls)
-    # A ridge is a sum as the losses are.
-    thrice = few(cls).set_params(ridge=3 * once.ridge).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3, axis=0))
-    assert_allclose(outputs(thrice, X), outputs(once, X), atol=1e-2 * np.abs(outputs(once, X)).max())
-    assert np.isclose(thrice.strength_, 3 * once.strength_, rtol=1e-6)
-
-
-@every_estimator
 def test_a_ratio_is_to_the_smallest_strength_whose_solution_is_zero(cls):
     X, y = data(cls)
     assert len(cls(strength=Ratio(0.7), max_units=6).fit(X, y).basis_) > 0

@@ -13,7 +13,6 @@ from own_losses import OfParent
 from reference import loss_of_sample, norm_of_rows
 from scipy import sparse
 from scipy.special import expit, softmax
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -22,12 +21,10 @@ from sklearn.utils import get_tags
 
 import mopn
 from mopn.estimators import (
-    FactorizationMachineClassifier,
     MultiOutputFMClassifier,
     MultiOutputFMRegressor,
     MultiOutputPNClassifier,
     MultiOutputPNRegressor,
-    PolynomialNetworkClassifier,
     base,
     policy,
     targets,
@@ -846,31 +843,6 @@ def test_a_grid_search_over_a_pipeline():
     grid = {"multioutputpnclassifier__strength": [4.0, 1e6]}
     search = GridSearchCV(pipeline, grid, cv=2).fit(X, Y_TWO)
     assert search.best_params_ == {"multioutputpnclassifier__strength": 4.0}
-
-
-SAVED = {
-    "labels": (MultiOutputPNClassifier(max_units=6), Y_LABELS),
-    "labels of type object": (MultiOutputPNClassifier(max_units=6), Y_LABELS.astype(object)),
-    "two classes": (MultiOutputFMClassifier(max_units=6), Y_TWO),
-    "two classes, one output": (MultiOutputFMClassifier(max_units=6, loss="binary-logistic"), Y_TWO),
-    "one against the rest": (MultiOutputPNClassifier(max_units=6, loss="binary-logistic"), Y_LABELS),
-    "indicator": (MultiOutputFMClassifier(max_units=6), Y_INDICATOR),
-    "numbers": (MultiOutputFMRegressor(max_units=6), Y_NUMBERS),
-    "a number": (MultiOutputPNRegressor(max_units=6), Y_NUMBERS[:, 0]),
-    "direct": (FactorizationMachineClassifier(random_state=0), Y_TWO),
-    "lifted": (PolynomialNetworkClassifier(random_state=0), Y_TWO),
-}
-
-
-@pytest.mark.parametrize(("estimator", "y"), SAVED.values(), ids=SAVED)
-def test_saved_models_predict_the_same(tmp_path, estimator, y):
-    """That they need no scikit-learn is in the tests of models."""
-    fitted = clone(estimator).fit(X, y)
-    fitted.save(tmp_path / "model")
-    model = mopn.load(tmp_path / "model")
-    assert_array_equal(model.predict(X), fitted.predict(X).astype(model.predict(X).dtype))
-    if hasattr(fitted, "predict_proba"):
-        assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)

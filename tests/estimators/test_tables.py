@@ -161,15 +161,6 @@ def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
     assert np.allclose(mopn.explain.shap_values(model, row[columns], background[columns])[0], expected, atol=1e-12)
 
 
-def test_models_come_back_from_files(tmp_path):
-    table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    table.save(tmp_path / "model")
-    model = mopn.load(tmp_path / "model")
-    assert np.array_equal(model.predict_proba(FRAME), table.predict_proba(FRAME))
-    assert model.predict(FRAME.iloc[0].to_dict()).tolist() == table.predict(FRAME[:1]).tolist()
-    assert model.model.feature_names.tolist() == table.encoding_.feature_names.tolist()
-
-
 def test_files_hold_no_names_twice_and_functions_in_single_precision(tmp_path):
     model = TableClassifier(**FIXED).fit(FRAME, LABELS).model_
     model.save(tmp_path / "model.npz")

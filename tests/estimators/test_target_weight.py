@@ -27,16 +27,6 @@ ESTIMATORS = [
 every_estimator = pytest.mark.parametrize(("estimator", "y"), ESTIMATORS)
 
 
-@every_estimator
-def test_equal_weights_are_weights_of_all_samples(estimator, y):
-    by_target = estimator(strength=1.0, tol=1e-3).fit(X, y, target_weight=[2.0, 2.0, 2.0])
-    by_sample = estimator(strength=1.0, tol=1e-3).fit(X, y, sample_weight=np.full(60, 2.0))
-    assert by_target.objective_ == pytest.approx(by_sample.objective_, rel=1e-3)
-    assert by_target.objective_ - by_target.gap_ <= by_sample.objective_
-    plain = estimator(strength=1.0, tol=1e-3).fit(X, y)
-    assert by_target.objective_ > 1.2 * plain.objective_
-
-
 @every_norm
 def test_the_objective_is_that_of_the_weighted_columns(norm):
     weights = np.array([4.0, 1.0, 0.25])

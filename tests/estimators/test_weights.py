@@ -124,14 +124,6 @@ def test_solvers_and_norms_to_the_last_bit(cls, options):
     same_fits(lambda: cls(**{"max_units": 3, "strength": Ratio(0.2)} | options), np.array, Y[next(iter(target))], TIMES)
 
 
-@pytest.mark.parametrize("class_weight", ["balanced", {0: 0.5, 1: 2.0, 2: 1.0}], ids=["balanced", "given"])
-@pytest.mark.parametrize(
-    "cls", [estimators.MultiOutputPNClassifier, estimators.MultiOutputFMClassifier, estimators.TableClassifier]
-)
-def test_weights_of_classes_to_the_last_bit(cls, class_weight):
-    same_fits(lambda: cls(max_units=3, strength=1.0, class_weight=class_weight), np.array, Y["labels"], TIMES)
-
-
 @pytest.mark.parametrize("form", STORAGES.values(), ids=STORAGES)
 @pytest.mark.parametrize("solver", ["cd", "lbfgs"])
 @pytest.mark.parametrize(("cls", "options", "y"), members(SINGLE))

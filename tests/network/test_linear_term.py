@@ -146,16 +146,6 @@ def test_a_warm_start_goes_on():
     assert other.fun == pytest.approx(cold.fun, rel=1e-3)
 
 
-def test_weights_are_repetitions():
-    counts = RNG.integers(1, 4, N)
-    weighted = solve(make_problem(norm="l1/l2", sample_weight=counts), refit="full")
-    rows = np.repeat(np.arange(N), counts)
-    options = {"kernel": "anova", "norm": "l1/l2", "strength": 1.0, "alpha": ALPHA}
-    plain = mopn.NetworkProblem(X[rows], TARGETS["binary-logistic"][rows], "binary-logistic", **options)
-    repeated = solve(plain, refit="full")
-    assert weighted.fun == pytest.approx(repeated.fun, rel=1e-4)
-
-
 def test_bad_coefficients():
     problem, empty = make_problem(), (np.zeros((0, D)), np.zeros((0, M)))
     with pytest.raises(ValueError, match=r"start.linear must have shape \(3, 5\), got \(3, 4\)"):

@@ -188,20 +188,6 @@ def test_the_result_is_never_worse_than_the_start(norm, form):
         assert result.fun <= result.trace["fun"].min() * (1 + 1e-14)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "binary-squared-hinge", "squared"])
-@every_form
-def test_a_weight_is_a_repetition(loss, norm, form):
-    features, y = data(loss)
-    counts = np.random.default_rng(3).integers(0, 4, len(y))
-    again = np.repeat(np.arange(len(y)), counts)
-    weighted = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, sample_weight=counts, **{form: 1.0})
-    repeated = mopn.OutputLayerProblem(features[again], y[again], loss=loss, norm=norm, **{form: 1.0})
-    a, b = solve(weighted), solve(repeated)
-    assert a.success
-    assert b.success
-    assert a.fun == pytest.approx(b.fun, rel=2e-9)
-
-
 @every_loss
 @pytest.mark.parametrize("norm", TWO_SIDED)
 def test_strength_at_and_above_its_maximum_gives_zero(loss, norm):
