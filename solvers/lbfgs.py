@@ -15,7 +15,9 @@ from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 # The default number of correction pairs, the least number, and the bytes that more than these may take.
 _PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
 # The metric of a problem is used for tolerances up to this one: runs to larger ones end before it pays.
-_PRECISE = 1e-3
+_PRECISE = 3e-3
+# A quasi-Newton step pays if it promises this part of the tolerance, which is for ten steps.
+_PROMISED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,10 @@ class LBFGS(Solver[Smooth]):
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, lower=lower)
-            if not certified and monitor.tol > 0 and levelled_off(at.value):
-                monitor.stop(Status.CONVERGED)
+            if not certified and monitor.tol > 0:
+                # A step that promises next to nothing ends the run before the search for it meets rounding errors.
+                if levelled_off(at.value) or decrease <= _PROMISED * monitor.tol * abs(at.value):
+                    monitor.stop(Status.CONVERGED)
             if decrease <= negligible_decrease(self.gtol, at.value, start_fun):
                 monitor.stop(Status.STALLED if certified else Status.CONVERGED)
         monitor.stop(Status.STALLED)
