@@ -22,8 +22,10 @@ from mopn.network.two_layers import layer_outputs
 
 # The blocks are those of so many random rows, or of so many for each of their columns if that is more.
 _ROWS, _ROWS_PER_COLUMN = 1000, 5
-# The largest number of entries of all blocks, and their largest price in evaluations of the objective: more seldom pay.
-_MOST, _EVALUATIONS = 1 << 22, 15
+# The largest number of entries of all blocks.
+_MOST = 1 << 22
+# The blocks pay in refits to tolerances up to this number, divided by their price in evaluations of the objective.
+_WORTH = 0.015
 # The least curvature in any direction, relative to the mean of the block and of the largest block.
 LEAST_RIDGE = 1e-3
 
@@ -40,19 +42,20 @@ class Curvature:
     """The blocks of a network of k units at any point, from a sample of the rows."""
 
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm, seed: int = 0) -> None:
-        n, wanted = rows.shape[0], _sample_size(*rows.shape, rows.losses.n_outputs)
+        n, d = rows.shape
+        wanted = max(_ROWS, _ROWS_PER_COLUMN * max(d, rows.losses.n_outputs))
         if wanted < n:
             rows = rows.sample(wanted / n, seed)
             linear_term = linear_term.on(rows)
         self.rows, self.kernel = rows, kernel
+        self.largest_tol = _WORTH * 4 * n / (rows.shape[1] * sum(rows.shape))
         self.inverse_linear = linear_term.scales(rows.losses.smoothness) ** 2
 
     @staticmethod
     def pays(shape: tuple[int, int], n_units: int, n_outputs: int) -> bool:
-        """Whether the blocks take at most twice the memory of dense data and their outputs, 32 MiB, and little time."""
+        """Whether the blocks take at most twice the memory of dense data and their outputs, and 32 MiB at most."""
         n, d = shape
-        small = n_units * (d * d + n_outputs * n_outputs) <= min(2 * n * (d + n_outputs), _MOST)
-        return small and (_sample_size(n, d, n_outputs) + d) * d <= 4 * n * _EVALUATIONS
+        return n_units * (d * d + n_outputs * n_outputs) <= min(2 * n * (d + n_outputs), _MOST)
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> Blocks:
         """Return the blocks of F for units A (k, d), directions E (k, m) and linear term W."""
@@ -62,10 +65,6 @@ class Curvature:
         """Return the inverse of the blocks, where the squares of units have the ``costs`` (k,)."""
         units = regular(blocks.units, 2.0 * costs)
         return BlockMetric(units, directions, np.tile(self.inverse_linear, self.rows.losses.n_outputs))
-
-
-def _sample_size(n: int, d: int, n_outputs: int) -> int:
-    return min(n, max(_ROWS, _ROWS_PER_COLUMN * max(d, n_outputs)))
 
 
 class SecondDerivatives(NamedTuple):
