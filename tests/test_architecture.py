@@ -66,6 +66,12 @@ def tree(module):
     return ast.parse(sources()[module].read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _trees():
+    for module in sources():
+        tree(module)
+
+
 @cache
 def imports(module):
     """Full names of all that a module imports, wherever in its file; what a package defines counts as the package."""

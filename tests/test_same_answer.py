@@ -48,8 +48,8 @@ def run_on(core):
     return json.loads(done.stdout)
 
 
-# Of every norm and kernel, and of the output layer.
-QUICK = {"l1, homogeneous, dummies", "l1, anova", "two classes", "output layer, l1/linf"}
+# Of two norms and both kernels.
+QUICK = {"l1, homogeneous, dummies", "l1, anova", "two classes"}
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in CASES]
 
 

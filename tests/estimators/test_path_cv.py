@@ -211,10 +211,10 @@ def test_processes_change_no_scores():
 def test_converged_scores_are_those_of_fits_to_the_folds():
     """With refits to the end the network of a path is that of a fit alone, up to a sample on the boundary."""
     refit = FullRefit(max_iter=2000, polish_iter=2000)
-    found = search(refit=refit, strengths=[3.0], max_units=8).fit(X, Y)
+    found = search(refit=refit, strengths=[3.0], max_units=4).fit(X, Y)
     for scores, (train, test) in zip(scores_of(found), StratifiedKFold(3).split(X, Y), strict=True):
         # Two thirds of the samples are trained on.
-        alone = MultiOutputPNClassifier(norm="l1/l2", refit=refit, strength=2.0, max_units=8).fit(X[train], Y[train])
+        alone = MultiOutputPNClassifier(norm="l1/l2", refit=refit, strength=2.0, max_units=4).fit(X[train], Y[train])
         assert abs(scores[0] - alone.score(X[test], Y[test])) <= 1.5 / len(test)
 
 

@@ -51,7 +51,7 @@ PROBLEMS = {
 
 def make(case, loss, **form):
     """The samples, and a problem; weights of targets are for losses that have these."""
-    (X, y), options = data(loss, n=30), PROBLEMS[case][0]
+    (X, y), options = data(loss, n=20), PROBLEMS[case][0]
     left = {name: value for name, value in options.items() if name != "target_weight" or y.ndim == 2}
     return X, mopn.NetworkProblem(X, y, loss=loss, **left, **(form or {"strength": 1.0}))
 
@@ -101,7 +101,7 @@ def test_gaps_are_valid_at_any_network(loss, case, form):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_ball_and_penalty_agree(norm):
-    X, y = data("logistic", n=30, d=3)
+    X, y = data("logistic", n=20, d=3)
     penalty = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
     first = solve(penalty, tol=1e-7, refit="full")
     radius = penalty.norm.value(first.weights)
@@ -152,7 +152,7 @@ def test_refits_are_monotone_and_full_is_never_worse(norm, form):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_strength_max(norm, loss):
     """Zero is optimal at strength_max, proven; for the exact oracles it is not at a slightly smaller strength."""
-    X, y = data(loss)
+    X, y = data(loss, n=20)
     limit = mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=1.0).strength_max()
     zero = solve(mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=limit), tol=1e-9)
     assert len(zero.basis) == 0
