@@ -71,6 +71,8 @@ def test_every_core_type_has_the_same_answers():
     runnable = [core for core, needed in CORES.items() if needed <= instructions()]
     if len(runnable) < 2:
         pytest.skip(f"of the core types {', '.join(CORES)} this processor is known to run {runnable}")
+    # The oldest and the newest.
+    runnable = [runnable[0], runnable[-1]]
     with ThreadPoolExecutor(2) as pool:
         found = dict(zip(runnable, pool.map(run_on, runnable), strict=True))
     if len({tuple(run["kernels"]) for run in found.values()}) < 2:

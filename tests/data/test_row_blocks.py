@@ -101,7 +101,7 @@ def test_blocks_do_not_depend_on_threads(monkeypatch):
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=3.0)
+        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=6.0)
         found.append(mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3).x)
     np.testing.assert_array_equal(*found)
 
