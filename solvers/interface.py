@@ -559,6 +559,10 @@ class Corrective(Atomic, Protocol):
         """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
         return None
 
+    def sample_to_start(self, seed: int) -> Corrective | None:
+        """Return the problem on a sample of the rows that tells where to start; None where all rows take little."""
+        return None
+
     def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False, seed: int = 0) -> Any:
         """Return at most ``most`` atoms whose dual value exceeds the strength, and at least the best one.
 

@@ -21,11 +21,12 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
 # The blocks are those of so many random rows, or of so many for each of their columns if that is more.
-_ROWS, _ROWS_PER_COLUMN = 1000, 5
+_ROWS, _ROWS_PER_COLUMN = 2000, 10
 # The largest number of entries of all blocks.
 _MOST = 1 << 22
-# The blocks pay in refits to tolerances up to this number, divided by their price in evaluations of the objective.
-_WORTH = 0.015
+# The blocks pay in refits to tolerances up to this number, divided by their price in evaluations of the objective, and
+# times the spread of the sizes of features: refits of small and large ones take many iterations without.
+_WORTH = 0.005
 # The least curvature in any direction, relative to the mean of the block and of the largest block.
 LEAST_RIDGE = 1e-3
 
@@ -48,7 +49,7 @@ class Curvature:
             rows = rows.sample(wanted / n, seed)
             linear_term = linear_term.on(rows)
         self.rows, self.kernel = rows, kernel
-        self.largest_tol = _WORTH * 4 * n / (rows.shape[1] * sum(rows.shape))
+        self.largest_tol = _WORTH * _spread(rows.squares) * 4 * n / (d * sum(rows.shape))
         self.inverse_linear = linear_term.scales(rows.losses.smoothness) ** 2
 
     @staticmethod
@@ -65,6 +66,11 @@ class Curvature:
         """Return the inverse of the blocks, where the squares of units have the ``costs`` (k,)."""
         units = regular(blocks.units, 2.0 * costs)
         return BlockMetric(units, directions, np.tile(self.inverse_linear, self.rows.losses.n_outputs))
+
+
+def _spread(squares: np.ndarray) -> float:
+    """Return the number of features in relation to that of features of one size: 1 if all are alike."""
+    return len(squares) * float(squares @ squares) / (float(squares.sum()) ** 2 or 1.0)
 
 
 class SecondDerivatives(NamedTuple):

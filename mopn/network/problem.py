@@ -633,7 +633,13 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     def sample_for(self, n_units: int, seed: int) -> NetworkProblem | None:
         """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
-        fraction = self._fraction_for_model(n_units)
+        return self._on_sample(self._fraction_for_model(n_units), seed)
+
+    def sample_to_start(self, seed: int) -> NetworkProblem | None:
+        """Return the problem on a sample of the rows that tells where to start; None where all rows take little."""
+        return self._on_sample(self._fraction_to_start, seed)
+
+    def _on_sample(self, fraction: float | None, seed: int) -> NetworkProblem | None:
         if fraction is None:
             return None
         other, rows = copy(self), self.rows.sample(fraction, seed)
