@@ -15,7 +15,7 @@ from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.models.ranker import Ranker
 from mopn.models.similarity import similar_features
 from mopn.solvers.tools.checks import choice, count
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 __all__ = ["Ranker", "grouped_ndcg", "similar_features"]
 

@@ -17,10 +17,10 @@ from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_positive, check_seconds, count, shown
-from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.decorators import callers_state, door
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import callers_state, door
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 

@@ -11,14 +11,21 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_needs
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 from mopn.solvers.tools.blas_threads import limited_threads
-from mopn.solvers.tools.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count, shown
-from mopn.solvers.tools.door import callers_state, door
-from mopn.solvers.tools.generators import make_seed
+from mopn.solvers.tools.budgets import FailureBudget
+from mopn.solvers.tools.checks import (
+    check_callback,
+    check_nonnegative,
+    check_seconds,
+    check_verbose,
+    count,
+    make_seed,
+    shown,
+)
+from mopn.solvers.tools.decorators import callers_state, door
 
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)

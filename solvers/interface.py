@@ -26,10 +26,10 @@ from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, Self, 
 
 import numpy as np
 
-from mopn.solvers.failure_budget import FailureBudget
+from mopn.solvers.numerics.precision import proven_upper
 from mopn.solvers.result import Result, Status, proof_in_words, relative
+from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_options, number, shown
-from mopn.solvers.tools.proven import proven_upper
 
 Bounds = tuple[np.ndarray, np.ndarray]
 

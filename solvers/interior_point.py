@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Barrier, BarrierHessian, LayerHessian, Monitor, Solver, WithBarrier
+from mopn.solvers.lbfgs import ARMIJO
 from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
 from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.numerics.quasi_newton import ARMIJO
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_fraction, check_options, count
 

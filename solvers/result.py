@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mopn.solvers.failure_budget import FAILURE
+from mopn.solvers.tools.budgets import FAILURE
 from mopn.solvers.tools.display import Displayed
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.

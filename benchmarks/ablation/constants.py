@@ -72,7 +72,7 @@ CONSTANTS = (
     Constant(f"{_POLICY}.refits", "_FALL", 1.0, 0.35),
     Constant(f"{_POLICY}.refits", "_JOINT_TOL", 1e-9),
     Constant("mopn.solvers.sphere.plan", "_AUTO_WORK", 0.0),
-    Constant("mopn.solvers.sphere.directions", "_SAME_DIRECTION", 1.0, 0.96),
+    Constant("mopn.solvers.sphere.refinement", "_SAME_DIRECTION", 1.0, 0.96),
     Constant("mopn.solvers.sphere.dense_search", "_WORK", 2e8),
     Constant("mopn.solvers.sphere.dense_search", "ROUGH", 0.0),
     Constant("mopn.solvers.sphere.dense_search", "REFINED", 1),

@@ -25,9 +25,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.tools.cached import cached_property
-from mopn.solvers.tools.proven import proven_lower, proven_upper
+from mopn.solvers.numerics.precision import EPS, proven_lower, proven_upper
+from mopn.solvers.tools.decorators import cached_property
 
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0

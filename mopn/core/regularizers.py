@@ -25,8 +25,7 @@ from mopn.core.barriers import BallBarrier, PenaltyBarrier, QuadraticBarrier
 from mopn.core.norms import NORMS, Norm, get_norm
 from mopn.data.validation import check_nonnegative
 from mopn.solvers.interface import Barrier
-from mopn.solvers.numerics.dot import dot
-from mopn.solvers.numerics.precision import TINY
+from mopn.solvers.numerics.precision import TINY, dot
 from mopn.solvers.tools.checks import check_fraction, shown
 
 SQUARED_L2 = "squared-l2"

@@ -24,7 +24,7 @@ from mopn.data.rows import Function, tree_sum
 from mopn.data.validation import distinct_labels
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_seconds, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # Seconds that a pass may take.
 TIMEOUT = 3600.0

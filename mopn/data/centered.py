@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, as_slice
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines

@@ -21,7 +21,7 @@ from mopn.data.validation import as_numbers
 from mopn.data.values import to_host
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.tools.blas_threads import threads_for
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines

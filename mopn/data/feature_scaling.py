@@ -16,8 +16,8 @@ from mopn.data.centered import CenteredDesign, MappedDesign, uncentered
 from mopn.data.designs import DenseDesign, Design, SparseDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import warn_caller
 
 ScaleName = Literal["features", "data", "large"]
 SCALES = get_args(ScaleName)

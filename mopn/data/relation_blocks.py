@@ -12,7 +12,7 @@ from mopn.data.designs import Design, SparseDesign, stored_design
 from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 
 
 @doors

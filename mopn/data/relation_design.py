@@ -17,7 +17,7 @@ from scipy import sparse
 
 from mopn.data.designs import Design, Entries, SparseDesign
 from mopn.data.row_ids import RowIds
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines

@@ -20,7 +20,7 @@ from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_
 from mopn.data.losses_of_rows import Losses, OutputLoss, inner
 from mopn.data.thread_pool import in_threads, n_workers
 from mopn.solvers.tools.blas_threads import limited_threads, single_threaded
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines

@@ -51,10 +51,9 @@ from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import door, doors, warn_caller
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, cast
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
 from mopn.solvers import Result
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 try:
     from sklearn.callback import CallbackSupportMixin

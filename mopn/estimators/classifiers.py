@@ -26,7 +26,7 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import door, doors
 
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}

@@ -23,9 +23,8 @@ from mopn.estimators.single_output import (
 from mopn.losses.losses import Loss
 from mopn.solvers import SGD, Result, Solver
 from mopn.solvers.driver import check_oracles
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import check_flag, choice, count, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door, warn_caller
 
 if TYPE_CHECKING:
     from mopn.factorization.direct import PenaltyName

@@ -18,7 +18,7 @@ from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
 from mopn.models.growth import Machine, slopes_of_new, with_feature
 from mopn.models.multi_output import Model
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.decorators import warn_caller
 
 # Relative to the gradient at the start.
 _TOL = 1e-8

@@ -13,8 +13,8 @@ from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import solutions
 from mopn.solvers import ConditionalGradient, Result, Status
-from mopn.solvers.tools.cached import cached_property
-from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.budgets import Deadline
+from mopn.solvers.tools.decorators import cached_property
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from mopn.estimators.table_encoder import TableEncoder
 from mopn.export import to_onnx
 from mopn.export.onnx_graph import make_encoder_onnx, onnx_labels
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.decorators import warn_caller
 
 
 def register_skl2onnx() -> None:

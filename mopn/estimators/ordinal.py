@@ -24,9 +24,8 @@ from mopn.models.ordinal import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door, warn_caller
 
 # Each level but the last has an output.
 _MAX_LEVELS = 256

@@ -32,9 +32,9 @@ from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Fitted, Predictor
 from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status, minimize
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, count, shown
-from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 def _sizes(values: Any) -> list[int]:

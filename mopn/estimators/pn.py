@@ -16,7 +16,7 @@ from mopn.estimators.single_output import (
 from mopn.losses.losses import Loss
 from mopn.solvers import Solver
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 class PolynomialNetwork(SingleOutputEstimator):

@@ -24,9 +24,9 @@ from mopn.estimators.targets import Targets, in_canonical_order, regression_loss
 from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, choice, count, shown
-from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import door, doors
 
 SolverName = Literal["cd", "lbfgs", "adagrad", "sgd"]
 SingleLossName = Literal[

@@ -17,7 +17,7 @@ from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table, row_of

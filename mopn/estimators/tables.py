@@ -31,8 +31,8 @@ from mopn.estimators.targets_in_chunks import samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.solvers import Result, Status
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
-from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
 # Classes share units where features times classes are more than this: with units of their own the fit takes minutes,

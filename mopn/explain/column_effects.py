@@ -19,8 +19,8 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import door, doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import door, doors
 from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import KNOTS

@@ -24,7 +24,7 @@ from mopn.models.fields import feature_groups
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table

@@ -17,7 +17,7 @@ from mopn.data.centered import CenteredDesign
 from mopn.data.designs import DenseDesign, Design, SparseDesign
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 
 class Background:

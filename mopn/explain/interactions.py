@@ -14,7 +14,7 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.fields import check_scale, feature_groups
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.table import TableModel
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # Incomplete products that a search of degree 3 or more visits: some seconds.
 _NODES = 200_000

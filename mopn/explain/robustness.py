@@ -25,7 +25,7 @@ from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex
 from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # How far beyond the boundary, relative to the way there, an attack may have to go until predictions change.
 _BEYOND = 10.0 ** np.arange(-14.0, -1.0)

@@ -12,7 +12,7 @@ from mopn.explain.games import ColumnGame, QuadraticGame
 from mopn.explain.model_games import background_rows, model_game
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 class Contribution(NamedTuple):

@@ -11,7 +11,7 @@ from mopn.data.values import to_host
 from mopn.explain.games import Game
 from mopn.explain.model_games import background_rows, model_game
 from mopn.models.base import Fitted, fitted_model
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 @door

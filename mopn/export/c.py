@@ -14,7 +14,7 @@ from mopn.export.quantization import quantize
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import replacement
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 @door

@@ -13,7 +13,7 @@ import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.models.formula import Formula, Products
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.decorators import warn_caller
 from mopn.tables.encoding import TableEncoding
 
 # Rows that are compared, fewer where they have many entries.

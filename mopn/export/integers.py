@@ -18,9 +18,9 @@ from mopn.export.comparison import changed_classes
 from mopn.export.input_integers import InputIntegers
 from mopn.models.formula import Formula, dense_rows
 from mopn.models.quadratic import Quadratic
+from mopn.solvers.numerics.precision import proven_upper
+from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
-from mopn.solvers.tools.proven import proven_upper
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mopn.export.onnx_nodes import Graph
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.decorators import warn_caller
 from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 

@@ -19,7 +19,7 @@ from mopn.export.onnx_nodes import Graph
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 from mopn.tables.encoding import TableEncoding
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.fields import feature_groups
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # Excess of the default penalty over its bound, relative to it and to the largest weight: far above rounding errors.
 _MARGIN = 1e-3

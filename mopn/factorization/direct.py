@@ -21,9 +21,8 @@ from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import KernelTerm
 from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
 from mopn.losses.losses import Loss, LossName
-from mopn.solvers.tools.checks import choice, shown
-from mopn.solvers.tools.door import doors
-from mopn.solvers.tools.generators import make_generator
+from mopn.solvers.tools.checks import choice, make_generator, shown
+from mopn.solvers.tools.decorators import doors
 
 # Rounds, at most, that fit lambda to the units of the start, until it is 0 for none.
 _STARTING_ROUNDS = 20

@@ -18,7 +18,7 @@ from mopn.factorization.single_output import SingleOutputProblem, affine_terms, 
 from mopn.factorization.terms import ProductTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 
 
 @doors

@@ -23,10 +23,9 @@ from mopn.losses.losses import Loss, get_loss
 from mopn.solvers import LBFGS, CoordinateDescent
 from mopn.solvers.interface import Evaluation, Measure, Smooth
 from mopn.solvers.result import Result
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.checks import make_generator
+from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
-from mopn.solvers.tools.generators import make_generator
 
 
 @doors

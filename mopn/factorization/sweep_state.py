@@ -17,7 +17,7 @@ from mopn.data.designs import Design
 from mopn.data.relation_design import RelationDesign
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
-from mopn.solvers.numerics.dot import dot
+from mopn.solvers.numerics.precision import dot
 
 
 class SweepState:

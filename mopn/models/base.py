@@ -17,8 +17,8 @@ from mopn.models.files import write
 from mopn.models.formula import Formula, dense_rows
 from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
 
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")

@@ -17,7 +17,7 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.similarity import reliabilities
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 
 
 class Ranking(NamedTuple):

@@ -10,7 +10,7 @@ from mopn.data.validation import check_count, check_nonnegative, finite_numbers
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 class Similar(NamedTuple):

@@ -10,7 +10,7 @@ from mopn.network.problem import NetworkProblem
 from mopn.solvers.interface import Measure
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 @door

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mopn.data.rows import Block
+from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 
 
 @doors

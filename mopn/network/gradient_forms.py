@@ -15,7 +15,7 @@ from mopn.network.two_layers import two_layers
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 # Passes over the rows, at most, for a bound that is loose in any case.

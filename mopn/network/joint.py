@@ -33,8 +33,8 @@ from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.numerics.precision import NULL
+from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 
 # How far random starts are from the network, relative to the length of units and directions.
 _NEARBY = 0.1

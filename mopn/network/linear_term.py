@@ -14,9 +14,8 @@ import numpy as np
 from mopn.core.gap import dual_error
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import check_input, check_nonnegative, finite_numbers
-from mopn.solvers.numerics.dot import dot
-from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.numerics.precision import EPS, dot
+from mopn.solvers.tools.decorators import cached_property
 
 # The ridge on the constants, relative to alpha. It is small, as mainly the other coefficients should be shrunk, but not
 # zero: without a ridge the dual constraint of the constants, sum_i G_i = 0, would hold at the minimum only.

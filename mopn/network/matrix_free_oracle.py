@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 
-from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import refine
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, proven_bound
 from mopn.solvers.sphere.dense_search import REFINED, ROUGH, STEPS
-from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.plan import Plan, Proof
 from mopn.solvers.sphere.probable import expected_products, probable_bound
+from mopn.solvers.sphere.refinement import distinct
 from mopn.solvers.sphere.search import Proven, SphereSearch
 from mopn.solvers.sphere.stack import MatrixFreeStack
 from mopn.solvers.sphere.starts import ritz_starts
+from mopn.solvers.tools.budgets import FailureBudget
 
 # Tolerance of the values relative to the bound's.
 _FINER = 0.01

@@ -19,14 +19,14 @@ from mopn.network.output_rounding import OutputRounding
 from mopn.network.point import Network, unit_length
 from mopn.network.problem import NetworkProblem, OutputGradient
 from mopn.solvers.conditional_gradient.steps import line_search
-from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import Measure
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.result import relative
 from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import door
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import door
 
 
 @dataclass(frozen=True, repr=False)

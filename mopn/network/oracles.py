@@ -13,18 +13,18 @@ from mopn.core.norms import Norm, NormName, get_norm
 from mopn.data.validation import as_numbers, finite_numbers
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.matrix_free_oracle import MatrixFreeSearch
-from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.dense_search import DenseSearch
-from mopn.solvers.sphere.directions import distinct
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.plan import DENSE_LIMIT, most_features, plan, proofs_in_words
+from mopn.solvers.sphere.refinement import distinct
 from mopn.solvers.sphere.search import SphereSearch
 from mopn.solvers.sphere.stack import symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import door, doors
 
 OracleName = Literal["auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"]
 METHODS = get_args(OracleName)

@@ -26,9 +26,8 @@ from mopn.network.two_layers import layer_outputs
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
 from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth
 from mopn.solvers.numerics.precision import EPS, TINY
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 
 
 @doors

@@ -11,7 +11,7 @@ from mopn.data.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 
 class OutputRounding:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mopn.data.validation import check_start_size, finite_numbers
 from mopn.network.maps import Maps
-from mopn.solvers.sphere.directions import group_leaders
+from mopn.solvers.sphere.refinement import group_leaders
 
 # Up to so many features (128 MiB) are kept between the uses of a point; more are computed anew, block by block, as a
 # refit takes some fifty passes and the rest of a round two or three.

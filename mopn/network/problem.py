@@ -41,15 +41,13 @@ from mopn.network.ridge_bounds import RidgeBounds, is_exact
 from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
-from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, proven_upper
 from mopn.solvers.tools.blas_threads import limited_threads
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
-from mopn.solvers.tools.proven import proven_upper
 
 # Lengths of random units, relative to those whose outputs are of the size of the targets.
 _SMALL = 0.1

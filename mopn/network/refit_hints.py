@@ -11,7 +11,7 @@ from mopn.core.norms import Norm
 from mopn.data.rows import Rows
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.point import Network
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200

@@ -20,7 +20,7 @@ from mopn.data.designs import DenseDesign
 from mopn.network.gradient_forms import GradientForms
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack, power_of_two
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 

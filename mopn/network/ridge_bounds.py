@@ -17,7 +17,7 @@ from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.plan import DENSE_LIMIT
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 
 def is_exact(ridge: Ridge, norm: Norm, shape: tuple[int, int]) -> bool:

@@ -16,8 +16,8 @@ from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import FISTA
 from mopn.solvers.interface import Evaluation, Measure, Problem
+from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 
 
 @doors

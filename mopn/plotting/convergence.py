@@ -11,7 +11,7 @@ from mopn.plotting.drawing import new_axes
 from mopn.solvers import Result, Trace
 from mopn.solvers.result import relative
 from mopn.solvers.tools.checks import number, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 _LABELS = {
     "time": "time [s]",

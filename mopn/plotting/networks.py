@@ -16,7 +16,7 @@ from mopn.models.multi_output import Model
 from mopn.models.table import TableModel
 from mopn.plotting.drawing import bars, checked_labels, colors, output_names, plot_weights, subplots
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 @door

@@ -23,7 +23,7 @@ from mopn.plotting.drawing import (
     subplots,
 )
 from mopn.solvers.tools.checks import choice, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # Points of a curve or of the rows on a map, and cells along the sides of a map.
 _POINTS, _CELLS = 400, 80

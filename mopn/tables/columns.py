@@ -16,7 +16,7 @@ from scipy import sparse
 
 from mopn.data.cache import rows_at_once
 from mopn.data.values import TRUTHS
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,11 +27,10 @@ from copy import copy
 import numpy as np
 from scipy.linalg import eigh
 
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, proven_upper
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.node_matrices import inverse_root
 from mopn.solvers.sphere.stack import sum_of_squares
-from mopn.solvers.tools.proven import proven_upper
 
 
 class Biquadratic:

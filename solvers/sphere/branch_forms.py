@@ -17,7 +17,7 @@ import numpy as np
 
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases
 from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, step_work, tighten
-from mopn.solvers.sphere.budget import Budget
+from mopn.solvers.tools.budgets import Budget
 
 
 class _Node(NamedTuple):

@@ -1,4 +1,4 @@
-"""The exact maximum for p = 1, for any number of outputs, by branch and bound on the signs of the forms.
+"""The exact maximum for p = 1 by the signs of the forms: branch and bound for any number of outputs, or all signs.
 
 max_h sum_c |h' Gamma_c h| = max over signs s of lambda_max(sum_c s_c Gamma_c). A node fixes the signs of the first j
 matrices. As |h' Gamma_c h| <= h' M_c h with a majorant M_c, lambda_max of the fixed part plus the sum of the free M_c
@@ -14,17 +14,23 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import time
 from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.budget import Budget
+from mopn.solvers.numerics.precision import proven_upper
+from mopn.solvers.sphere.bounds import combination_error
 from mopn.solvers.sphere.majorants import STEPS, majorants
 from mopn.solvers.sphere.node_matrices import Reduced, Whole, reduced, whole
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
-from mopn.solvers.tools.proven import proven_upper
+from mopn.solvers.tools.budgets import Budget
 
+# So many outputs have 2^19 vectors of signs, each with a matrix to decompose.
+MAX_ENUMERATED = 20
+# Entries of the matrices that are decomposed together.
+_CHUNK = 1 << 21
 # Operations that a node counts, whatever the order of its matrices, and nodes that are opened at a time.
 NODE_WORK, _BATCH = 4.4e3, 32
 # From this number of features on, nodes are bounded on principal directions.
@@ -123,3 +129,35 @@ def _best_of(stack: DenseStack, H: np.ndarray, h: np.ndarray, best: float) -> tu
     H, values = refine(stack, H, 1)
     top = int(np.argmax(values))
     return (H[top], float(values[top])) if values[top] > best else (h, best)
+
+
+def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.ndarray, float]:
+    """Maximise sum_c |h' Gamma_c h| over unit h as the largest ||sum_c s_c Gamma_c||_2 over signs s.
+
+    s and -s give the same norm, so 2^(m-1) matrices are decomposed (appendix C of Blondel et al., NIPS 2017).
+    """
+    m, d = stack.shape
+    if m > MAX_ENUMERATED:
+        raise ValueError(
+            f"the oracle 'enumerate' decomposes 2^(m-1) matrices and is refused above m = {MAX_ENUMERATED} outputs, "
+            f"got m = {m}; use 'refine'"
+        )
+    best, best_signs, error = -1.0, np.ones(m), 2.0 * combination_error(stack)
+    began = time.perf_counter()
+    chunk = max(1, _CHUNK // d**2)
+    for first in range(0, 2 ** (m - 1), chunk):
+        codes = np.arange(first, min(first + chunk, 2 ** (m - 1)))
+        # Bit c - 1 of the code is the sign of output c; output 0 keeps +1.
+        bits = (codes[:, None] >> np.arange(m - 1)) & 1
+        signs = np.hstack([np.ones((len(codes), 1)), 1.0 - 2.0 * bits])
+        values = np.linalg.eigvalsh(stack.combine(signs))
+        radius = np.maximum(-values[:, 0], values[:, -1])
+        top = int(np.argmax(radius))
+        if radius[top] > best:
+            best, best_signs = float(radius[top]), signs[top]
+        if codes[-1] + 1 < 2 ** (m - 1) and time.perf_counter() - began >= max_time:
+            error = math.inf
+            break
+    values, vectors = np.linalg.eigh(stack.combine(best_signs[None])[0])
+    h = vectors[:, -1] if values[-1] >= -values[0] else vectors[:, 0]
+    return h, best + error

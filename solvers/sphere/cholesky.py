@@ -14,10 +14,10 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from mopn.solvers.numerics.precision import EPS, NULL
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cones import half_of_signs
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
+from mopn.solvers.tools.budgets import Budget
 
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6

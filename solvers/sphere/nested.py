@@ -16,12 +16,11 @@ import numpy as np
 from mopn.solvers.sphere.biquadratic import Biquadratic, in_bases, rest_majorant
 from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, RelaxationBound, step_work, tighten
 from mopn.solvers.sphere.branch_forms import branch_on_forms
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
 from mopn.solvers.sphere.node_matrices import GIVEN_AWAY
 from mopn.solvers.sphere.principal_directions import RotatedOutputs, in_basis, principal_basis, rotated_outputs
-from mopn.solvers.sphere.refinement import dual_vectors, refine
+from mopn.solvers.sphere.refinement import SAME_MAXIMUM, distinct, dual_vectors, refine
 from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.tools.budgets import Budget
 
 # Numbers of directions, and the fraction of all from which on all are taken.
 _RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8

@@ -1,4 +1,7 @@
-"""Refinement of unit vectors: monotone block ascent on ||q(h)||_p (the role of iteration (6) of the paper)."""
+"""Refinement of unit vectors by monotone block ascent on ||q(h)||_p, the role of iteration (6) of the paper.
+
+Also groups of unit vectors that point nearly the same way, up to sign.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ import numpy as np
 from mopn.solvers.sphere.eigenvectors import dominant_eigenvectors
 from mopn.solvers.sphere.stack import Stack
 
+# Unit vectors whose |cosine| is at least this count as one: as starts, and as maxima.
+_SAME_DIRECTION, SAME_MAXIMUM = 0.98, 0.999
+# Pairs whose cosines are computed at a time.
+_PAIRS = 1 << 20
 # Few, as the next iteration has another combination.
 _LANCZOS_STEPS = 5
 
@@ -53,3 +60,26 @@ def dual_vectors(Q: np.ndarray, p: float) -> np.ndarray:
     W = np.zeros_like(Q)
     W[rows, best] = np.where(Q[rows, best] >= 0, 1.0, -1.0)
     return W
+
+
+def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray:
+    """Return for every row of H (k, d) the index of the leader of its group.
+
+    In the given order, a row without a group leads a new one, which takes all rows without a group whose |cosine| with
+    the leader is at least ``cosine``.
+    """
+    leader = np.full(len(H), -1)
+    # The cosines of all pairs may not fit in memory.
+    for rows in np.array_split(order, max(1, len(H) * len(H) // _PAIRS)):
+        for r, close in zip(rows, np.abs(H[rows] @ H.T) >= cosine, strict=True):
+            if leader[r] < 0:
+                leader[close & (leader < 0)] = r
+                leader[r] = r
+    return leader
+
+
+def distinct(H: np.ndarray, values: np.ndarray, cosine: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Sort by decreasing value, and drop vectors whose |cosine| with a better one is at least 0.98, or ``cosine``."""
+    order = np.argsort(-values, kind="stable")
+    kept = order[group_leaders(H, order, _SAME_DIRECTION if cosine is None else cosine)[order] == order]
+    return H[kept], values[kept]

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.plan import Plan
+from mopn.solvers.tools.budgets import Budget
 
 # The precision for p = 2 of calls without one, as relaxations converge slowly near their limit.
 _DEFAULT_FOR_TWO = 1e-4

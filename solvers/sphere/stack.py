@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 
 class Stack(Protocol):

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+# Drawn seeds are nonnegative numbers of int64.
+_SEEDS = 2**63
 # Longer representations are cut off in messages.
 _MOST_CHARACTERS = 120
 
@@ -176,3 +178,22 @@ def shown(value: Any) -> str:
     except ValueError:  # Python refuses to print integers of more than some thousand digits.
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def make_generator(rng: Any, name: str = "rng") -> np.random.Generator:
+    """Return the generator for an ``rng=`` argument."""
+    try:
+        if isinstance(rng, bool):
+            raise TypeError
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        takes = "a numpy Generator, a seed (an integer >= 0) or None"
+        raise type(error)(f"{name} must be {takes}, got {shown(rng)}") from None
+
+
+def make_seed(rng: Any) -> int:
+    """Return the seed for an ``rng=`` argument: a seed as it is, one drawn from a generator, and 0 for None."""
+    if rng is None:
+        return 0
+    generator = make_generator(rng)
+    return int(rng) if isinstance(rng, int | np.integer) else int(generator.integers(_SEEDS))

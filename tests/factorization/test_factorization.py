@@ -21,7 +21,7 @@ from mopn.factorization.lifted import LiftedProblem
 from mopn.factorization.terms.linear import Linear
 from mopn.losses.losses import Squared
 from mopn.solvers import LBFGS, SGD, CoordinateDescent
-from mopn.solvers.numerics.quasi_newton import quasi_newton
+from mopn.solvers.lbfgs import quasi_newton
 
 DIRECT = {
     "second": {"degree": 2},

@@ -11,7 +11,7 @@ from mopn.data.designs import Design, ridge_scales
 from mopn.data.rows import Block, Rows
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update
-from mopn.solvers.numerics.dot import dot
+from mopn.solvers.numerics.precision import dot
 
 
 class Intercept(Term):
