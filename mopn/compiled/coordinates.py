@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.compiled.jit import inlined
-from mopn.compiled.vectorization import IN_ORDER
+from mopn.compiled.jit import IN_ORDER, inlined
 
 # A smaller factor of the all-subsets kernel is not used as a divisor.
 _SMALL_FACTOR = 1e-3

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mopn.compiled.jit import inlined, jit
+from mopn.compiled.jit import FAST, inlined, jit
 from mopn.compiled.storage import place, span, value
-from mopn.compiled.vectorization import FAST
 
 
 class Pairs(NamedTuple):

@@ -13,9 +13,8 @@ from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from mopn.compiled.coordinates import quadratic_step, weight_of
-from mopn.compiled.jit import inner
+from mopn.compiled.jit import IN_ORDER, inner
 from mopn.compiled.losses import SQUARED, derivative
-from mopn.compiled.vectorization import IN_ORDER
 
 
 @inner()

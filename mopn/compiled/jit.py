@@ -19,6 +19,12 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache, NullCache
 
+# Units whose kernels are computed at a time: a vector register of doubles.
+WIDTH = 8
+# Multiplications and additions may be fused, and the signs of zeros ignored; the order of sums is kept.
+IN_ORDER = {"contract", "nsz"}
+# The order of sums may change too.
+FAST = IN_ORDER | {"reassoc"}
 _SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
 # Divisions are NumPy's: checks of divisors would have to be compiled too. Nobody needs the addresses of functions.

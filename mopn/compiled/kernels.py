@@ -15,9 +15,8 @@ import math
 import numpy as np
 from numba import prange
 
-from mopn.compiled.jit import inner, jit
+from mopn.compiled.jit import FAST, WIDTH, inner, jit
 from mopn.compiled.storage import Lines, place, span, value
-from mopn.compiled.vectorization import FAST, WIDTH
 
 # The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m.
 ANOVA, SUBSETS = 0, 1

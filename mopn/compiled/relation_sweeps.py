@@ -12,9 +12,8 @@ import numpy as np
 
 from mopn.compiled.cancellation import CANCELLATION
 from mopn.compiled.coordinates import penalized_step, weight_of
-from mopn.compiled.jit import inner, jit
+from mopn.compiled.jit import IN_ORDER, inner, jit
 from mopn.compiled.storage import place, span, value
-from mopn.compiled.vectorization import IN_ORDER
 
 
 @inner(fastmath=IN_ORDER)

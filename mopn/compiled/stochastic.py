@@ -10,11 +10,10 @@ import math
 
 import numpy as np
 
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import WIDTH, jit
 from mopn.compiled.kernels import longest_line, row_gradient, row_values, workspace
 from mopn.compiled.losses import derivative
 from mopn.compiled.storage import place, span, value
-from mopn.compiled.vectorization import WIDTH
 
 # Keeps AdaGrad's first steps finite.
 _TINY = 1e-12

@@ -19,10 +19,9 @@ from numba.extending import overload
 from mopn.compiled.cancellation import CANCELLATION, set_without
 from mopn.compiled.coordinates import derivative_of, penalized_step, update_state, weight_of
 from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
-from mopn.compiled.jit import inlined, inner, jit
+from mopn.compiled.jit import FAST, IN_ORDER, inlined, inner, jit
 from mopn.compiled.losses import SQUARED, derivative
 from mopn.compiled.storage import Lines, place, span, value
-from mopn.compiled.vectorization import FAST, IN_ORDER
 
 
 # The compiler may change the order of the sums, the same for calls with and without threads.

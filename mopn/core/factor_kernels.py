@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mopn.compiled import kernels as compiled
-from mopn.compiled.vectorization import WIDTH
+from mopn.compiled.jit import WIDTH
 from mopn.data.designs import Design, SparseDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import check_factor_kernel

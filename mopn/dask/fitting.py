@@ -17,7 +17,7 @@ from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.row_blocks import row_by_row
 from mopn.estimators.base import NetworkAttributes
 from mopn.estimators.tables import TableEstimator
-from mopn.estimators.targets_in_chunks import has_labels
+from mopn.estimators.targets import has_labels
 from mopn.solvers.tools.checks import shown
 from mopn.tables.learning import MANY_CURVES
 from mopn.tables.reading import read_table

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.data.cache import rows_at_once
-from mopn.data.sparse_structure import compressed
-from mopn.data.validation import as_numbers
+from mopn.data.validation import as_numbers, compressed
 from mopn.data.values import to_host
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.tools.blas_threads import threads_for
 from mopn.solvers.tools.decorators import cached_property
+
+# Entries of a block of rows: two such arrays of float64 stay in the cache.
+CACHE_ENTRIES = 1 << 18
+
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
@@ -540,3 +542,8 @@ def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
     for term in terms:
         total = total + term
     return total
+
+
+def rows_at_once(entries: int) -> int:
+    """Return the number of rows, at least 1, that stay in the cache for a number of entries per row."""
+    return max(1, CACHE_ENTRIES // entries)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mopn.data.cache import rows_at_once
-from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_design, ridge_scales
+from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_design, ridge_scales, rows_at_once
 from mopn.data.losses_of_rows import Losses, OutputLoss, inner
 from mopn.data.thread_pool import in_threads, n_workers
 from mopn.solvers.tools.blas_threads import limited_threads, single_threaded

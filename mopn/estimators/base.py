@@ -24,26 +24,24 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.relation_blocks import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.sparse_structure import compressed
 from mopn.data.validation import (
     as_numbers,
     check_flag,
     check_input,
     check_sample_weight,
     check_weighted_classes,
+    compressed,
     of_present,
 )
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
-from mopn.estimators.policy import FitPolicy
-from mopn.estimators.targets import Targets, merge_equal_samples
-from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
+from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, FitPolicy, readable, validated
+from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
-from mopn.network.dual import Dual
 from mopn.network.oracles import BasisOracle, OracleName
+from mopn.network.point import Dual
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import Result, Solver, Status, Trace, minimize
@@ -115,7 +113,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         normal features with the means and deviations of the fit, where it centers or scales X, or else 0 and 1.
         """
         check_is_fitted(self)
-        from mopn.explain.importances import importances_without_rows
+        from mopn.explain.margins import importances_without_rows
 
         return importances_without_rows(self.model_, getattr(self, "_coordinates", None))
 
@@ -448,7 +446,7 @@ class NetworkEstimator(NetworkAttributes):
 
         Notes
         -----
-        :mod:`mopn.estimators.policy` has the schedule, precision and patience. Callbacks are scikit-learn's
+        :mod:`mopn.estimators.parameters` has the schedule, precision and patience. Callbacks are scikit-learn's
         (``set_callbacks``, since 1.9). :func:`mopn.minimize` has every option of a fit.
 
         References

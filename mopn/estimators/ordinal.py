@@ -17,7 +17,7 @@ from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.data.values import as_targets, category_order
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.policy import ORDINAL
+from mopn.estimators.parameters import ORDINAL
 from mopn.estimators.targets import Targets, encoded_codes
 from mopn.losses.losses import Loss, LossName, get_loss
 from mopn.models.ordinal import log_odds

@@ -19,8 +19,7 @@ from mopn.data.designs import Design
 from mopn.data.values import to_host
 from mopn.explain.margins import OutputMargins
 from mopn.explain.robustness import RowOutputs, contests, meetings
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import feature_groups
+from mopn.models.base import Fitted, feature_groups, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.data.validation import check_count
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import check_scale, feature_groups
+from mopn.models.base import Fitted, check_scale, feature_groups, fitted_model
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.table import TableModel
 from mopn.solvers.tools.decorators import door

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.cache import rows_at_once
-from mopn.data.designs import DenseDesign, Design
+from mopn.data.designs import DenseDesign, Design, rows_at_once
 from mopn.data.values import to_host
 from mopn.explain.margins import OutputMargins, with_zero
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import check_scale
+from mopn.models.base import Fitted, check_scale, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import is_quadratic
 from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings

@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.data.values import to_host
 from mopn.explain.games import ColumnGame, QuadraticGame
-from mopn.explain.model_games import background_rows, model_game
+from mopn.explain.higher_games import background_rows, model_game
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.decorators import door

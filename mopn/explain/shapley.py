@@ -9,7 +9,7 @@ import numpy as np
 from mopn.data.designs import Design
 from mopn.data.values import to_host
 from mopn.explain.games import Game
-from mopn.explain.model_games import background_rows, model_game
+from mopn.explain.higher_games import background_rows, model_game
 from mopn.models.base import Fitted, fitted_model
 from mopn.solvers.tools.decorators import door
 

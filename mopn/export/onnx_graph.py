@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mopn.export.comparison import warn_of_lost_digits
-from mopn.export.onnx_encoding import ML, encode_columns
-from mopn.export.onnx_nodes import Graph
+from mopn.export.onnx_nodes import ML, Graph, encode_columns
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm

@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.values import to_host
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import feature_groups
+from mopn.models.base import Fitted, feature_groups, fitted_model
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
 from mopn.solvers.tools.decorators import door

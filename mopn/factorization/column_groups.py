@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mopn.compiled.disjoint import disjoint_groups, owners
-from mopn.compiled.storage import Lines, constant, row_lines
+from mopn.compiled.storage import Lines, constant, disjoint_groups, owners, row_lines
 from mopn.data.designs import Design
 
 # Threads do not pay for a group of disjoint columns with fewer entries per thread than this.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mopn.compiled.jit import WIDTH
 from mopn.compiled.kernels import pack, unpack
 from mopn.compiled.stochastic import count_entries, stochastic_pass
 from mopn.compiled.storage import constant
-from mopn.compiled.vectorization import WIDTH
 from mopn.data.losses_of_rows import Losses
-from mopn.factorization.layout import Layout
 from mopn.factorization.terms import KernelTerm, Linear
+from mopn.factorization.terms.base import Layout
 
 
 class StochasticPasses:

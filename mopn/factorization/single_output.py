@@ -15,10 +15,9 @@ from mopn.data.designs import Design
 from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_start_size, finite_numbers
-from mopn.factorization.layout import Layout
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
-from mopn.factorization.terms.base import Parameters
+from mopn.factorization.terms.base import Layout, Parameters
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers import LBFGS, CoordinateDescent
 from mopn.solvers.interface import Evaluation, Measure, Smooth

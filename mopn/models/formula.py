@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mopn.data.cache import rows_at_once
-from mopn.data.designs import Design
+from mopn.data.designs import Design, rows_at_once
 
 _Record = TypeVar("_Record", "UnitTerm", "Formula")
 Map = Callable[[np.ndarray], np.ndarray]

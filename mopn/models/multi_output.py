@@ -11,8 +11,7 @@ from mopn.core.feature_groups import check_groups
 from mopn.core.kernels import get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design
 from mopn.data.validation import check_flag, finite_numbers
-from mopn.models.base import Predictor, common_offset
-from mopn.models.fields import check_names, check_scale
+from mopn.models.base import Predictor, check_names, check_scale, common_offset
 from mopn.models.formula import Formula, blocks, kernel_formula
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from mopn.data.designs import Design
 from mopn.data.validation import check_count, check_factor_kernel, finite_numbers
-from mopn.models.base import Predictor, common_offset
-from mopn.models.fields import check_number
+from mopn.models.base import Predictor, check_number, common_offset
 from mopn.models.formula import Formula, blocks, kernel_formula, pairs, products
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import choice

@@ -24,10 +24,9 @@ from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
 from mopn.data.rows import Rows
 from mopn.data.sum_of_losses import SumOfLosses
-from mopn.network.curvature import Curvature, JointMetric, regular
+from mopn.network.curvature import Curvature, JointMetric, RelationCurvature, regular
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
-from mopn.network.relation_preconditioner import RelationCurvature
 from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS

@@ -26,7 +26,6 @@ from mopn.data.rows import Block, Rows
 from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
-from mopn.network.dual import Dual, make_dual
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
@@ -34,7 +33,7 @@ from mopn.network.maps import MappingErrors, Maps, UserX
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle, user_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.output_rounding import OutputRounding
-from mopn.network.point import Network, unit_length
+from mopn.network.point import Dual, Network, make_dual, unit_length
 from mopn.network.refit_hints import RefitHints
 from mopn.network.ridge import LayerRidge, Ridge
 from mopn.network.ridge_bounds import RidgeBounds, is_exact

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mopn.data.cache import rows_at_once
+from mopn.data.designs import rows_at_once
 from mopn.data.values import TRUTHS
 from mopn.solvers.tools.decorators import cached_property
 

@@ -1,7 +1,8 @@
-"""The interface of the terms of a problem of a single output."""
+"""The interface of the terms of a problem of a single output, and the places of their parameters in its flat point."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -77,3 +78,30 @@ def unit_curvature(rows: Rows) -> float:
     """
     losses = SumOfLosses(rows)
     return losses.smoothness * losses.output_unit
+
+
+class Layout:
+    """The terms' parameters one after the other, ``size`` numbers in all."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self.terms = list(terms)
+        self._places: list[list[tuple[str, slice, tuple[int, ...]]]] = []
+        self.size = 0
+        for term in self.terms:
+            self._places.append([])
+            for name, shape in term.shapes.items():
+                end = self.size + math.prod(shape)
+                self._places[-1].append((name, slice(self.size, end), shape))
+                self.size = end
+
+    def views(self, x: np.ndarray) -> list[Parameters]:
+        """Return the parameters of each term, as views of a flat point."""
+        return [{name: x[place].reshape(shape) for name, place, shape in places} for places in self._places]
+
+    def lower_bounds(self) -> np.ndarray:
+        """Return the lower bounds of all parameters, -inf where there are none."""
+        lower = np.full(self.size, -np.inf)
+        for term, at in zip(self.terms, self.views(lower), strict=True):
+            for name, bound in term.lower.items():
+                at[name][:] = bound
+        return lower

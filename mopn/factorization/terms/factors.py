@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from mopn.compiled.jit import WIDTH
 from mopn.compiled.lasso import minimize_l1
 from mopn.compiled.losses import SQUARED
-from mopn.compiled.vectorization import WIDTH
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
 from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.designs import Design, ridge_scales
