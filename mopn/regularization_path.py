@@ -200,10 +200,7 @@ def path(
 def solutions(
     problem: NetworkProblem, strengths: Iterable[float], solver: Solver, deadline: Deadline, **options: Any
 ) -> Iterator[tuple[NetworkProblem, Result]]:
-    """Yield the problem with each strength and its solution, from the one before; an interruption is the last.
-
-    The deadline includes the work on solutions; options are for :func:`mopn.minimize`.
-    """
+    """Yield the problem with each strength and its solution, from the one before; an interruption is the last."""
     result = None
     for strength in strengths:
         part = problem.with_strength(float(strength))
@@ -220,11 +217,7 @@ def path_solver(
     max_iter: int = 100,
     precision: Precision = "double",
 ) -> ConditionalGradient:
-    """Return a solver for paths of a length: few units per strength, short refits, and cheap searches for units.
-
-    ``max_units`` can be reached half-way. ``max_iter`` limits a refit that is given by its name, and ``precision`` is
-    for the features in refits of both layers (:class:`mopn.solvers.FullRefit`).
-    """
+    """Return a solver for a path: few units per strength, short refits of ``max_iter``, and cheap searches."""
     full = {"polish_tol": _POLISH_TOL, "least_tol": _LEAST_TOL, "precision": precision}
     step = make_corrective_step(refit, full=full, max_iter=max_iter, polish_iter=max_iter)
     return ConditionalGradient(

@@ -183,10 +183,7 @@ def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
 
 @dataclass(eq=False)
 class RunMonitor:
-    """The monitor of one run: it records every iteration, and ends the run at a limit or by the stopping test.
-
-    A proven lower bound of the minimum stays valid, so ``gap`` is relative to the largest one of the run.
-    """
+    """The monitor of one run, which ends it at a limit or by the stopping test, with its largest lower bound."""
 
     problem: Problem
     solver: Solver[Any]

@@ -113,11 +113,11 @@ def quasi_newton(
     *,
     coarse: bool = False,
 ) -> Iterator[tuple[np.ndarray, Evaluation, float]]:
-    """Yield the iterates of limited-memory BFGS (Nocedal, 1980), until no step decreases the function.
+    """Yield the iterates of L-BFGS with weak Wolfe steps, until no step decreases the function.
 
-    Steps satisfy the weak Wolfe conditions. With bounds, variables at an active bound are left out of the quasi-Newton
-    step, and the step is projected onto the bounds (Bertsekas, 1982). SciPy's L-BFGS-B calls a second BLAS library:
-    with several threads it and NumPy's wait for each other, many times longer than the method computes.
+    Variables at an active bound are left out of the step, which is projected (Bertsekas, 1982). SciPy's L-BFGS-B calls
+    a second BLAS library: with several threads it and NumPy's wait for each other, many times longer than the method
+    computes.
     """
     scales = np.ones(1) if scales is None else scales
     box, pairs = _Box(bounds, coarse=coarse), _CorrectionPairs(memory, scales)
@@ -161,10 +161,10 @@ class _Box:
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
     def held(self, x: np.ndarray, gradient: np.ndarray, margin: float = 0.0) -> np.ndarray:
-        """Return the indices of variables at a bound that minus the gradient leads to, or within a margin of it.
+        """Return the variables at a bound, or within a margin of it, that minus the gradient leads to.
 
-        Without a margin a step may be cut off at once in variables near a bound, and the rest of it be no descent in
-        the variables coupled with them (Bertsekas, 1982).
+        Without a margin a step may be cut off at once in variables near a bound, and its rest be no descent (Bertsekas,
+        1982).
         """
         if self.bounds is None:
             return np.zeros(0, int)
@@ -178,11 +178,7 @@ class _Box:
 
 
 class _CorrectionPairs:
-    """The latest correction pairs: steps s and changes of the gradient y, which define the inverse of the Hessian.
-
-    They are kept with <s, y>, and its least value beyond rounding errors. Lengths are in the scaled variables, where
-    the first approximation of the Hessian is a multiple of I.
-    """
+    """The latest steps s and changes of the gradient y in scaled variables, with <s, y> and its least value."""
 
     def __init__(self, memory: int, scales: np.ndarray) -> None:
         self.scales = scales

@@ -19,10 +19,7 @@ CANCELLATION, _SAMPLED = 1e3, 16
 
 @inner()
 def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
-    """Set e to A^0, ..., A^{m-1}, or e[1] to the all-subsets kernel, of a sample without feature j.
-
-    With ``moduli``, set it to those of |p| and |x|.
-    """
+    """Set e to A^0, ..., A^{m-1}, or e[1] to the all-subsets kernel, of a sample without j; ``moduli`` of |p|, |x|."""
     first, end = span(rows.starts, i, rows.length)
     e[0] = 1.0
     for t in range(1, len(e)):

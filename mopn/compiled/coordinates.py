@@ -30,10 +30,7 @@ def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
 
 @inlined(fastmath=IN_ORDER)
 def penalized_step(g, c, ridge, old):  # type: ignore[no-untyped-def]
-    """Return the step to the minimum along p_j, of losses of slope g and curvature c, and the derivative times it.
-
-    The penalty is ``ridge / 2 * p_j^2``.
-    """
+    """Return the step to the minimum along p_j with ``ridge / 2 * p_j^2``, and the derivative times it."""
     slope = g + ridge * old
     step = quadratic_step(slope, c + ridge)
     return step, slope * step
@@ -41,10 +38,7 @@ def penalized_step(g, c, ridge, old):  # type: ignore[no-untyped-def]
 
 @inlined(fastmath=IN_ORDER)
 def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
-    """Return the derivative h of K with respect to p_j at a sample, and the size of the terms it is computed from.
-
-    For ANOVA, h = x sum_t theta_t e_{t-1}, where e_t is A^t without feature j: e_t = A^t - p x e_{t-1}.
-    """
+    """Return the derivative h of K in p_j at a sample, and the size of its terms: ANOVA's e_t = A^t - p x e_{t-1}."""
     if theta is None:
         if omega is None:
             factor = 1.0 + p * x

@@ -31,11 +31,7 @@ def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
 
 @inner()
 def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
-    """Return sum_{t >= u} theta_t D^{t-u} for u = 1, ..., m.
-
-    For D of all dummies it is the coefficient of A^u; for D of all but one, that of A^{u-1} in the derivative with
-    respect to that one.
-    """
+    """Return sum_{t >= u} theta_t D^{t-u} for u = 1, ..., m: of all dummies, the coefficient of A^u."""
     coefficients = np.zeros(len(theta))
     for u in range(1, len(theta) + 1):
         for t in range(u, min(u + len(D), len(theta) + 1)):

@@ -187,10 +187,7 @@ def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-de
 
 @jit(fastmath=FAST)
 def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no-untyped-def]
-    """Set out[s, t - 1, i] (8, m - 1, n) to A^t(p_s, x_i) for t = 1, ..., m - 1 and the kernels of panel c.
-
-    ``theta``, a tuple or an array, has length m; the rows are those from ``begin`` to ``stop - 1``.
-    """
+    """Set out[s, t - 1, i] (8, m - 1, n) to A^t(p_s, x_i), t < m, of panel c and rows ``begin`` to ``stop - 1``."""
     A = np.empty((len(theta), WIDTH))
     for s in range(WIDTH):
         A[0, s] = 1.0

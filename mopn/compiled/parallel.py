@@ -16,10 +16,7 @@ _lost = False
 
 
 def threads_usable() -> bool:
-    """Return whether numba's threads can be used: not in a process forked after its parent started them.
-
-    They do not survive the fork, and GNU OpenMP ends the process at the first use.
-    """
+    """Return whether numba's threads survive in this process: not if its parent started them before a fork."""
     return not _lost
 
 

@@ -32,10 +32,7 @@ class Lines(NamedTuple):
 
 
 def constant(values: Any, dtype: type = np.float64) -> np.ndarray:
-    """Return an array that compiled functions only read: contiguous, and read-only, as the user's arrays may be.
-
-    Each type of an argument is compiled for several seconds, so that all arrays of the user have one.
-    """
+    """Return a contiguous, read-only array: each type of an argument would be compiled for several seconds."""
     array: np.ndarray = np.ascontiguousarray(values, dtype=dtype).view()
     array.flags.writeable = False
     return array

@@ -12,10 +12,7 @@ from mopn.solvers.tools.checks import shown
 
 
 def feature_groups(interactions: Any, d: int, names: Sequence[Any] = ()) -> np.ndarray | None:
-    """Return the number (d,) of each feature's group, -1 for one that is alone; None if all are.
-
-    ``interactions`` are groups of columns, by index or name; pairs of different groups interact.
-    """
+    """Return the number (d,) of each feature's group in lists of columns, -1 for one alone; None if all are."""
     listed = list(interactions) if _is_collection(interactions) else [interactions]
     if not all(map(_is_collection, listed)):
         raise TypeError(

@@ -105,28 +105,10 @@ def lower_bound(
 def bound_and_scale(
     point: DualPoint, regularizer: Conjugate, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> tuple[float, float]:
-    """Return a proven lower bound of the minimum, -F*(s G) - R*(s G) - s^2 ``ridge``, rounded down, and s.
+    """Return a proven lower bound -F*(s G) - R*(s G) - s^2 ``ridge`` of the minimum, rounded down, and s.
 
-    Parameters
-    ----------
-    point : DualPoint
-        F, and its gradient G, or any point whose multiples up to 1 are in the domain of F*.
-    regularizer : Conjugate
-        R.
-    dual : float
-        A proven upper bound of the dual norm of G pulled back to the weights.
-    ridge : float, default 0
-        Upper bound of the conjugate of the ridge at G.
-    search : bool, default True
-        Search s in one dimension; without it s is 1, or the largest admissible scale below 1.
-
-    Returns
-    -------
-    lower : float
-        -inf where there is no certificate: without a regulariser (strength 0), for a dual norm that is not finite, or
-        where conjugates overflow.
-    s : float
-        0 where there is no bound.
+    ``dual`` bounds the dual norm of G pulled back to the weights, ``ridge`` the conjugate of the ridge at G. Without
+    ``search`` s is 1, or the largest admissible scale below 1. Without a certificate the bound is -inf and s is 0.
     """
     if not regularizer.active or not math.isfinite(dual):
         return -math.inf, 0.0
@@ -151,10 +133,7 @@ def bound_and_scale(
 def _least(
     negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float
 ) -> tuple[float, float]:
-    """Return about the least value in [0, upper] of a convex function and its scale: ``start`` if none near is better.
-
-    Its bound of the rounding error is added. New scales are around the least point of a parabola, or in the middle.
-    """
+    """Return about the least value in [0, upper] of a convex function, plus its rounding, and its scale."""
     near = np.array([start, (1.0 - _NEARBY) * start, min((1.0 + _NEARBY) * start, upper)])
     values, errors = negative_duals(near)
     if values[1] >= values[0] and values[2] >= values[0]:

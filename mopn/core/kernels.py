@@ -162,10 +162,7 @@ def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel
 
 
 def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nonzero eigenvalues (r,) and unit eigenvectors (r, d) of W = sum_s weights_s h_s h_s'.
-
-    Fewer units cannot represent W, and the moduli of the eigenvalues add up to its nuclear norm.
-    """
+    """Return the nonzero eigenvalues (r,) and eigenvectors (r, d) of W = sum_s weights_s h_s h_s'."""
     # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
     Q, R = np.linalg.qr(units.T)
     values, vectors = np.linalg.eigh((R * weights) @ R.T)

@@ -16,10 +16,7 @@ _LARGEST_SINGLE = 1e8
 
 
 class Scales(NamedTuple):
-    """A problem at weights of zero: its loss, its slopes sum_ir |G_ic| max_r |Phi_ir|, and its largest feature.
-
-    The slopes bound the dual norm of the gradient, hence the strengths that are of use.
-    """
+    """A problem at weights of zero: its loss, its slopes sum_ir |G_ic| max_r |Phi_ir|, and its largest feature."""
 
     loss: float
     slope: float

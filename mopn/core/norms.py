@@ -146,10 +146,7 @@ class L1Linf(Norm):
 
 
 def _clipping_levels(V: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return per row the level at which the prox of the l-infinity norm clips, and how many entries it clips.
-
-    By Moreau, the level u solves sum_c max(|v_c| - u, 0) = step; u = 0 where the row's l1 norm is at most the step.
-    """
+    """Return u (k,) with sum_c max(|v_c| - u, 0) = step, or 0, for every row, and the entries that it clips."""
     a = -np.sort(-np.abs(V), axis=1)
     counts = np.arange(1, V.shape[1] + 1)
     levels = (np.cumsum(a, axis=1) - step) / counts

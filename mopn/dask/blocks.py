@@ -86,10 +86,7 @@ class DaskBlocks(Chunks):
         return DaskBlocks(self.client, self.client.get(graph, keys, sync=False), self.timeout, classes, size)
 
     def _reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
-        """Return the combined terms: a task for every group of blocks, and one for every branch of the tree.
-
-        Raises ``OSError`` if a block cannot be computed, or the cluster does not answer in time; from then on at once.
-        """
+        """Return the combined terms, by a task for every group and branch; ``OSError`` without the cluster."""
         if self._lost is not None:
             raise self._lost
         try:

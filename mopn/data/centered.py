@@ -23,11 +23,7 @@ def uncentered(H: np.ndarray, center: np.ndarray | None, dummies: int) -> np.nda
 
 
 class CenteredDesign(Design):
-    """X - 1 c', for sparse data X (n, d) and a center c (d,).
-
-    Products are products with X and a correction of rank one, so their rounding errors are relative to |x| + |c|, the
-    design ``absolute``.
-    """
+    """X - 1 c' for sparse X (n, d) and a center c (d,): products with X and a correction of rank one."""
 
     def __init__(self, base: SparseDesign, center: np.ndarray) -> None:
         self.base, self.center = base, center

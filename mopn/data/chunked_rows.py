@@ -81,11 +81,7 @@ class Chunks(ABC):
     _checksums: dict[int, int] | None = None
 
     def reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
-        """Return the combined terms; the task and the terms can be sent to other processes.
-
-        Raises ``OSError`` if a chunk cannot be read, or has changed since the first pass; ``ValueError`` if there are
-        no rows.
-        """
+        """Return the combined terms; ``OSError`` for a chunk that cannot be read, or has changed."""
         try:
             total = self._reduce(partial(_term, task), partial(_added, combine))
         except (ValueError, TypeError):

@@ -446,12 +446,11 @@ class AugmentedDesign(Design):
 
 
 def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridge: Any = 0.0) -> np.ndarray:
-    """Return steps (d,) in the coefficients of features that matter equally, for sums of squares (d,) and a ridge.
+    """Return steps (d,) in coefficients that matter equally, for sums of squares (d,) and a ridge.
 
-    The losses have ``curvature`` times the squares, and a ridge adds as much in all coefficients. Popular items occur
-    in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many iterations
-    without these scales. Their unit is 1 / ``largest``, the largest entry of X, so that a fit does not depend on it.
-    Columns (k, 1) of curvatures and ridges, of k units, give scales (k, d).
+    The losses have ``curvature`` times the squares; columns (k, 1) of curvatures and ridges give scales (k, d) in the
+    unit 1 / ``largest``. On one-hot rows, where popular items occur a thousand times as often as others, L-BFGS takes
+    several times as many iterations without them.
     """
     tiny = float(np.finfo(float).tiny)
     unit = max(largest, tiny) if largest else 1.0
@@ -472,11 +471,7 @@ def linear_design(design: Design) -> Design:
 
 
 def make_design(X: Any, dummies: int = 0) -> Design:
-    """Validate X (n, d), an array-like or sparse matrix of finite numbers, wrap it, and put dummies in front of it.
-
-    Dense float64 and float32, canonical CSR and CSC are used without a copy; everything else is converted to float64,
-    and to canonical CSR or CSC.
-    """
+    """Validate X (n, d), wrap it, and put dummies in front of it; floats and canonical CSR and CSC stay."""
     design = stored_design(X)
     return AugmentedDesign(design, dummies) if dummies else design
 

@@ -81,13 +81,12 @@ class Coordinates:
 
 
 def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
-    """Return the coordinates of weighted rows without dummies, centered at their mean or not; None for the user's.
+    """Return the coordinates of weighted rows, centered at their mean or not; None for the user's.
 
-    The scale "features" gives all features equal deviations, or without ``center`` equal mean squares; "data" divides
-    all by the same number. Either makes the mean squared length of a sample 4. "large" leaves the smallest features
-    that make up a mean squared length of 2, such as users and items, and divides the larger ones, such as a gender, to
-    the largest mean square of these. Above that size a column is penalised by its frequency, as in the weighted trace
-    norm of Srebro and Salakhutdinov, Collaborative Filtering in a Non-Uniform World (NIPS 2010).
+    "features" gives all features equal deviations, or without ``center`` equal mean squares; "data" divides all by one
+    number. Either makes the mean squared length of a sample 4. "large" leaves the smallest features that make up a mean
+    squared length of 2, such as users and items, and divides the larger ones to their largest mean square: above it a
+    column is penalised by its frequency (Srebro and Salakhutdinov, NIPS 2010).
     """
     if not center and scale is None:
         return None

@@ -47,11 +47,7 @@ def check_sum_over_outputs(loss: Loss, y: np.ndarray) -> None:
 
 
 class LossCheck:
-    """Rows of one check: targets y (n,) or (n, m), outputs O and P (n, m), and values (n,) and gradients G (n, m) at O.
-
-    Outputs are at some distances from the targets. If ``scaled``, these are in the unit of the targets, which a
-    threshold of the loss or a domain of the conjugate may have.
-    """
+    """Rows of one check: targets y, outputs O and P (n, m), and values (n,) and gradients G (n, m) at O."""
 
     def __init__(self, loss: Loss, y: np.ndarray | None, rng: np.random.Generator, *, scaled: bool = False) -> None:
         self.loss, self.scaled = loss, scaled

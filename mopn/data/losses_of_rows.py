@@ -59,10 +59,7 @@ class OutputLoss:
 
     @property
     def smoothness(self) -> float:
-        """Lipschitz constant of the gradient with respect to O, in the norm of ``squared_length``.
-
-        For a loss without one it is a first guess for line searches: the mean curvature at outputs of zero.
-        """
+        """Lipschitz constant of the gradient in O, or the mean curvature at 0 as a first guess for line searches."""
         m = self.n_outputs
         constant = self.loss.smoothness(m)
         if math.isfinite(constant):
@@ -190,10 +187,7 @@ class Losses(OutputLoss):
         return self._dual.max_scale(self.y, self._unweighted(G))
 
     def slope_size(self, G: Any) -> Any:
-        """Return sum_ic (u + |y_ic| + |offset_ic|) |G_ic|, which bounds the terms of F and F*; without y for labels.
-
-        u is the loss's ``output_scale``.
-        """
+        """Return sum_ic (u + |y_ic| + |offset_ic|) |G_ic| for the loss's ``output_scale`` u; no y for labels."""
         sizes = abs(G)
         size = self.loss.output_scale * float(sizes.sum())
         if self.loss.targets != "labels":

@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 
 class RelationDesign(Design):
-    """X = S B for block diagonal ``tables`` B, whose first columns, and their number, are ``cuts`` (K + 1,).
-
-    ``places`` (n, K) are the columns of the ones in S, ascending: the rows of B that make up a sample.
-    """
+    """X = S B for block diagonal ``tables`` B of columns ``cuts``; ``places`` (n, K) are the ones of S."""
 
     def __init__(
         self, tables: SparseDesign, places: np.ndarray, cuts: np.ndarray, choice: SparseDesign | None = None
@@ -127,13 +124,9 @@ class RelationDesign(Design):
 class RowIds:
     """Coefficients h of the columns of B, as outputs a = B h of rows with an id, and coefficients of other columns.
 
-    For entries e of the ids, a = e h_ids + e N h_others, so other columns are collinear with ids: the films that a user
-    rated are a function of the user. In a and h_others the losses depend on a, and h_others cost ||h_ids||^2 +
-    ||h_others||^2, with the curvature I + N'N. Its inverse takes the largest eigenvectors, few if some columns are
-    frequent, and the mean of the other eigenvalues.
-
-    ``rows`` (p,) have the columns ``ids`` with e^2 as ``squares``; ``others`` (q,) are all other columns, and N (p, q)
-    the other entries of the rows, divided by e.
+    For entries e of the ids, a = e h_ids + e N h_others, so other columns are collinear with ids. In a and h_others the
+    losses depend on a, and h_others cost ||h_ids||^2 + ||h_others||^2, with the curvature I + N'N. Its inverse takes
+    the largest eigenvectors, few if some columns are frequent, and the mean of the other eigenvalues.
     """
 
     def __init__(self, B: Any) -> None:
@@ -174,7 +167,7 @@ class RowIds:
 
 
 def _spectrum(N: Any) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the largest eigenvectors of N'N, 1 / (1 + their eigenvalues), and 1 / (1 + the mean of the others).
+    """Return the largest eigenvectors of N'N, 1 / (1 + eigenvalues), and 1 / (1 + the mean of the others).
 
     By subspace iteration from random vectors (Halko, Martinsson and Tropp, SIAM Review 2011, algorithm 4.4).
     """

@@ -63,11 +63,9 @@ class PassCounter:
 
 
 class RowArray(NDArrayOperatorsMixin):
-    """An array of n rows that is never formed: a function computes the rows of a block.
+    """An array of n rows that is never formed: an importable function computes the rows of a block.
 
-    The function takes a block, its rows of the arrays ``along``, and the ``arguments``; it must be importable, as other
-    processes call it. Elementwise functions of NumPy and products with matrices from the right give such arrays again.
-    The shape is known where it is needed.
+    Elementwise functions of NumPy and products with matrices from the right give such arrays again.
     """
 
     def __init__(
@@ -120,11 +118,7 @@ class KeptBlocks(dict[int, Any]):
 
 
 class Rows(ABC):
-    """The data of a problem, X (n, d) and the losses of its samples, as blocks of rows.
-
-    A function of blocks is called as ``function(block, *along, *arguments)``, with the block's rows of the arrays
-    ``along``, and with ``arguments`` that are the same for all blocks.
-    """
+    """The data of a problem, X and the losses of its samples, as blocks for ``function(block, *along, *arguments)``."""
 
     shape: tuple[int, int]
     """n, and d with the dummies."""
@@ -302,10 +296,7 @@ def block_size(design: Design, n_outputs: int) -> int:
 
 
 def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
-    """Combine terms, or tuples of them, in a binary tree by their numbers, with few in memory.
-
-    Neighbours of equal size are combined, as in a binary counter, and at the end the rest from the right.
-    """
+    """Combine terms in a binary tree by their numbers, with few in memory, and the rest from the right."""
     partial: list[tuple[int, Any]] = []
     for term in terms:
         size = 1

@@ -183,10 +183,7 @@ def check_factor_kernel(kernel: Any, degree: Any, theta: Any = None) -> tuple[st
 
 
 def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = None) -> np.ndarray:
-    """Return y with the target of the first row of positive weight, or ``target``, in the rows of weight 0.
-
-    These rows stay, and must not add a class.
-    """
+    """Return y with the target of the first row of positive weight, or ``target``, in rows of weight 0."""
     if sample_weight is None or np.shape(sample_weight) != (len(y),):
         return y
     absent = np.asarray(sample_weight) == 0
@@ -214,10 +211,7 @@ def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) 
 
 
 def compressed(X: Any, name: str = "X") -> Any:
-    """Return a sparse matrix in CSR or CSC, without a copy if it has one of them, and all else on the host.
-
-    Raises ``ValueError`` if its arrays do not fit each other or its shape, in one pass.
-    """
+    """Return a sparse matrix in CSR or CSC, if its arrays fit each other and its shape; all else on the host."""
     X = to_host(X)
     if not sparse.issparse(X) or X.ndim != 2:
         return X

@@ -43,10 +43,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def as_numbers(values: Any, name: str) -> np.ndarray:
-    """Return values as an array of bool, integers or floats; objects and strings become float64.
-
-    Complex numbers, dates and durations are refused, as they convert to floats without an error.
-    """
+    """Return values as bool, integers or floats, objects and strings as float64; no complex numbers or dates."""
     if values is None:
         raise TypeError(f"{name} must be an array of numbers, got None")
     values = as_array(values, name)

@@ -662,10 +662,7 @@ class NetworkEstimator(NetworkAttributes):
         linear: Any,
         offset: Any,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a network for X as given in the coordinates of a problem, with a constant where it can express one.
-
-        New samples change the offset, and all outputs with it, so that proofs would find the network far from optimal.
-        """
+        """Return a network for X as given in a problem's coordinates, the constant less the new offset."""
         linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
         new = self._offset(targets)

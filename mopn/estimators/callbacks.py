@@ -61,10 +61,7 @@ def begin_fit(estimator: Any, data: dict[str, Any], n_subtasks: int | None) -> T
 
 
 class Task:
-    """A node of scikit-learn's tree of callbacks, with the data of ``samples_of``.
-
-    It does nothing if the estimator has no callbacks: estimator and context are None then.
-    """
+    """A node of scikit-learn's tree of callbacks with ``samples_of``; nothing without callbacks."""
 
     def __init__(self, estimator: Any, context: Any, data: dict[str, Any]) -> None:
         self.estimator, self.context, self.data = estimator, context, data
@@ -98,10 +95,7 @@ class Task:
     def iterations(
         self, fitted: Callable[[Result], dict[str, Any]], callback: Callable[..., Any] | None = None
     ) -> Iterator[Callable[..., Any] | None]:
-        """Yield the callback with which every iteration of ``minimize`` is a subtask, or None.
-
-        ``fitted`` returns the attributes for the best point so far. The estimator's own callback is called first.
-        """
+        """Yield the callback that makes every iteration a subtask, after the estimator's own; or None."""
         if self.context is None:
             yield callback
             return

@@ -116,11 +116,7 @@ def _of_two(scope: Any, container: Any, variable: Any, m: int) -> SimpleNamespac
 
 
 def _gives_scores(scope: Any, operator: Any, container: Any) -> bool:
-    """Return whether the second output of a classifier are scores: asked for, or all that it has.
-
-    skl2onnx asks the estimator, or a pipeline or search that it belongs to. Calibration is of scores, but skl2onnx does
-    not ask searches for them.
-    """
+    """Return whether the second output of a classifier are scores: asked for, or all that it has."""
     estimator, others = operator.raw_operator, [other.raw_operator for other in scope.operators.values()]
     inner = [part.estimator for other in others for part in getattr(other, "calibrated_classifiers_", ())]
     asked = [estimator, *(other for other in others if other is not estimator and _last(other) is estimator)]

@@ -109,30 +109,12 @@ def _of_records(records: Any, name: str) -> Any:
 class FitPolicy:
     """The choices of a fit that are no parameters of an estimator: one policy per family.
 
-    The schedule follows from ``max_units``: with a number the aim is the best model of this size
-    (``schedule="fill"``), with None it is a proof (``schedule="grow"``).
-
-    Attributes
-    ----------
-    polish_tol : float, default inf
-        The last refit of both layers ends at this tolerance if ``tol`` is larger.
-    layer_tol : float, default 1e-3
-        Refits of the output layer alone, which are convex and cheap, end at this relative gap if ``tol`` is larger.
-    single_precision : bool, default False
-        Whether refits of both layers are in single precision where that is faster: labels are as accurate, numbers are
-        not. Few units are refitted in double precision, as rounding errors would choose among their local minima.
-    tol_at_zero : float, default 5e-3
-        The tolerance of the last refit if ``tol`` is 0, where only limits stop a fit.
-    max_rounds : int, default 1000
-        Largest number of rounds. They mostly end by the gap or the number of units, long before.
-    patience : int, default 10
-        With validation: stop after this number of rounds without a better score.
-    validated_units : int, default 5
-        Units added per round where validation chooses their number between rounds, and refits move units.
-    prove : bool, default True
-        Whether time is spent on proofs. Without, a fit ends where its estimated gap is at most twenty times ``tol``:
-        the objective is then as near to its minimum as ``tol`` says, for gaps overstate the rest
-        (benchmarks/tables).
+    With a number of ``max_units`` the aim is the best model of this size, with None a proof. The last refit of both
+    layers ends at ``polish_tol`` if ``tol`` is larger, refits of the output layer alone at ``layer_tol``. In
+    ``single_precision`` labels are as accurate, numbers are not; few units are refitted in double precision, as
+    rounding errors would choose among their local minima. Validation stops after ``patience`` rounds without a better
+    score. Without ``prove`` a fit ends where its estimated gap is at most twenty times ``tol``: the objective is then
+    as near to its minimum as ``tol`` says (benchmarks/tables).
     """
 
     polish_tol: float = math.inf

@@ -152,10 +152,7 @@ class SingleOutputEstimator(ModelEstimator):
         return result
 
     def _set_strengths(self, solver: Solver, samples: tuple[Any, Any, Any], seed: int, deadline: Deadline) -> bool:
-        """Set the strengths, "auto" for the units by the loss on held-out samples, from the largest strength on.
-
-        Return whether Ctrl-C ended the choice; the best strength so far is set then.
-        """
+        """Set the strengths, "auto" by the loss on held-out samples; return whether Ctrl-C ended it."""
         X, y, sample_weight = samples
         known = self.warm_start and hasattr(self, "beta_")
         self.alpha_, self.beta_ = self._given_strengths(*(self.alpha_, self.beta_) if known else (1.0, 1.0))

@@ -129,10 +129,10 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
 
 
 def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarray]:
-    """Return the samples in an order that does not depend on the given one, and the group (n,) of each, from 0 on.
+    """Return the samples in an order that does not depend on the given one, and the group (n,) of each.
 
-    A group is held out together. Equal samples form a group if they may be copies, where rows seldom repeat, and never
-    with another target; else each sample is a group. Large data are not changed.
+    Equal samples with equal targets form a group that is held out together if they may be copies, where rows seldom
+    repeat; else each sample is a group. Large data are not changed.
     """
     n = len(targets.y)
     if _is_large(X):
@@ -162,10 +162,7 @@ def _codes_of_samples(rows: np.ndarray, targets: Targets) -> np.ndarray:
 
 
 def _codes(X: Any) -> np.ndarray:
-    """Return a number for each row, equal for equal rows, in the order of the rows in single precision.
-
-    The order decides which rows a refit on a sample of the rows draws, so the last digits of X must not decide it.
-    """
+    """Return a number for each row, equal for equal rows, in the order of rows in single precision."""
     if isinstance(X, RelationBlocks):
         return _table_codes(X.design.places)
     codes = _sparse_codes if sparse.issparse(X) else _dense_codes

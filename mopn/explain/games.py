@@ -61,10 +61,7 @@ class Game(ABC):
 
 
 class ColumnGame(Game):
-    """Games of degree 2 whose players are columns, sets of features: their values are sums of values of ``game``.
-
-    ``owners`` (d,) are the columns of the features.
-    """
+    """Games of degree 2 whose players are columns, the ``owners`` (d,) of features: sums of values of ``game``."""
 
     def __init__(self, game: QuadraticGame, owners: np.ndarray, columns: int) -> None:
         self.game, self.owners = game, owners
@@ -120,10 +117,7 @@ class QuadraticGame(Game):
         return with_totals(Phi, phi)
 
     def between(self, x: np.ndarray, fields: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the interaction values (m, G, G) of one row whose players are fields, sets of features.
-
-        They are sums over features, as degree 2 has no products of three players. No matrix (d, d) is formed.
-        """
+        """Return the interaction values (m, G, G) of one row whose players are fields, sets of features."""
         whole = np.zeros((self.H.shape[1], len(fields)))
         for g, field in enumerate(fields):
             whole[field, g] = 1.0

@@ -55,10 +55,7 @@ class _OfHigherDegree(Game):
         return total[None] / self.background.n
 
     def _changes(self, j: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """Return half the gain of the values if feature j is in every coalition rather than in none.
-
-        This is the Shapley interaction index (Grabisch and Roubens, 1999).
-        """
+        """Return half the gain if j is in every coalition rather than in none (Grabisch and Roubens, 1999)."""
 
         def half(X: np.ndarray, B: np.ndarray) -> np.ndarray:
             with_j, without_j = B.copy(), X.copy()

@@ -97,10 +97,7 @@ class OutputMargins:
         return slopes + 2.0 * dense_rows(design) * (squares * self.scale) if squares.any() else slopes
 
     def errors(self, design: Design) -> np.ndarray:
-        """Return e (n, m + 1, 3): rounding changes outputs by e_0 + e_1 ||u|| + e_2 ||u||^2 at most.
-
-        Polynomials, their coefficients and derivatives err, relative to moduli of terms, by the number of operations.
-        """
+        """Return e (n, m + 1, 3): rounding changes outputs by e_0 + e_1 ||u|| + e_2 ||u||^2 at most."""
         terms = self.moduli
         # Kernels take squares away, of dummies from constants, too, where they may have cancelled: they are at most the
         # products, which hence count three times, and groups take products away.
@@ -138,16 +135,10 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 
 def importances_without_rows(model: Predictor, coordinates: Coordinates | None) -> np.ndarray:
-    """Return for each feature, or column of a table, its deviation times the root mean square slope of the outputs.
+    """Return deviations of features or columns times root mean square slopes of the outputs, up to degree 2.
 
-    The mean is over independent normal features with the means and deviations of the fit (without coordinates 0 and 1),
-    and squares are added up over the outputs; of a softmax, over outputs less their mean. Derivative-based measures of
-    sensitivity: Sobol and Kucherenko (Mathematics and Computers in Simulation, 2009).
-
-    Raises
-    ------
-    AttributeError
-        For degrees above 2.
+    The mean is over independent normal features with the means and deviations of the fit, without coordinates 0 and 1.
+    Squares are added up over outputs, of a softmax less their mean (Sobol and Kucherenko, 2009).
     """
     formula = model._formula()
     if not is_quadratic(formula):

@@ -145,10 +145,7 @@ class RowOutputs:
 
 
 class Nearest:
-    """The proven radius of every row, and the nearest point found at which the class changes.
-
-    ``steps`` (n, d) lead there in the coordinates of :class:`OutputMargins`, NaN without such a point.
-    """
+    """The proven radius of every row, and ``steps`` (n, d) to the nearest point found of another class, or NaN."""
 
     def __init__(self, margins: OutputMargins, n: int) -> None:
         self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)

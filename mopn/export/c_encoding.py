@@ -18,10 +18,7 @@ from mopn.tables.encoding import TableEncoding
 
 
 def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
-    """Define the columns, their categories and ``encode``; return the encoding with the numbers of the header.
-
-    ``ValueError`` if a column needs more digits than the type of the header has.
-    """
+    """Define the columns and ``encode``; ``ValueError`` if a column has too many digits for the type."""
     lost = [encoding.columns[j] for j in encoding.needing_doubles(header.kind)]
     if lost:
         raise ValueError(
@@ -43,10 +40,7 @@ def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
 
 
 def test_rows(encoding: TableEncoding, dtype: type) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (4, c) as C reads them, and their features (4, d).
-
-    Numbers are between the knots, below, above and missing; categories the first, the last, unknown and missing.
-    """
+    """Return rows (4, c) as C reads them, at knots, beyond, missing and unknown, and their features (4, d)."""
     rows, codes = np.empty((4, len(encoding.columns))), []
     for j, (knots, _) in zip(encoding.number_columns, encoding.numbers.parts, strict=True):
         between = np.interp(0.6 * (len(knots) - 1), np.arange(len(knots)), knots)

@@ -78,10 +78,7 @@ class CWriter:
             self.function("void", "predict", f"{self.row}, int *labels", self.local_outputs(m) + body)
 
     def guarded(self, comment: str, includes: Sequence[str]) -> str:
-        """Return the header: a comment, the files that it includes, and its parts.
-
-        The guard is that of the text, so that two headers never hide each other, whatever their names.
-        """
+        """Return the header: a comment, includes and parts, with a guard by its text, so that none hides another."""
         body = "\n".join(self.parts)
         guard = f"mopn_{self.name}_{hashlib.sha256((comment + body).encode()).hexdigest()[:16]}_h"
         files = "".join(f"#include <{file}>\n" for file in includes)
@@ -111,11 +108,7 @@ class CWriter:
 
 
 def header_prefix(name: str | None, path: str | os.PathLike[str]) -> str:
-    """Return the prefix of the names in a header, by default from the name of the file.
-
-    Letters that C does not take are replaced by their numbers in Unicode, all else by underscores; ``ValueError`` for a
-    name that is no identifier of C.
-    """
+    """Return the prefix of the names in a header, by default of the file's name; ``ValueError`` if not of C."""
     if name is None:
         stem = PurePath(os.fsdecode(path)).stem
         plain = unicodedata.normalize("NFKD", stem)

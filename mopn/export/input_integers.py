@@ -75,10 +75,7 @@ class InputIntegers:
 
 
 def choose_inputs(outputs: Quadratic, X: np.ndarray, room: int) -> InputIntegers:
-    """Return the inputs for rows X (n, d), of outputs with both factors alike.
-
-    A sum of all features may have ``room`` bits; ``ValueError`` if there are too many features for that.
-    """
+    """Return the inputs for rows X (n, d); ``ValueError`` if a sum of features needs more than ``room`` bits."""
     d, with_squares = X.shape[1], bool(outputs.squares.any())
     most = min(_MOST_BITS, room - int(np.ceil(np.log2(d * (1 + with_squares)))))
     if most < _FEWEST_BITS:

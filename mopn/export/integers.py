@@ -135,10 +135,7 @@ class IntegerModel(Displayed):
         return {"dtype": self.dtype, "agreement": str(self.agreement)}
 
     def integer_outputs(self, X: Any) -> np.ndarray:
-        """Return the outputs (n, m) of features X (n, d) as integers, as the function ``outputs`` in C.
-
-        Numbers out of the ranges are clamped to them.
-        """
+        """Return the outputs (n, m) as integers, as the function ``outputs`` in C, with numbers clamped."""
         return self._integer_outputs(self.inputs.integers(self._rows(X)))
 
     def outputs(self, X: Any) -> np.ndarray:
@@ -161,10 +158,7 @@ class IntegerModel(Displayed):
         return Agreement(len(X), float(bound.max()), float(np.abs(found - exact).max()), may_change, changed)
 
     def bounds(self, X: Any) -> np.ndarray:
-        """Return bounds (n, m) of the errors of the outputs of rows X (n, d), rounding of floats included.
-
-        They are inf for rows so far out of the ranges that their squares overflow.
-        """
+        """Return bounds (n, m) of the errors of the outputs, rounding included; inf far out of the ranges."""
         with np.errstate(over="ignore", invalid="ignore"):
             return proven_upper(self._bounds(self._rows(X)))
 

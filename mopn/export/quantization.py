@@ -34,11 +34,7 @@ _TINY = np.finfo(float).tiny
 
 @np.errstate(over="ignore", invalid="ignore")
 def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
-    """Return a model of degree 1 or 2 in integers, with the ranges of the rows X (n, d).
-
-    ``TypeError`` for models of tables, higher degrees, and predictions that need exponentials; ``ValueError`` if 32
-    bits cannot hold the sums.
-    """
+    """Return a model of degree 1 or 2 in integers, with the ranges of X; ``ValueError`` if 32 bits are too few."""
     choice(_PARAMETERS)(dtype, "dtype")
     if model.encoding is not None:
         raise TypeError(

@@ -20,10 +20,7 @@ _SMALLEST_BLOCK = 64
 
 
 def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
-    """Divide the columns into groups without common rows, and each into runs of about equally many entries.
-
-    Return the first columns of the runs and the ends of the groups (groups, n_threads + 1); None if threads do not pay.
-    """
+    """Return runs of columns (groups, n_threads + 1), in groups without common rows; None if threads do not pay."""
     if n_threads == 1 or columns.starts is None:
         return None
     groups = disjoint_groups(columns)
@@ -38,11 +35,7 @@ def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
 
 
 def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
-    """Return an order (n,) of the samples in which those of one thread are contiguous, for each group of columns.
-
-    Of t^g blocks for g groups, those that would be too small are left out. Return None if threads do not pay, or if
-    there are dense columns, whose sums would change.
-    """
+    """Return an order (n,) in which samples of one thread are contiguous, for each group; None if it does not pay."""
     designs = list(designs)
     if any(columns.indices is None for columns in designs):
         return None

@@ -14,11 +14,7 @@ from mopn.factorization.terms.base import Layout
 
 
 class StochasticPasses:
-    """Passes of mini-batches over the rows from a flat point x; parameters have the layout of compiled functions.
-
-    The terms have one design: kernels of fixed lambda and theta, and perhaps an intercept and a linear term. ``sums``
-    are those of squared gradients of earlier passes, flat like the point.
-    """
+    """Passes of mini-batches over the rows from a flat point x, and ``sums`` of squared gradients so far."""
 
     def __init__(self, losses: Losses, layout: Layout, x: np.ndarray, sums: np.ndarray | None = None) -> None:
         self._layout = layout

@@ -62,10 +62,7 @@ class SingleOutputProblem(Displayed, Smooth):
         }  # fmt: skip
 
     def strength_units(self) -> tuple[float, float]:
-        """Return units of alpha and beta: the mean squared length of rows, and the size of the losses' slopes.
-
-        The latter is their spread at outputs of 0, times the mean over the features of the sums of squares.
-        """
+        """Return units of alpha and beta: the mean squared length of rows, and of slopes at 0."""
         weights, squares = self.losses.in_memory.sample_weights, self.rows.squares
         slopes = self.losses.value_gradient(np.zeros((len(weights), 1)))[1][:, 0] / weights
         spread = slopes - np.average(slopes, weights=weights)
@@ -190,11 +187,7 @@ class SingleOutputProblem(Displayed, Smooth):
         return parts | {self._units: units if self.several else np.stack(units)}
 
     def _as_presented(self, x: np.ndarray) -> np.ndarray:
-        """Return the point of the parameters that results have.
-
-        A parameter that is the difference of two parts may have both above zero on the way, at the cost of a larger
-        penalty.
-        """
+        """Return the point of the parameters of results, where one of two parts is zero."""
         if self.bounds is None:
             return x
         presented = x.copy()
@@ -260,11 +253,7 @@ def _value_gradient(
 
 
 class CoordinateBlocks:
-    """A run of coordinate descent.
-
-    Each of ``updates`` minimises along the coordinates of one block in turn, and returns the largest product of a
-    derivative and its step.
-    """
+    """A run of coordinate descent; an update returns the largest product of a derivative and its step."""
 
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:
         self._problem, self._x = problem, x

@@ -21,12 +21,7 @@ from mopn.solvers.numerics.precision import dot
 
 
 class SweepState:
-    """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output; sample weights must be positive.
-
-    For the squared loss, sweeps update the slopes only, from which the outputs follow. With threads, sweeps may use
-    another order of the samples, ``order``, on which the columns of ``designs`` decide; arguments and results have the
-    original order.
-    """
+    """Outputs o and slopes w_i l'(y_i, o_i) of one output; with threads in the ``order`` that ``designs`` decide."""
 
     def __init__(
         self, losses: SumOfLosses, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1
@@ -120,10 +115,7 @@ class Sweeper:
         self._slopes = state._arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
-        """Sweep over at most eight units P with the states ``values`` (8, q, n): see ``sweep_units``.
-
-        The first columns of P, which the design does not have, are the entries of dummies.
-        """
+        """Sweep over at most eight units P, dummies first, with the states ``values`` (8, q, n)."""
         # For sparse columns the state of a sample is contiguous; for full ones each entry is, over all samples.
         shape = values.shape[2], values.shape[1] + 1
         state = self._workspace(shape[::-1]).T if self.columns.indices is None else self._workspace(shape)

@@ -226,10 +226,7 @@ def _mapped(record: _Record, function: Map) -> _Record:
 
 
 def _entries(X: Any, P: np.ndarray) -> tuple[Any, Iterator[tuple[int, np.ndarray]]]:
-    """Return an order of the rows, and for one entry a row after the other z_s = p_js x_j (count, k).
-
-    ``count`` is the number of rows, in that order, which have such an entry: of sparse data only what is stored.
-    """
+    """Return an order of the rows, and entry by entry z_s = p_js x_j (count, k) of the rows that have one."""
     PT = np.ascontiguousarray(P.T)
     if not sparse.issparse(X):
         return slice(None), ((len(X), X[:, j, None] * PT[j]) for j in range(X.shape[1]))

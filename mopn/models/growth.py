@@ -22,10 +22,7 @@ _NAME = "new"
 
 
 def slopes_of_new(model: Machine, design: Design) -> tuple[np.ndarray, np.ndarray]:
-    """Return Z (n, K) and V (K, m): coefficients h (K,) of a new feature that is 1 add (Z * h) V to the outputs.
-
-    There is a coefficient for each unit of each degree. The model is a factorization machine in the direct form.
-    """
+    """Return Z (n, K) and V (K, m): coefficients h (K,) of a new feature that is 1 add (Z * h) V to the outputs."""
     if isinstance(model, Model):
         dummies, V = model.basis.shape[1] - model.n_features, model.weights
         parts = [(np.array([0.0, 1.0]), model.basis)]

@@ -106,10 +106,7 @@ def _hessian(losses: Losses, outputs: np.ndarray) -> Hessian:
 
 
 class JointMetric(ABC):
-    """An approximation of the inverse Hessian in units (k, d), in directions and in what comes after them.
-
-    The directions (k, m), if they are variables, have the inverse of their blocks (k, m, m), whatever the rest has.
-    """
+    """An approximation of the inverse Hessian in units (k, d), directions (k, m), and what comes after them."""
 
     def __init__(self, directions: np.ndarray | None) -> None:
         self.directions = directions
@@ -140,10 +137,7 @@ class JointMetric(ABC):
 
 
 class BlockMetric(JointMetric):
-    """The inverse of the blocks of units (k, d, d) and of directions (k, m, m), if these are variables.
-
-    The variables after them, those of a linear term, have a diagonal ``rest`` in its place.
-    """
+    """The inverse of the blocks of units (k, d, d) and directions (k, m, m), with a diagonal ``rest`` after."""
 
     def __init__(self, units: np.ndarray, directions: np.ndarray | None, rest: np.ndarray) -> None:
         super().__init__(directions)
@@ -175,11 +169,7 @@ def _solve(blocks: np.ndarray, right: np.ndarray, free: np.ndarray) -> np.ndarra
 
 
 class RelationSums(NamedTuple):
-    """The curvature of the losses at a network of k units, and what they earn by the outputs.
-
-    ``rows`` (rows of all tables, k + m): in the outputs of these rows; ``dummies`` (k, q) and ``constants`` (m,): in
-    what no table has.
-    """
+    """The curvature of the losses in the ``rows`` of tables, ``dummies`` and ``constants``, and what units earn."""
 
     rows: np.ndarray
     dummies: np.ndarray

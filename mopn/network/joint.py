@@ -41,22 +41,11 @@ _NEARBY = 0.1
 
 @doors
 class JointProblem(Displayed, Problem):
-    """Minimise F + R over units, weights and linear term together, from a network of k units.
+    """Minimise F + R over units, weights and linear term together; ``NetworkProblem.joint`` makes it.
 
-    ``NetworkProblem.joint`` makes it. The point is (B, Z, W) flat: free variables of the units A, whose number is
-    fixed, and of their directions E, and the coefficients W of the linear term. A unit of length zero is stationary, so
-    new units must start with nonzero weights. The problem is not convex and has no certificate; the network problem
-    certifies the result. Oracle: ``gradient``.
-
-    Examples
-    --------
-    >>> import mopn, numpy as np
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
-    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="none", max_units=4), tol=1e-3)
-    >>> joint = problem.joint(result)
-    >>> mopn.minimize(joint, mopn.solvers.LBFGS(), tol=1e-6).fun < result.fun
-    True
+    The point is (B, Z, W) flat: free variables of the units A and of their directions E, and the coefficients W. A unit
+    of length zero is stationary, so new units must start with nonzero weights. Not convex, without a certificate;
+    oracle: ``gradient``.
     """
 
     oracles = frozenset({"gradient"})
@@ -109,14 +98,7 @@ class JointProblem(Displayed, Problem):
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return a point.
-
-        Parameters
-        ----------
-        start : optional
-            None for the network given to the constructor, a Generator for random units and directions near its own, or
-            a flat point or a result, which is copied.
-        """
+        """Return the own network as a point, one at random near it for a Generator, or a copy of a flat point."""
         if isinstance(start, np.random.Generator):
             return self._nearby(start)
         return self._start.copy() if start is None else check_start(start, self._start.size)
@@ -213,9 +195,8 @@ class RestProblem(JointProblem):
 def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return steps in B, Z and W, entry by entry, each of which changes outputs by about the size of these.
 
-    So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X. Steps in W are
-    those of the curvature that a step in B has for the mean feature. It is that of the squares of the feature: many
-    samples have a little of some features, such as the films that a user rated, which hardly curve the objective.
+    Outputs are K(a, x) e, of degree two in a and X. Steps in W are those of the curvature that a step in B has for the
+    square of the mean feature: many samples have a little of some features, which hardly curve the objective.
     """
     losses = SumOfLosses(rows)
     unit = losses.output_unit
@@ -226,10 +207,7 @@ def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray
 
 
 class _Directions(ABC):
-    """The map from free variables Z to directions E (k, m), each in the unit ball of a row's norm.
-
-    ``rows`` are the indices of the corresponding units of the network, ``sizes`` the norms of their weights.
-    """
+    """The map from free Z to directions E (k, m) in the unit ball of a row's norm, for ``rows`` of the network."""
 
     box: float | None = None
 

@@ -53,15 +53,7 @@ class MappingErrors(NamedTuple):
 
 @dataclass(frozen=True)
 class UserX:
-    """The user's X, before it is centered and scaled, and the networks for it: the same functions.
-
-    Attributes
-    ----------
-    coordinates : Coordinates or None
-        Those of the problem; None for those of the user's X.
-    dummies : int
-        Number of dummies of a unit.
-    """
+    """The user's X, before it is centered and scaled, and the networks for it: the same functions."""
 
     coordinates: Coordinates | None
     dummies: int

@@ -60,7 +60,7 @@ def _weighted_squares(block: Block) -> Any:
 
 
 def _without_constant(block: Block, outputs: np.ndarray, errors: np.ndarray) -> float:
-    """Return the sum of w_i ||O_i - O'_i||^2 times the trace of the second derivative at O'; inf for errors above 1.
+    """Return the sum of w_i ||O_i - O'_i||^2 times the trace of the second derivative; inf for errors above 1.
 
     Up to there the second derivative is to grow by a factor of e at most, as Poisson's does: then 2 (e - 2) < 2.
     """

@@ -23,19 +23,7 @@ _KEPT_FEATURES = 1 << 24
 
 
 class Network:
-    """The point of a ``NetworkProblem``: never changed, apart from what it computes on first use.
-
-    Attributes
-    ----------
-    basis : ndarray of shape (k, d)
-        H, unit vectors in rows.
-    weights : ndarray of shape (k, m)
-        V.
-    linear : ndarray of shape (m, 1 + d) or (m, 0)
-        W, the coefficients of the linear term, if there is one.
-    features : ndarray of shape (n, k)
-        K(X, H), column-major; computed on first use. A new unit adds one column.
-    """
+    """The point of a ``NetworkProblem``: unit vectors H (k, d), weights V (k, m), and W (m, 1 + d) or (m, 0)."""
 
     def __init__(
         self,
@@ -130,11 +118,7 @@ class Network:
         return Network(self._maps, self.basis[:0], self.weights[:0], self.linear)
 
     def drop_zero_units(self, fraction: float = 0.0) -> Network:
-        """Return the network without the units whose weights are all zero.
-
-        With a ``fraction``, also without the smallest units whose weights together are at most that fraction of the sum
-        of all, in l2 norm.
-        """
+        """Return the network without units of zero weights, or of at most a ``fraction`` of all weights in l2 norm."""
         sizes = np.linalg.norm(self.weights, axis=1)
         alive = sizes > 0
         if fraction > 0 and alive.any():
@@ -152,11 +136,7 @@ class Network:
         return self._changed(self.basis[kept], self.weights[kept], self._columns(kept))
 
     def merge_parallel_units(self, cosine: float = 0.999) -> Network:
-        """Return the network with units that are nearly parallel merged into the one of largest weights.
-
-        Their weights are added, so no norm of the weights increases. The outputs change only as far as the directions
-        differ.
-        """
+        """Return the network with nearly parallel units merged into the one of largest weights, with their sum."""
         order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
         keeper = group_leaders(self.basis, order, cosine)
         kept = np.flatnonzero(keeper == np.arange(self.n_units))

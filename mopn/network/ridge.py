@@ -50,10 +50,7 @@ class RidgeSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class Ridge:
-    """``amount / 2`` times the squared length of the functions of units H (k, d) and weights V (k, m).
-
-    Units have any length.
-    """
+    """``amount / 2`` times the squared length of the functions of units H (k, d), of any length, and V (k, m)."""
 
     kernel: Kernel
     amount: float

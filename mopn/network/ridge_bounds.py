@@ -59,11 +59,7 @@ class ShiftedConjugate:
 
 @dataclass(frozen=True)
 class EigenvalueConjugate:
-    """Exactly, for l1 and ``homogeneous``: Y has the eigenvalues of Z, clipped at the strength.
-
-    ``sizes`` bound the moduli of all eigenvalues of all Gamma_c, or for nonnegative weights the positive eigenvalues
-    of all -Gamma_c.
-    """
+    """Exactly, for l1 and ``homogeneous``: Y has the eigenvalues of Z, of moduli ``sizes``, clipped at the strength."""
 
     ridge: float
     strength: float
@@ -151,10 +147,7 @@ class RidgeBounds:
         return self.ridge.amount * crossed, self.ridge.amount * error
 
     def _squared_length(self, bound: float, crossed: float, error: float) -> float:
-        """Bound the squared length of Gamma, by its matrices or, without them, by the dual norm of Gamma + ridge W.
-
-        A function of length 1 has a matrix of squared Frobenius norm ``of_square``.
-        """
+        """Bound ||Gamma||^2 by its matrices or, without them, by the dual norm of Gamma + ridge W."""
         (m, d), share = self.forms.shape, self.ridge.kernel.of_square
         if self._stack is not None:
             lengths = np.linalg.norm(self._stack.matrices, axis=(1, 2)) * (1.0 + d * d * EPS) + self._stack.error

@@ -55,10 +55,7 @@ def best_vertex(units: np.ndarray, features: Any, q: np.ndarray, regularizer: No
 
 
 def active_units(network: Network, crossed: np.ndarray, regularizer: NormRegularizer, least: float) -> ActiveUnits:
-    """Return the network as a combination of extreme points, one for every unit, then 0 if it has a share of it.
-
-    ``crossed`` are the values q (k, m) of the forms at the units. The slopes are those of the whole objective.
-    """
+    """Return the network as a combination of extreme points, 0 last, for the forms q (k, m) at the units."""
     coefficients = regularizer.shares(network.weights, least)
     penalties = np.array([regularizer.value(row[None]) for row in network.weights])
     slopes = np.einsum("km,km->k", crossed, network.weights) + penalties

@@ -157,10 +157,7 @@ class _Layers(NamedTuple):
 
 
 def _parts(block: Block, layers: _Layers) -> Iterator[tuple[slice, Losses]]:
-    """Yield rows whose outputs and slopes stay in the cache, and their losses: blocks of sparse rows are larger.
-
-    No fewer rows than the tables of units have, which every part may have to read from memory again.
-    """
+    """Yield rows whose outputs and slopes stay in the cache, no fewer than the units' tables have, and losses."""
     n, size = block.design.shape[0], max(rows_at_once(_ARRAYS * len(layers.weights)), len(layers.at.units))
     for begin in range(0, n, size):
         rows = slice(begin, min(begin + size, n))

@@ -24,21 +24,9 @@ from mopn.solvers.tools.display import Displayed
 class UnitBallProblem(Displayed, Problem):
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
-    This is the second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); ``NetworkProblem.joint`` makes
-    it. The point is (H, c V, W) flat, with the coefficients W of the linear term, where c is the mean square of the
-    stored entries of X: the features K(X, H) / c then have no unit, and a run does not depend on that of X. The problem
-    is not convex and has no certificate; the network problem certifies the result. Oracle: ``composite``.
-
-    Examples
-    --------
-    >>> import mopn, numpy as np
-    >>> from mopn.solvers.interface import Form
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
-    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="none", max_units=4), tol=1e-3)
-    >>> joint = problem.joint(result, Form("composite"))
-    >>> mopn.minimize(joint, mopn.solvers.FISTA(), tol=1e-6).fun < result.fun
-    True
+    The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); ``NetworkProblem.joint`` makes it. The
+    point is (H, c V, W) flat, where c is the mean square of the stored entries of X, so that a run does not depend on
+    its unit. Not convex, without a certificate; oracle: ``composite``.
     """
 
     oracles = frozenset({"composite"})
@@ -79,10 +67,7 @@ class UnitBallProblem(Displayed, Problem):
         return FISTA()
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
-        """Named views of the point, with unit vectors in ``basis``; the outputs are the same, R is not larger.
-
-        K(h / c, x) = K(h, x) / c^2, so the weights of a unit of length c <= 1 are multiplied by c^2.
-        """
+        """Named views of the point, with unit vectors in ``basis``: K(h / c, x) = K(h, x) / c^2, so R is no larger."""
         H, V, W = self.split(x)
         lengths = np.linalg.norm(H, axis=1, keepdims=True)
         safe = np.where(lengths > 0, lengths, 1.0)

@@ -21,11 +21,7 @@ def conjugate_gradient(
     tol: float,
     max_iter: int,
 ) -> tuple[np.ndarray, int]:
-    """Solve A x = b for a positive semidefinite A, from x = 0; return x and the number of iterations.
-
-    The iteration ends when the residual is at most ``tol`` times b, in the norm of the preconditioner, which does not
-    depend on the scales of the unknowns. Every iterate is a descent direction of x'Ax/2 - b'x.
-    """
+    """Solve A x = b for A >= 0 from x = 0 to ``tol`` in the preconditioner's norm; return x and iterations."""
     x, r = np.zeros_like(b), b
     z = precondition(r)
     p, rho = z, float(np.vdot(r, z))

@@ -22,8 +22,5 @@ class Plateau:
 
 
 def negligible_decrease(gtol: float, fun: float, start_fun: float) -> float:
-    """Return the decrease of an objective below which a run has converged: ``gtol**2``, relative.
-
-    The objective of a perfect fit, 0, counts as a rounding error of the objective at the start.
-    """
+    """Return the decrease below which a run has converged; a fit of 0 counts as rounding of the start."""
     return gtol * gtol * max(abs(fun), EPS * abs(start_fun))

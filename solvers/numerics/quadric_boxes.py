@@ -87,10 +87,7 @@ def _dual_radii(
 
 
 def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return radii (n,) of boxes with a corner where functions are zero, inf if none was found, and corners (n, d).
-
-    From one corner's ray to the corner that the gradient at its zero points away from, the best of some steps.
-    """
+    """Return radii (n,) of boxes with a corner where functions are zero, inf if none is found, and corners."""
     best, corners = np.full(len(margins), np.inf), np.full_like(slopes, np.nan)
     signs = -np.sign(slopes)
     for _ in range(_CROSSING_STEPS):

@@ -19,10 +19,7 @@ _LEAST, _MOST, _HALVINGS = -50, 3, 30
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues (d,) and eigenvectors (d, d) in columns: A is U diag(a) U' up to ``error``, in the spectral norm.
-
-    U is an orthonormal matrix no farther than ``slack`` from the computed ``vectors``.
-    """
+    """A = U diag(a) U' up to ``error``; an orthonormal U is no farther than ``slack`` from ``vectors``."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -91,7 +88,7 @@ def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return multipliers mu (n,) near the best ones, mu + a > 0, and points (n, d) where 1 + <b, u> + u' diag(a) u = 0.
+    """Return multipliers mu (n,) near the best ones, and points where 1 + <b, u> + u' diag(a) u = 0.
 
     The value at u = -b / (2 (mu + a)) grows with mu, and is zero at the best one, unless it is positive for all.
     """
@@ -108,10 +105,7 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return points where 1 + <b, u> + u' diag(a) u = 0: the nearer one along u, or along an eigenvector from u.
-
-    In the hard case only the eigenvector of the least eigenvalue leads there.
-    """
+    """Return zeros of 1 + <b, u> + u' diag(a) u: the nearer one along u, or along an eigenvector from u."""
     p, q = np.einsum("ij,ij->i", b, u), np.einsum("ij,ij,ij->i", a, u, u)
     t = 2.0 / (np.sqrt(p * p - 4.0 * q) - p)
     along = np.where(t > 0.0, t, np.nan)[:, None] * u

@@ -25,10 +25,7 @@ _FAMILY_STEPS = 10
 
 
 def upper_bound(stack: DenseStack, p: float, *, one_sided: bool = False) -> float:
-    """Return the least of the cheap bounds for this p, plus the error made in forming the matrices.
-
-    If ``one_sided`` (p = inf), of max_c -q_c(h), or 0.
-    """
+    """Return the least of the cheap bounds for this p, plus the error of forming the matrices."""
     m = stack.shape[0]
     if p == math.inf or m == 1:
         bound = _largest_eigenvalue(stack, one_sided)

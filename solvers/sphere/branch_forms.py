@@ -83,10 +83,7 @@ def _least_decided(node: _Node) -> int:
 
 
 def _inherited(parent: _Node, T: np.ndarray) -> Multipliers:
-    """Return multipliers that prove the parent's bound at a node's signs, y = T' z, and its pseudo-moments.
-
-    The lengths of the rows of T shift parts of the bound between blocks, with the sum 0.
-    """
+    """Return multipliers that prove the parent's bound at a node's signs, y = T' z, and its pseudo-moments."""
     k, r = parent.form.shape
     counts = np.sum(T * T, axis=1)
     ratio = len(T) / k

@@ -76,10 +76,7 @@ def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
 
 
 def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool = False) -> float:
-    """Return a proven upper bound of ||A||_2, or ``one_sided`` of max(lambda_max(-A), 0), for a symmetric A (d, d).
-
-    For a lower bound ``value`` it is ``value * (1 + tol)``, with ``tol`` quadrupled until a proof succeeds.
-    """
+    """Return a bound of ||A||_2 or ``one_sided`` max(lambda_max(-A), 0), near a lower bound ``value``."""
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * EPS)
     # Without a negative eigenvalue it is rounding that limits the proof.

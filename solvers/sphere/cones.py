@@ -61,10 +61,7 @@ def half_of_signs(m: int) -> np.ndarray:
 
 
 def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) -> float:
-    """Bound max g(w) over unit w from orthonormal axes (m, m), and from directions between them.
-
-    At most ``most`` rounds split cones, until the bound is within ``tol`` of the best value, relative.
-    """
+    """Bound max g(w) over unit w from axes (m, m), within ``tol`` or in at most ``most`` rounds of splits."""
     m, values = len(axes), norm(axes)
     if m == 1 or m > MAX_SPLIT or not np.isfinite(values).all():
         return float(np.linalg.norm(values)) * (1.0 + 10 * m * EPS)

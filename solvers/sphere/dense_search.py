@@ -36,10 +36,7 @@ Memory = dict[tuple[type, bool], Any]
 
 
 class DenseSearch(SphereSearch):
-    """The search on a :class:`DenseStack`; ``memory`` keeps the multipliers of proofs for the next ones.
-
-    Its keys are the kind of proof, and whether the clock alone limits it, as such proofs must not change others.
-    """
+    """The search on a :class:`DenseStack`; ``memory`` keeps multipliers by kind of proof, timed ones apart."""
 
     def __init__(self, stack: DenseStack, p: float, plan: Plan, limits: Effort, effort: Effort, memory: Memory) -> None:
         super().__init__(stack, p, plan, limits, effort)

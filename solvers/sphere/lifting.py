@@ -48,10 +48,7 @@ class Lifting:
         return vectors[:, place] * scale
 
     def raised(self, form: np.ndarray) -> np.ndarray:
-        """Return the form on Sym^k(R^d) with the values of a form on Sym^(k-1)(R^d), times ``||h||^2``.
-
-        It is the part of form x I on symmetric tensors, so its largest eigenvalue is no larger.
-        """
+        """Return the form on Sym^k(R^d) with the values of one on Sym^(k-1)(R^d), times ``||h||^2``."""
         raised = np.zeros((self.dimension, self.dimension))
         for place, scale in zip(*self._multiples, strict=True):
             raised[np.ix_(place, place)] += form * np.outer(scale, scale)

@@ -26,10 +26,7 @@ _FLOOR = 1e-6
 
 
 def majorants(stack: DenseStack, max_time: float = math.inf, steps: int = STEPS) -> tuple[np.ndarray, float]:
-    """Return the best majorants (m, d, d) of at most ``max_time`` seconds of steps, from matrix absolute values on.
-
-    Also a bound of sum_c (|h' Gamma_c h| - h' M_c h), for rounding.
-    """
+    """Return majorants (m, d, d) after some steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h)."""
     m, d = stack.shape
     began = time.perf_counter()
     M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)

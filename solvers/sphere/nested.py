@@ -36,17 +36,7 @@ _ACTIVE = 0.9
 
 
 class BoundParts(NamedTuple):
-    """The parts of a bound's excess over the best value.
-
-    Attributes
-    ----------
-    directions : int
-        The number of principal directions.
-    relaxation : float
-        The bound less the largest value that its form attains: more work would reduce it.
-    compression : float
-        This largest value less the best one: more directions would reduce it.
-    """
+    """The excess of a bound over the best value: of the relaxation on some directions, and of the others."""
 
     directions: int
     relaxation: float

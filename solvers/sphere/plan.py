@@ -50,10 +50,7 @@ def most_features(method: str) -> float:
 
 
 class Plan(NamedTuple):
-    """Whether matrices are formed and many starts refined, the proof, and its largest number of operations.
-
-    If ``one_sided`` (p = inf), the maximum is max_c -q_c(h), or 0.
-    """
+    """Whether matrices are formed and many starts refined, the proof, and its largest number of operations."""
 
     formed: bool
     refines: bool

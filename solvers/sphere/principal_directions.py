@@ -59,9 +59,6 @@ def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
 
 
 def far_from_orthonormal(basis: np.ndarray) -> float:
-    """Bound the distance of the columns of U (d, r) from the nearest orthonormal ones by the distance of U'U from I.
-
-    A product of matrices errs by d eps times the product of their Frobenius norms, sqrt(r) for a basis.
-    """
+    """Bound the distance of U (d, r) from the nearest orthonormal columns by that of U'U from I, with its error."""
     d, r = basis.shape
     return float(np.linalg.norm(basis.T @ basis - np.eye(r))) + 2 * d * r * EPS

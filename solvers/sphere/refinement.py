@@ -63,11 +63,7 @@ def dual_vectors(Q: np.ndarray, p: float) -> np.ndarray:
 
 
 def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray:
-    """Return for every row of H (k, d) the index of the leader of its group.
-
-    In the given order, a row without a group leads a new one, which takes all rows without a group whose |cosine| with
-    the leader is at least ``cosine``.
-    """
+    """Return the leader of every row of H (k, d): the first in the order with at least this |cosine|."""
     leader = np.full(len(H), -1)
     # The cosines of all pairs may not fit in memory.
     for rows in np.array_split(order, max(1, len(H) * len(H) // _PAIRS)):

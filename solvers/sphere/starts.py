@@ -69,10 +69,7 @@ def _gram_weights(stack: Stack, p: float) -> np.ndarray:
 
 
 def random_starts(stack: DenseStack, precision: float = 1.0) -> np.ndarray:
-    """Return random unit vectors (k, d), the same for every stack of a seed: fewer for large d.
-
-    Near the end of a fit there are many sharp maxima of nearly equal values: a finer relative precision has more.
-    """
+    """Return random unit vectors (k, d) of the seed: fewer for large d, more for a finer precision."""
     _, d = stack.shape
     rough = min(int(_RANDOM_WORK / d**3), _RANDOM_STARTS)
     H = lanczos_start(int(rough * min(1.0 / math.sqrt(precision), _FINEST)), d, stack.seed)

@@ -95,10 +95,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def limited_threads(n_threads: int | None = None) -> Iterator[None]:
-    """Give linear algebra one thread within a call, and the call ``n_threads`` for its blocks and large products.
-
-    Within such a call of the same Python thread it has no effect.
-    """
+    """Give linear algebra one thread within a call, and the call ``n_threads`` for blocks and large products."""
     n_threads = check_threads(n_threads, "n_threads")
     if _CALL.is_running:
         yield
@@ -125,10 +122,7 @@ def single_threaded() -> Iterator[None]:
 
 @contextmanager
 def threads_for(operations: float) -> Iterator[None]:
-    """Give one product of so many multiplications and additions the threads of the call, by default of the process.
-
-    In sums over several blocks, and where no call has limited the threads, this has no effect.
-    """
+    """Give one product of so many operations the threads of the call, if a call has limited them."""
     lifted = operations >= _LARGE and _BLAS.owned() and not _CALL.in_blocks
     if lifted:
         _BLAS.set(_CALL.number)

@@ -12,14 +12,7 @@ FAILURE = 1e-9
 
 
 class Deadline:
-    """The end of the seconds that a call may take: made where the call begins, and handed to all that it does.
-
-    Examples
-    --------
-    >>> from mopn.solvers.tools.budgets import Deadline
-    >>> Deadline(0.0).is_over, Deadline(None).left
-    (True, inf)
-    """
+    """The end of the seconds that a call may take: made where the call begins, and handed to all that it does."""
 
     def __init__(self, seconds: float | None) -> None:
         self._end = math.inf if seconds is None else time.perf_counter() + seconds
@@ -40,10 +33,7 @@ class Deadline:
 
 
 class Budget:
-    """The operations of decompositions, roughly, and the seconds that are left to a proof.
-
-    A proof that operations alone limit ends at the same place in every run.
-    """
+    """Operations, roughly, and seconds left to a proof; limited by the former alone it ends at the same place."""
 
     def __init__(self, work: float = math.inf, seconds: float = math.inf) -> None:
         self.work, self.spent = work, 0.0

@@ -23,15 +23,7 @@ _MOST_CHARACTERS = 120
 
 @dataclass(frozen=True)
 class Rule:
-    """What an option takes; a call ``rule(value, name)`` returns the value, converted, or raises an error.
-
-    Attributes
-    ----------
-    takes : str
-        What the option takes, for messages: "an integer >= 1".
-    convert : callable
-        Returns the option's own form of a value, and raises ``TypeError`` or ``ValueError`` for what it does not take.
-    """
+    """What an option takes, for messages, and the function that converts a value or raises the right error."""
 
     takes: str
     convert: Callable[[Any], Any]

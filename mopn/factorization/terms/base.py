@@ -20,10 +20,7 @@ Update = Callable[[], float]
 
 
 class Term(ABC):
-    """A part of the outputs, with its own parameters and penalty.
-
-    ``shapes`` has its parameters by name, ``lower`` the lower bounds of some, ``designs`` the data on which it depends.
-    """
+    """A part of the outputs: parameters by ``shapes``, bounds ``lower``, the data ``designs``, and a penalty."""
 
     # Whether gradient methods can fit it: its parameters have no constraints other than bounds.
     smooth = True
@@ -72,10 +69,7 @@ class Term(ABC):
 
 
 def unit_curvature(rows: Rows) -> float:
-    """Return the curvature of the losses in a coefficient of a unit, of a feature whose squares add up to 1.
-
-    It is that of a square of <p, x>, at slopes that outputs of the size of the targets have.
-    """
+    """Return the curvature of the losses in a coefficient of a unit, of a feature whose squares add up to 1."""
     losses = SumOfLosses(rows)
     return losses.smoothness * losses.output_unit
 

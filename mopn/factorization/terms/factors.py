@@ -29,11 +29,7 @@ _RENEWAL = 10
 
 
 class KernelTerm(Term):
-    """sum_s lambda_s K(p_s, x) with fixed lambda and the penalty ``sum_s ridge_s / 2 * ||p_s||^2``.
-
-    ``lams`` and ``ridge`` are (k,), ``scale`` is the standard deviation of the random start. The parameter P (k, d)
-    is called ``name``.
-    """
+    """sum_s lambda_s K(p_s, x) with fixed lambda (k,) and the penalty ``sum_s ridge_s / 2 * ||p_s||^2``."""
 
     # Whether nothing but its sweeps changes P.
     is_swept_alone = True

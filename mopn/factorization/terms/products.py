@@ -143,11 +143,7 @@ class Intercept(Term):
 
 
 class Linear(Term):
-    """<w, x> with the penalty ``alpha / 2 * ||w||^2``; dummies of the design have no coefficients.
-
-    As A^{1..m}(w, x; theta) for theta = (1, 0, ..., 0), of a ``degree`` m that the problem has anyway, it needs no
-    compiled functions of its own.
-    """
+    """<w, x>, as A^{1..m}(w, x; (1, 0, ..., 0)) without dummies, with the penalty ``alpha / 2 * ||w||^2``."""
 
     def __init__(self, design: Design, alpha: float, degree: int = 1) -> None:
         self.design, self.alpha, self.degree = design.without_dummies, alpha, degree
