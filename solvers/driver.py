@@ -162,7 +162,6 @@ def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor)
 
 
 def _checked_problem(problem: SomeProblem) -> SomeProblem:
-    """Return a problem; raise ``TypeError`` for what is none."""
     if isinstance(problem, type) or not isinstance(getattr(problem, "oracles", None), Set):
         raise TypeError(f"problem must be a problem such as mopn.NetworkProblem(X, y), got {shown(problem)}")
     return problem
@@ -225,7 +224,6 @@ class RunMonitor:
 
     @property
     def _is_within_tol(self) -> bool:
-        """Whether the best point is proven to be within the tolerance."""
         measure = self._bounded(self.at_best)
         return measure.gap <= self.tol * abs(measure.fun) or measure.relative_gap == 0.0
 

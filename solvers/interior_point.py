@@ -146,7 +146,6 @@ class _NewtonSystem:
         self.tol = max(0.1 * self.tol, _TIGHTEST) if lagging else min(10.0 * self.tol, self.largest_tol)
 
     def solve(self, image: np.ndarray, quadratic: BarrierHessian, force: np.ndarray) -> np.ndarray:
-        """Solve (hessian + quadratic) D = force."""
         hessian = self.hessian = self.problem.hessian(image)
         # Blocks take at most as long as k / 2 iterations, so they are renewed after that many additional iterations.
         renewed = self.blocks is None or self.additional > self.problem.shape[0] / 2

@@ -171,7 +171,6 @@ class _Box:
         return np.flatnonzero(np.abs(self.onto(x, gradient)) <= margin * self.widths)
 
     def onto(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return the steps onto the bounds that minus the gradient leads to."""
         assert self.bounds is not None
         lower, upper = self.bounds
         return np.where(gradient > 0, lower, upper) - x

@@ -122,7 +122,6 @@ def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, 
 
 @_row
 def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
-    """Add the linear term of a row to its outputs (m, b)."""
     m = linear.shape[1]
     for c in range(m):
         outputs[c, row] += linear[0, c]

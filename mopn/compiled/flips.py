@@ -97,7 +97,6 @@ def _game(P, line, starts, allowed, current):  # type: ignore[no-untyped-def]
 
 @inner()
 def _is_finite(margin, gains, pairs):  # type: ignore[no-untyped-def]
-    """Whether nothing overflowed: else nothing is known."""
     return np.isfinite(margin) and np.isfinite(gains).all() and np.isfinite(pairs).all()
 
 
@@ -183,7 +182,6 @@ def _begin(margin, tolerance, heads, gains, bonus, order, flips, places):  # typ
 
 @inner()
 def _pick(flips, columns, options, picks):  # type: ignore[no-untyped-def]
-    """Set the option that each column flips to, -1 if it does not."""
     picks[:] = -1
     for s in flips:
         picks[columns[s]] = options[s]

@@ -64,7 +64,6 @@ def _compile(compile_: Callable[..., Any], signature: Any) -> Any:
 
 class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the machine code for a signature, or None."""
         code = None
         try:
             code = super().load_overload((sig, _SOURCES), target_context)
@@ -77,7 +76,6 @@ class _Cache(FunctionCache):
         return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save the machine code for a signature if that is possible."""
         with suppress(Exception):
             super().save_overload((sig, _SOURCES), data)
 

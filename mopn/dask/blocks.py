@@ -115,7 +115,6 @@ class DaskBlocks(Chunks):
         return graph | tasks, keys
 
     def _result(self, graph: dict[Any, Any], key: list[Any]) -> Any:  # noqa: RET503  (``_raise`` does not return)
-        """Compute and wait for a result, for no longer than the limits."""
         began, future = time.monotonic(), None
         while True:
             try:
@@ -159,7 +158,6 @@ class DaskBlocks(Chunks):
         return bool(self._asked("events", topic="worker-restart-memory"))
 
     def _asked(self, what: str, **arguments: Any) -> Any:
-        """Return what the scheduler answers."""
         try:
             return self.client.sync(getattr(self.client.scheduler, what), **arguments, callback_timeout=_ANSWER)
         except (OSError, distributed.TimeoutError) as error:
@@ -270,7 +268,6 @@ def _client() -> distributed.Client:
 
 
 def _raw_block(*parts: Any) -> list[RawBlock]:
-    """Return a group of one block without a number, of X, y and weights or None."""
     return [RawBlock(-1, *(part[0] if isinstance(part, list) else part for part in parts))]
 
 

@@ -156,7 +156,6 @@ def _check_classes(estimator: NetworkAttributes, y: Any, classes: Any) -> None:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Return X, y or the weights of all rows."""
     if parts[0] is None:
         return None
     if sparse.issparse(parts[0]):

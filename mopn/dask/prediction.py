@@ -65,7 +65,6 @@ def predict(model: Any, X: Any, *, method: str = "predict") -> Any:
 
 
 def _a_row(model: Any, X: Any) -> Any:
-    """Return a row that the model takes, with the columns of X."""
     # Every column of a table may be missing, and no other number fits into all.
     entry = np.nan if isinstance(getattr(model, "model_", model), TableModel) else 0.0
     if hasattr(X, "columns"):
@@ -74,5 +73,4 @@ def _a_row(model: Any, X: Any) -> Any:
 
 
 def _of_rows(model: Any, method: str, empty: np.ndarray, X: Any) -> np.ndarray:
-    """Return the predictions for a block, which may have no rows."""
     return getattr(model, method)(X) if X.shape[0] else empty

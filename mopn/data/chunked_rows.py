@@ -324,7 +324,6 @@ def stored_numbers(X: Any) -> int:
 
 
 def _drawn(chunk: RawBlock, fraction: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return random rows of positive weight, their targets and weights."""
     n, weights = np.shape(chunk.X)[0], _weights(chunk)
     weights = np.ones(n) if weights is None else weights
     rows = np.flatnonzero((np.random.default_rng((seed, chunk.number)).random(n) < fraction) & (weights > 0))

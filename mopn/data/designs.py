@@ -294,7 +294,6 @@ class SparseDesign(Design):
         return np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
 
     def _with_data(self, data: np.ndarray) -> SparseDesign:
-        """Return the design with other stored entries; the index arrays are shared."""
         return SparseDesign(type(self.X)((data, self.X.indices, self.X.indptr), shape=self.shape))
 
     @cached_property

@@ -74,7 +74,6 @@ class LossCheck:
         return checks
 
     def _by_row(self, values: tuple[float, ...]) -> np.ndarray:
-        """Return the values in equal parts of the rows (n, 1)."""
         return np.resize(np.repeat(values, -(-self.n // len(values))), self.n)[:, None]
 
     def _targets(self, y: np.ndarray | None, rng: np.random.Generator, largest: float) -> np.ndarray:

@@ -136,7 +136,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        """Validate the parameters that problem and solver do not validate, or know by other names."""
         for name, value in self.get_params(deep=False).items():
             if name in self._rules:
                 self._rules[name](value, name)
@@ -478,7 +477,6 @@ class NetworkEstimator(NetworkAttributes):
         return result
 
     def _parts(self, samples: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        """Return samples to train on, and samples to validate on: the ``given`` ones, a fraction, or None."""
         if given is not None:
             return self._with_validation(samples, given)
         X, y, sample_weight = samples
@@ -529,7 +527,6 @@ class NetworkEstimator(NetworkAttributes):
         return result
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
-        """Return the problem of the training samples, with equal samples merged, and their targets."""
         if _is_in_numpy(X):
             X, targets = merge_equal_samples(X, targets)
         return self._problem(X, targets), targets
@@ -562,7 +559,6 @@ class NetworkEstimator(NetworkAttributes):
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
     def _with_validation(self, training: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
-        """Return the samples to train and to validate on, with targets that are encoded together."""
         if self.validation_fraction:
             raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
         (X, y, weight), (X_val, y_val, weight_val, _) = training, given
@@ -698,7 +694,6 @@ class NetworkEstimator(NetworkAttributes):
         return validate
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
-        """Return the fitted attributes that depend on the network alone."""
         model = self._named(_model(problem, targets, network))
         classes = {} if targets.classes is None else {self._classes_name: targets.classes}
         return classes | {
@@ -746,6 +741,5 @@ def _is_in_numpy(X: Any) -> bool:
 
 
 def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
-    """Return the model of a fit, whose predictions have the form of the targets."""
     classes = targets.classes if targets.form in ("labels", "ordinal") else None
     return Model.from_result(problem, result, classes=classes, target=targets.form)

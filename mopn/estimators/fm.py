@@ -142,7 +142,6 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         return NewFeature(units, self.alpha_ if self.fit_linear else None)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
-        """Take one pass over some samples, over blocks one after the other."""
         if isinstance(X, RowBlocks):
             X = self._in_known_order(X.with_targets(y, sample_weight), first)
             # Blocks are arrays in the order of the names, and scikit-learn would miss the names.

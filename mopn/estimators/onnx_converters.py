@@ -40,7 +40,6 @@ def register_skl2onnx() -> None:
 
 
 def _parse(scope: Any, estimator: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
-    """Declare the operator of an estimator and its outputs."""
     from skl2onnx import get_model_alias
     from skl2onnx.common.data_types import FloatTensorType
 
@@ -52,7 +51,6 @@ def _parse(scope: Any, estimator: Any, inputs: list[Any], custom_parsers: Any = 
 
 
 def _names(estimator: Any) -> list[str]:
-    """Return the names of the outputs."""
     if isinstance(estimator, TableEncoder):
         return ["features"]
     if hasattr(estimator, "classes_"):
@@ -75,13 +73,11 @@ def _set_types(operator: Any) -> None:
 
 
 def _target(operator: Any) -> str | None:
-    """Return what the model predicts, None of an encoder."""
     estimator = operator.raw_operator
     return None if isinstance(estimator, TableEncoder) else estimator.model_.target
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Add the graph of the model, after a cast of its inputs."""
     from skl2onnx.helpers import add_onnx_graph
     from skl2onnx.proto import onnx_proto
 
@@ -101,7 +97,6 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _add(scope: Any, container: Any, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
-    """Add a node with a name of its own."""
     container.add_node(operator, inputs, output, name=scope.get_unique_operator_name(operator), **attributes)
 
 
@@ -133,7 +128,6 @@ def _gives_scores(scope: Any, operator: Any, container: Any) -> bool:
 
 
 def _last(estimator: Any) -> Any:
-    """Return the estimator that answers for a pipeline or a search."""
     while not type(estimator).__module__.startswith("mopn."):
         if hasattr(estimator, "steps"):
             estimator = estimator.steps[-1][1]
@@ -145,7 +139,6 @@ def _last(estimator: Any) -> Any:
 
 
 def _graph(operator: Any) -> Any:
-    """Return the graph of a fitted estimator."""
     estimator, dtype = operator.raw_operator, _dtype(operator)
     encoder = isinstance(estimator, TableEncoder)
     graph = make_encoder_onnx(estimator.encoding_, dtype) if encoder else to_onnx(estimator.model_, dtype=dtype)

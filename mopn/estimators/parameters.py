@@ -97,7 +97,6 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
 
 
 def _of_records(records: Any, name: str) -> Any:
-    """Return records as a frame, by the names of their fields."""
     try:
         import pandas as pd  # type: ignore[import-untyped,unused-ignore]
     except ImportError:

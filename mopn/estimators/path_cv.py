@@ -264,7 +264,6 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     def _search(
         self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], deadline: Deadline, task: Task
     ) -> None:
-        """Set the table of scores, and the best parameters."""
         parallel = Parallel(n_jobs=self.n_jobs)
         # Folds that wait for others have the same time.
         turns = math.ceil(len(folds) / effective_n_jobs(self.n_jobs))
@@ -446,13 +445,11 @@ def _score(fold: Fold, network: Result, scorer: Callable[..., float]) -> float:
 
 
 def _samples(fold: Fold) -> dict[str, Any]:
-    """Return the training samples, for callbacks."""
     targets = fold.targets.rows(fold.train)
     return samples_of(fold.X[fold.train], targets.y, targets.sample_weight)
 
 
 def _trained_on_all_classes(targets: Targets, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a fold that trains on all classes."""
     missing = np.setdiff1d(targets.y, targets.y[train]) if targets.form == "labels" else np.zeros(0)
     if len(missing):
         raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
@@ -485,7 +482,6 @@ def _smallest(scores: np.ndarray, weights: np.ndarray) -> int:
 
 
 def _table(rows: list[dict[str, Any]], scores: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
-    """Return ``cv_results_``."""
     mean, deviation = _moments(scores, weights)
     columns = {f"param_{name}": np.array([row[name] for row in rows]) for name in rows[0]}
     splits = {f"split{fold}_test_score": part for fold, part in enumerate(scores)}

@@ -123,7 +123,6 @@ class SingleOutputEstimator(ModelEstimator):
 
     @with_callbacks
     def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> Result:
-        """Fit the model with a solver."""
         deadline = Deadline(self.max_time)
         self._sums = None
         say(self.verbose, "reading the samples")
@@ -181,7 +180,6 @@ class SingleOutputEstimator(ModelEstimator):
         return interrupted
 
     def _given_strengths(self, alpha: float = 1.0, beta: float = 1.0) -> tuple[float, float]:
-        """Return the strengths that are parameters, and these for "auto"."""
         return alpha if self.alpha == "auto" else self.alpha, beta if self.beta == "auto" else self.beta
 
     def _held_out_loss(
@@ -236,7 +234,6 @@ class SingleOutputEstimator(ModelEstimator):
         return LOSSES[f"binary-{name}" if f"binary-{name}" in LOSSES else name]
 
     def _attributes(self, problem: Any, result: Result) -> dict[str, Any]:
-        """Return the fitted parameters, and the model."""
         found = {name: result[name] for name in problem.parameters}
         model = FactorizationModel.from_result(problem, found, classes=getattr(self, "classes_", None))
         arrays = {attribute: np.array(found[name]) for attribute, name in self._fitted.items() if name in found}

@@ -55,7 +55,6 @@ class TableReader(BaseEstimator):
         return tags
 
     def _read(self, X: Any, *, reset: bool) -> Table:
-        """Return a table, and set or check the names and the number of its columns."""
         if isinstance(X, RowBlocks):
             raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
         # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
@@ -83,7 +82,6 @@ class TableReader(BaseEstimator):
         return sorted(map(str, names)) == sorted(map(str, getattr(self, "feature_names_in_", ())))
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
-        """Learn the encoding from a table."""
         self.encoding_ = learn_encoding(
             table,
             weights,
@@ -110,7 +108,6 @@ class TableReader(BaseEstimator):
         return summary
 
     def _checked_categories(self) -> list[str | int]:
-        """Check the parameters, and return the columns of numbers that are categories."""
         check_options(self, curves=count(0).or_none(), smoothness=check_nonnegative)
         return _CATEGORICAL(self.categorical_features, "categorical_features")
 

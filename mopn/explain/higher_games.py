@@ -109,7 +109,6 @@ class Powers(_OfHigherDegree):
 
 
 def _of_powers(part: PowersOfForms, X: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return the Shapley values (n, d) of powers of forms."""
     m = part.degree
     deltas = (X - B)[:, None, :] * part.P
     start = (part.gamma + B @ part.P.T)[:, :, None]

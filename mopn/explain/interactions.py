@@ -173,7 +173,6 @@ def _of_columns(model: TableModel, k: int, labels: list[str]) -> Interactions:
 
 
 def _length(weight: Any) -> float:
-    """Return the modulus of a number, or the length of an array (m,)."""
     return float(np.linalg.norm(weight))
 
 
@@ -220,7 +219,6 @@ class _ProductSearch:
             self.extend((*prefix, j), product * self.factors[depth][:, j], size * self.sizes[j])
 
     def _complete(self, prefix: tuple[int, ...], product: np.ndarray, size: float, first: int) -> None:
-        """Evaluate all last features at once."""
         # Sizes decrease, so the candidates come first.
         stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self._least, side="right"))
         if stop <= first:

@@ -120,7 +120,6 @@ class OutputMargins:
 
 
 def _lengths(vectors: np.ndarray) -> np.ndarray:
-    """Return the lengths of vectors (..., d), whatever the size of their entries."""
     return np.hypot.reduce(vectors, axis=-1)
 
 

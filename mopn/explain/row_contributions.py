@@ -99,7 +99,6 @@ def _value(values: np.ndarray) -> float | np.ndarray:
 
 
 def _checked_fields(fields: Any, d: int) -> tuple[list[str], list[np.ndarray]]:
-    """Return the names and the indices of the fields, which share out the features among them."""
     if not isinstance(fields, Mapping):
         raise TypeError(f"fields must be a mapping from names to indices of features, got {type(fields).__name__}")
     if not all(np.iterable(field) for field in fields.values()):

@@ -35,7 +35,6 @@ class _Header(CWriter):
     """The functions of a model; of a table they encode its rows first."""
 
     def text(self, model: Any) -> str:
-        """Return the header of a model."""
         formula = model._formula()
         m, d = formula.linear.shape
         if model.encoding is None:
@@ -59,7 +58,6 @@ class _Header(CWriter):
         return self.guarded(comment, ["math.h"])
 
     def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
-        """Define the outputs of features, or of columns."""
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
         body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
@@ -83,7 +81,6 @@ class _Header(CWriter):
         self.function("void", "outputs", f"const {self.real} *{row}, {self.real} *out", body)
 
     def _term(self, term: UnitTerm, number: int, d: int) -> str:
-        """Return the loop over the units of a term."""
         k, m = term.weights.shape
         pointer = self.stream(f"v{number}", term.weights)
         lines, feature = self._feature(term, number, d)

@@ -30,7 +30,6 @@ class _IntegerHeader(CWriter):
     """The functions of a model in integers."""
 
     def text(self, integers: IntegerModel) -> str:
-        """Return the header."""
         model, d, (k, m) = integers.model, len(integers.inputs.bits), integers.V.shape
         self.parts.append(self._memory(integers.dtype))
         self.feature_names(model.feature_names)
@@ -63,7 +62,6 @@ class _IntegerHeader(CWriter):
         )
 
     def _stored(self, kind: str, label: str, values: np.ndarray) -> str:
-        """Declare an array in flash and return its name."""
         self.flash += values.size * int(kind.strip("uint_")) // 8
         return self.array(kind, label, [str(int(i)) for i in values.ravel()], f"{self.upper}_FLASH")
 
@@ -146,7 +144,6 @@ class _IntegerHeader(CWriter):
         return lines + "    }\n"
 
     def _units(self, integers: IntegerModel) -> str:
-        """Return the loop over the units, which adds their squares to the outputs."""
         k, m = integers.V.shape
         v = self._stored(f"{integers.dtype}_t", "v", integers.V)
         shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
@@ -163,7 +160,6 @@ class _IntegerHeader(CWriter):
         )
 
     def _self_test(self, integers: IntegerModel) -> None:
-        """Define the test of a row with features of the whole range."""
         inputs, m = integers.inputs, integers.V.shape[1]
         d = len(inputs.bits)
         spread = (1.0 + np.cos(np.arange(d))) / 2.0

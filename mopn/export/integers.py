@@ -163,7 +163,6 @@ class IntegerModel(Displayed):
             return proven_upper(self._bounds(self._rows(X)))
 
     def _bounds(self, X: np.ndarray) -> np.ndarray:
-        """Return the bounds of rows; NaN where terms of both signs overflow."""
         y, eta = self.inputs.features(self.inputs.integers(X)), self.inputs.exact_features(X)
         Z, z, e = self.forms.values(y), self.forms.exact_values(eta), self.forms.errors(y, eta)
         k = len(self.V)
@@ -185,13 +184,11 @@ class IntegerModel(Displayed):
         return dense_rows(self.model._design(X))
 
     def _integer_outputs(self, integers: np.ndarray) -> np.ndarray:
-        """Return the outputs of integers (n, d) as C takes them."""
         Z, k = self.forms.values(self.inputs.features(integers)), len(self.V)
         out = self._units(Z) @ self.V + self.constant
         return out + shifted(Z[:, k:], self.shifts[k:]) if len(self.shifts) > k else out
 
     def _units(self, Z: np.ndarray) -> np.ndarray:
-        """Return the integers f (n, k) of the units."""
         k = len(self.V)
         return np.minimum((np.abs(Z[:, :k]) >> self.shifts[:k]) ** 2 >> self.square_shifts, self.top)
 

@@ -80,7 +80,6 @@ class Graph:
         return self.store(as_real(values, dtype))
 
     def _constant(self, values: np.ndarray) -> str:
-        """Add a constant, in the dtype of the graph if it is real."""
         return self.real(values, self.dtype) if values.dtype == np.float64 else self.store(values)
 
     def _node(self, *arguments: Any, **options: Any) -> None:

@@ -426,7 +426,6 @@ class Poisson(Loss):
 
 
 def _logarithms(y: np.ndarray) -> np.ndarray:
-    """Return log y, or 0 for y = 0."""
     return np.log(np.maximum(y, y == 0.0))
 
 
@@ -444,7 +443,6 @@ def _label_places(O: np.ndarray, y: np.ndarray) -> np.ndarray:  # noqa: E741
 
 
 def _at(places: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return the entries a_iy (n,) of A (n, m)."""
     return A.T.reshape(-1)[places]
 
 

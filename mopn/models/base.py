@@ -195,7 +195,6 @@ class Predictor(Displayed, Fitted):
         return P / P.sum(axis=1, keepdims=True)
 
     def _design(self, X: Any, name: str = "X") -> Design:
-        """Validate X and wrap it."""
         design = design_of(X)
         if design.shape[1] != self.n_features:
             raise ValueError(f"{name} has {design.shape[1]} features, but the model was trained with {self.n_features}")
@@ -226,7 +225,6 @@ class Predictor(Displayed, Fitted):
             object.__setattr__(self, name, value)
 
     def _check_target(self, m: int) -> None:
-        """Validate the names, the link, and that classes and target fit the number of outputs."""
         self._set(feature_names=check_names(self.feature_names, self.n_features, "feature_names"))
         check_link(self.link)
         classes = check_labels(self.classes)
@@ -316,7 +314,6 @@ def feature_groups(groups: Any, labels: Sequence[str] | np.ndarray | None, d: in
 
 
 def _indices(group: Any, numbers: Mapping[Any, int], d: int, name: str) -> tuple[int, ...]:
-    """Return the indices of a group of features."""
     try:
         indices = tuple(numbers.get(j, j) for j in group)
         right = all(isinstance(j, (int, np.integer)) and 0 <= j < d for j in indices)

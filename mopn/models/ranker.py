@@ -167,7 +167,6 @@ class Ranker:
         return Ranking(rows[best] if self._ids is None else self._ids[rows[best]], scores[best])
 
     def _rows_of(self, exclude: Any, n_items: int) -> np.ndarray:
-        """Return the rows of items to leave out."""
         rows = np.asarray(exclude)
         if self._ids is not None:
             unknown = [name for name in rows.ravel().tolist() if name not in self._places]

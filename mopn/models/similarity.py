@@ -116,7 +116,6 @@ def reliabilities(counts: Any, shrinkage: float, size: int, things: str) -> np.n
 
 
 def _indices(values: Any, name: str, d: int) -> np.ndarray:
-    """Return distinct indices of features."""
     array = np.unique(np.asarray(list(values) if np.iterable(values) else values))
     if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array[0] < 0 or array[-1] >= d)):
         raise ValueError(f"{name} must hold indices of features, from 0 to {d - 1}, got {values!r}")

@@ -101,7 +101,6 @@ class FactorizationModel(Predictor):
         self._check_target(1)
 
     def _check_form(self) -> None:
-        """Validate that the factors are those of the form, the kernel and the degree."""
         if self.factors.ndim != 3:
             raise ValueError(f"factors must have three axes, got shape {self.factors.shape}")
         orders, k = self.factors.shape[:2]

@@ -119,7 +119,6 @@ class JointProblem(Displayed, Problem):
         return self.regularizer.scaled_units(B), self.directions.map(Z), W
 
     def _parts(self, x: np.ndarray) -> list[np.ndarray]:
-        """Return views B, Z and W of a flat point."""
         return split(x, self._shapes)
 
     def default_solver(self) -> LBFGS:

@@ -167,7 +167,6 @@ class OutputLayerProblem(Displayed, Smooth):
 
     @cached_property
     def _shift_invariant(self) -> bool:
-        """Whether the losses are constant when all outputs of a sample shift by the same amount."""
         zero = _outputs(self.image(np.zeros(sum(map(math.prod, self._shapes)))))
         return self.rows.reduce(_is_shift_invariant, along=(zero,), combine=min)
 

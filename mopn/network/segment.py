@@ -137,7 +137,6 @@ class NetworkSegment:
             self.squared_length += self.ridge.curvature / self.curvature
 
     def _along(self, ridge: Ridge) -> RidgeSegment:
-        """Return the ridge along the segment."""
         units, weights = [self.network.basis], [self.own * self.network.weights]
         for sign, vertex in ((1.0, self.towards), (-1.0, self.away.vertex if self.away else None)):
             if vertex is not None:
@@ -170,7 +169,6 @@ class NetworkSegment:
 
 
 def _limit(coefficient: float, *, pairwise: bool) -> float:
-    """Return the largest step away from a vertex, at which its coefficient is 0."""
     if pairwise:
         return coefficient
     return coefficient / (1.0 - coefficient) if 1.0 - coefficient > _WHOLE else 0.0

@@ -140,7 +140,6 @@ class SparseLayers(TwoLayers):
         return 0.5 * self.layout.gradient(layers.at, of_constants, of_units, len(H))
 
     def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
-        """Lay out a point for compiled loops."""
         at = self.layout.units(H, self.dtype)
         weights, linear = padded(V.T, self.dtype), self.layout.linear(W, self.dtype)
         return _Layers(self.pairs, at, at.constants(), weights, linear)
@@ -293,7 +292,6 @@ class RelationLayers(SparseLayers):
         return self.pairs, self.tables.row_lines, 0, self.tables.shape[0], tables.constants, tables.at.units
 
     def _slopes(self, G: Any) -> np.ndarray:
-        """Return G' S."""
         return np.ascontiguousarray(self.rows.sum(_by_table_row, along=(G,)).T)
 
 

@@ -124,7 +124,6 @@ def _named(results: Any) -> dict[str, Any]:
 
 
 def _trace(result: Any) -> Trace:
-    """Return the trace of a result, or of a fitted estimator."""
     for name in ("trace", "trace_"):
         if isinstance(trace := getattr(result, name, None), Trace):
             return trace

@@ -47,7 +47,6 @@ class _Children(NamedTuple):
     bounds: np.ndarray
 
     def leaves(self, level: float) -> np.ndarray:
-        """Return a mask (q,) of the leaves whose bounds are above a level."""
         return (self.signs[:, -1] != 0) & (self.bounds > level)
 
 

@@ -120,12 +120,10 @@ class _ConeTree:
         return bool(self.heap) and -self.heap[0][0] > max(target, self.closed)
 
     def pop(self) -> tuple[np.ndarray, np.ndarray]:
-        """Remove the cone of the largest bound."""
         return heapq.heappop(self.heap)[2:]
 
     @property
     def bound(self) -> float:
-        """The largest bound."""
         return max(self.closed, -self.heap[0][0] if self.heap else 0.0)
 
 

@@ -144,7 +144,6 @@ class _InPrincipalBases:
         self._error = float(np.linalg.norm(self.stack.error, p))
 
     def bound(self, t: float) -> float:
-        """Return the bound of the whole stack, for a bound t by a form."""
         return self.outputs.bound(t + self._error)
 
     def form_bound(self, target: float) -> float:

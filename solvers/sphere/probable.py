@@ -115,7 +115,6 @@ def _look(steps: int) -> int:
 
 
 def _runs(m: int, p: float) -> int:
-    """Return the largest number of matrices that one call bounds."""
     return m if p == math.inf else 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m + _MOST_RUNS + _AT_A_TIME
 
 

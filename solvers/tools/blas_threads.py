@@ -58,7 +58,6 @@ class _Blas:
         return True
 
     def owned(self) -> bool:
-        """Return whether this Python thread has set the numbers."""
         return self._owner == threading.get_ident()
 
     def set(self, most: int | None) -> None:

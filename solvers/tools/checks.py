@@ -157,7 +157,6 @@ def check_options(options: Any, **rules: Rule) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with Python's scalars in place of NumPy's, in lists too."""
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
         return type(value)(map(_plain, value))
     return value.item() if isinstance(value, np.number | np.bool_ | np.str_) else value
