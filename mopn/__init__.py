@@ -26,8 +26,7 @@ from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel as TableModel
-from mopn.network.certificate import certify
-from mopn.network.norm_certificate import certify_network
+from mopn.network.norm_certificate import certify, certify_network
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import path

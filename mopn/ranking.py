@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from mopn.data.validation import distinct_labels, finite_numbers
-from mopn.models.ranker import Ranker
-from mopn.models.similarity import similar_features
+from mopn.models.ranker import Ranker, similar_features
 from mopn.solvers.tools.checks import choice, count
 from mopn.solvers.tools.decorators import door
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Blockwise, Monitor, Solver
-from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
+from mopn.solvers.numerics.precision import Plateau, negligible_decrease
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_nonnegative, check_options, count
 

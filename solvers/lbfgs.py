@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mopn.solvers.interface import Evaluation, Metric, Monitor, Smooth, Solver
-from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
-from mopn.solvers.numerics.precision import NOISE, dot
+from mopn.solvers.numerics.precision import NOISE, Plateau, dot, negligible_decrease
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 

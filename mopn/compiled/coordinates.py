@@ -2,13 +2,15 @@
 
 The kernel K is ANOVA with coefficients ``theta``; or a factor of a product, sum_j p_j x_j (xi - omega_j x_j), if theta
 is None; or all-subsets, if omega is None too. As None has its own type, each kind is compiled separately.
+
+Also all coordinates of a small quadratic with a weighted l1 norm.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from mopn.compiled.jit import IN_ORDER, inlined
+from mopn.compiled.jit import IN_ORDER, inlined, jit
 
 # A smaller factor of the all-subsets kernel is not used as a divisor.
 _SMALL_FACTOR = 1e-3
@@ -72,3 +74,27 @@ def update_state(theta, omega, state, i, x, p, j, change):  # type: ignore[no-un
         e = a - p * x * e
         h += theta[t] * e
     return x * h
+
+
+@jit()
+def minimize_l1(K, slopes, thresholds, z, rounds, tol):  # type: ignore[no-untyped-def]
+    """Minimise <slopes, u> + u' K u / 2 + sum_s thresholds_s |z_s + u_s| over u; add u to z in place.
+
+    K (k, k) is symmetric and positive semidefinite; coordinates with K_ss = 0 stay. ``slopes`` (k,) become
+    slopes + K u. At most ``rounds`` passes are made; one that changes no coordinate by more than ``tol`` times the
+    largest of z is the last.
+    """
+    for _ in range(rounds):
+        moved = 0.0
+        for s in range(len(z)):
+            if K[s, s] == 0.0:
+                continue
+            target = z[s] - slopes[s] / K[s, s]
+            new = np.sign(target) * max(abs(target) - thresholds[s] / K[s, s], 0.0)
+            step = new - z[s]
+            if step != 0.0:
+                z[s] = new
+                slopes += step * K[s]
+                moved = max(moved, abs(step))
+        if moved <= tol * np.abs(z).max():
+            return

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mopn.compiled.cancellation import CANCELLATION
 from mopn.compiled.coordinates import penalized_step, weight_of
 from mopn.compiled.jit import IN_ORDER, inner, jit
 from mopn.compiled.storage import place, span, value
+from mopn.compiled.sweeps import CANCELLATION
 
 
 @inner(fastmath=IN_ORDER)

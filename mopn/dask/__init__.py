@@ -12,8 +12,7 @@ except ImportError as error:
     ) from error
 
 from mopn.dask.blocks import DaskNetworkProblem  # noqa: F401  for mopn.minimize
-from mopn.dask.fitting import fit
-from mopn.dask.prediction import predict
+from mopn.dask.fitting import fit, predict
 
 __all__ = ["fit", "predict"]
 

@@ -17,8 +17,8 @@ from mopn.data.validation import (
     check_targets,
 )
 from mopn.losses.hessians import Hessian, Weighted
+from mopn.losses.loss import WeightedByTarget
 from mopn.losses.losses import Loss, LossDual, dual_of, get_loss, rowwise_inner
-from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers.numerics.precision import EPS
 
 # Relative agreement of a row's gradient in other blocks.

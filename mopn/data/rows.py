@@ -17,8 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_design, ridge_scales, rows_at_once
 from mopn.data.losses_of_rows import Losses, OutputLoss, inner
-from mopn.data.thread_pool import in_threads, n_workers
-from mopn.solvers.tools.blas_threads import limited_threads, single_threaded
+from mopn.solvers.tools.blas_threads import in_threads, limited_threads, n_workers, single_threaded
 from mopn.solvers.tools.decorators import cached_property
 
 if TYPE_CHECKING:

@@ -283,3 +283,12 @@ def _fault_of_indices(name: str, indices: np.ndarray, length: int) -> str | None
         return None
     least, largest = indices.min(), indices.max()
     return None if least >= 0 and largest < length else f"{name} holds {least if least < 0 else largest}"
+
+
+def check_start(start: Any, size: int) -> np.ndarray:
+    """Return a copy of a flat point, or of an earlier result's point, to start from."""
+    x = finite_numbers(getattr(start, "x", start), "start").copy()
+    if x.shape != (size,):
+        raise ValueError(f"start must be a flat point of shape ({size},), got {x.shape}")
+    check_input(x, "start")
+    return x

@@ -19,8 +19,14 @@ from mopn.explain.margins import OutputMargins, with_zero
 from mopn.models.base import Fitted, check_scale, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import is_quadratic
-from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
-from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
+from mopn.solvers.numerics.quadric_distance import (
+    ball_radii,
+    box_crossings,
+    box_radii,
+    convex_diagonal,
+    ray_crossings,
+    spectrum,
+)
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
 from mopn.solvers.tools.decorators import door

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.export.input_integers import InputIntegers, choose_inputs
-from mopn.export.integers import Agreement, Forms, IntegerModel, shifted, squares
+from mopn.export.integers import Agreement, Forms, InputIntegers, IntegerModel, choose_inputs, shifted, squares
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice

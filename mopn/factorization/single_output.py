@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.flat import check_start
+from mopn.core.gap import SumOfLosses
 from mopn.data.designs import Design
 from mopn.data.rows import Block, Rows
-from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import check_start_size, finite_numbers
+from mopn.data.validation import check_start, check_start_size, finite_numbers
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
 from mopn.factorization.terms.base import Layout, Parameters

@@ -18,8 +18,7 @@ from scipy.special import expit, xlog1py, xlogy
 
 from mopn.compiled import codes
 from mopn.losses.hessians import Diagonal, MarginHessian, Softmax
-from mopn.losses.loss import LINKS, Loss
-from mopn.losses.target_weights import WeightedByTarget
+from mopn.losses.loss import LINKS, Loss, WeightedByTarget
 from mopn.solvers.tools.checks import Rule, choice, number
 
 __all__ = [

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core.flat import joined, split
 from mopn.core.kernels import Kernel
 from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_design import RelationDesign, RowIds
 from mopn.data.rows import Block, Rows
 from mopn.losses.hessians import Diagonal, Hessian
 from mopn.network.linear_term import LinearTerm
+from mopn.network.point import joined, split
 from mopn.network.two_layers import layer_outputs
 
 # The blocks are those of so many random rows, or of so many for each of their columns if that is more.

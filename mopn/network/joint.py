@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.flat import check_start, joined, split
+from mopn.core.gap import SumOfLosses
 from mopn.core.kernels import Kernel, eigen_units
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
 from mopn.data.rows import Rows
-from mopn.data.sum_of_losses import SumOfLosses
+from mopn.data.validation import check_start
 from mopn.network.curvature import Curvature, JointMetric, RelationCurvature, regular
 from mopn.network.linear_term import LinearTerm
-from mopn.network.point import Network
+from mopn.network.point import Network, joined, split
 from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS

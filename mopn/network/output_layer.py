@@ -8,19 +8,18 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mopn.core.flat import joined, split
-from mopn.core.gap import DualPoint, dual_error, lower_bound, objective_rounding
+from mopn.core.gap import DualPoint, SumOfLosses, dual_error, lower_bound, objective_rounding
 from mopn.core.magnitudes import check_regularizer, scales_at_zero
 from mopn.core.norms import NormName
 from mopn.core.regularizers import NormRegularizer, Regularizer, make_regularizer
 from mopn.data.designs import DenseDesign, crossed
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows, Block, Rows
-from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_input, check_start_size, finite_numbers
 from mopn.losses.hessians import Hessian
 from mopn.losses.losses import Loss, LossName
 from mopn.network.linear_term import LinearTerm
+from mopn.network.point import joined, split
 from mopn.network.ridge import LayerRidge
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver

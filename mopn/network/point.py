@@ -1,10 +1,12 @@
 """A network: unit vectors H, output weights V, linear coefficients W, and the features K(X, H), kept up to date.
 
-Also the dual point of a network's gradient, for checks of a certificate by other programs.
+Also the dual point of a network's gradient, for checks of a certificate by other programs, and flat points.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -265,3 +267,14 @@ def make_dual(lower: float, bound: float, scale: float, *network: Any) -> Dual:
     for view in views:
         view.flags.writeable = False
     return Dual(lower, scale * bound, scale, *views)
+
+
+def joined(*arrays: np.ndarray) -> np.ndarray:
+    """Return all entries in one dimension, array after array."""
+    return np.concatenate([array.ravel() for array in arrays])
+
+
+def split(x: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    """Return views of a flat point as arrays of these shapes."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    return [part.reshape(shape) for part, shape in zip(np.split(x, ends[:-1]), shapes, strict=True)]

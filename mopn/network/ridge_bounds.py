@@ -21,7 +21,7 @@ from mopn.network.ridge import Ridge
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.bounds import eigen_error
-from mopn.solvers.sphere.plan import DENSE_LIMIT
+from mopn.solvers.sphere.search import DENSE_LIMIT
 from mopn.solvers.tools.decorators import cached_property
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.core.gap import SumOfLosses
 from mopn.core.regularizers import NormRegularizer
-from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.ridge import Ridge, RidgeSegment

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.flat import check_start, joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.regularizers import Regularizer
 from mopn.data.rows import Block, Rows
+from mopn.data.validation import check_start
 from mopn.network.linear_term import LinearTerm
-from mopn.network.point import Network
+from mopn.network.point import Network, joined, split
 from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import FISTA

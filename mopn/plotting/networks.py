@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.data.validation import check_count
 from mopn.explain.interactions import Interaction, strongest_interactions
-from mopn.explain.row_contributions import Contribution
+from mopn.explain.shapley import Contribution
 from mopn.models.base import Fitted, check_scale, fitted_model
 from mopn.models.multi_output import Model
 from mopn.models.table import TableModel

@@ -1,4 +1,4 @@
-"""Constants of float64, the precision of everything that is proven; inner products, and bounds without NaN.
+"""Constants of float64, the precision of everything that is proven; bounds without NaN, and decreases without worth.
 
 Every comparison with NaN is false, so that "proven unless x >= bound" would let it pass. An infinite bound does not.
 """
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+# Iterations whose common decrease is compared with a tolerance: single ones may change little.
+_WINDOW = 10
 # Twice the largest relative error of one rounded operation.
 EPS = float(np.finfo(np.float64).eps)
 # Smallest normal number: a product below it has no relative accuracy.
@@ -35,3 +37,21 @@ def proven_lower(bound: Any) -> Any:
 def proven_upper(bound: Any) -> Any:
     """Return an upper bound, a number or an array, with inf in place of NaN."""
     return np.fmin(bound, np.inf)
+
+
+class Plateau:
+    """True once ten iterations together decrease the objective by less than ``tol``, relative."""
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.recent: list[float] = []
+
+    def __call__(self, fun: float) -> bool:
+        """Record an objective value; return whether the objective has levelled off."""
+        self.recent = [*self.recent[-_WINDOW:], fun]
+        return len(self.recent) > _WINDOW and self.recent[0] - fun <= self.tol * abs(fun)
+
+
+def negligible_decrease(gtol: float, fun: float, start_fun: float) -> float:
+    """Return the decrease below which a run has converged; a fit of 0 counts as rounding of the start."""
+    return gtol * gtol * max(abs(fun), EPS * abs(start_fun))

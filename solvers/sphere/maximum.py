@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.dense_search import DenseSearch, Memory
-from mopn.solvers.sphere.plan import plan
+from mopn.solvers.sphere.search import plan
 from mopn.solvers.sphere.stack import DenseStack, symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import Budget
