@@ -19,7 +19,7 @@ if (
 from mopn import oracles as oracles
 from mopn import solvers as solvers
 from mopn.core.regularizers import Ratio
-from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.losses.losses import Huber, Loss, Poisson, Quantile
 from mopn.models.load import load

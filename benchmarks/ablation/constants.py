@@ -80,9 +80,9 @@ CONSTANTS = (
     Constant("mopn.network.oracles", "_FINER", 1e-9),
     Constant("mopn.solvers.sphere.nested", "_WORTH", 1.0),
     Constant("mopn.solvers.sphere.nested", "_RELAXATION", 1.0),
-    Constant("mopn.solvers.sphere.starts", "_GRAM_STARTS", 1),
-    Constant("mopn.solvers.sphere.starts", "_RANDOM_WORK", 0.0),
-    Constant("mopn.solvers.sphere.starts", "_RITZ_STARTS", 1),
+    Constant("mopn.solvers.sphere.refinement", "_GRAM_STARTS", 1),
+    Constant("mopn.solvers.sphere.refinement", "_RANDOM_WORK", 0.0),
+    Constant("mopn.solvers.sphere.refinement", "_RITZ_STARTS", 1),
 )
 
 

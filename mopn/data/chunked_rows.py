@@ -21,7 +21,7 @@ from mopn.data.designs import AugmentedDesign, DenseDesign, Design, SparseDesign
 from mopn.data.feature_scaling import Coordinates
 from mopn.data.loss_checks import check_user_loss
 from mopn.data.losses_of_rows import Losses, OutputLoss
-from mopn.data.relation_blocks import design_of
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.rows import (
     ArrayRows,
@@ -39,7 +39,7 @@ from mopn.data.rows import (
     tree_sum,
 )
 from mopn.data.validation import as_array, as_numbers, check_input, check_weights, distinct_labels, label_codes
-from mopn.losses.losses import Loss, get_loss
+from mopn.losses.losses import Loss, dual_of, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
 # Words of 8 bytes that are added up before the CRC, which is slower.
@@ -59,7 +59,7 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
         return chunked_rows(X, loss, offset, target_weight)
     if y is None:
         raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
-    design = design_of(X)
+    design = X.design if isinstance(X, RelationBlocks) else stored_design(X)
     check_input(design.largest, "X")
     losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset, target_weight)
     if losses.weights is not None:
@@ -256,7 +256,8 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: A
         raise ValueError("sample_weight is zero for all samples; at least one must be positive")
     losses = OutputLoss.of_blocks(loss, m, classes, offset)
     first_y = losses.with_targets(summary.first_y, None).y
-    check_user_loss(loss, first_y)
+    if dual_of(loss) is None:
+        check_user_loss(loss, first_y)
     return ChunkedRows(chunks, ChunkView(losses.by_target(target_weight, first_y)), summary, passes)
 
 

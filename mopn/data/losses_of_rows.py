@@ -86,7 +86,8 @@ class Losses(OutputLoss):
         """Validate the user's arguments for n rows."""
         loss = get_loss(loss)
         y, m, classes = check_targets(y, n, loss)
-        check_user_loss(loss, y)
+        if dual_of(loss) is None:
+            check_user_loss(loss, y)
         weights = check_sample_weight(sample_weight, n)
         return cls(loss, m, classes, check_offset(offset, n, m), y, weights).by_target(target_weight, y)
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.chunked_rows import Chunks
-from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, named
 from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
 from mopn.data.values import as_targets

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.designs import Design
+from mopn.data.designs import Design, rows_at_once
 from mopn.data.feature_scaling import Coordinates
 from mopn.models.base import Predictor
-from mopn.models.formula import blocks, dense_rows
+from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.sphere import power_of_two
@@ -104,7 +104,7 @@ class OutputMargins:
         weights, constant, linear = 3.0 * np.abs(terms.weights), np.abs(terms.constant), np.abs(terms.linear)
         long1, long2 = lengths = _lengths(self.scale * terms.factors)
         errors = np.empty((design.shape[0], len(constant), 3))
-        for rows, block in blocks(design.absolute, lengths.size + constant.size):
+        for rows, block in design.absolute.blocks(rows_at_once(lengths.size + constant.size)):
             first, second = terms.forms(block)
             errors[rows, :, 0] = (first * second) @ weights + block.project(linear) + constant
             errors[rows, :, 1] = (first * long2 + second * long1) @ weights

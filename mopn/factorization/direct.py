@@ -10,8 +10,7 @@ from mopn.compiled.codes import SQUARED
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel, RelatedPairs, make_factor_kernel
 from mopn.core.magnitudes import check_products
 from mopn.data.chunked_rows import rows_of_data
-from mopn.data.relation_blocks import RelationBlocks
-from mopn.data.relation_design import RelationDesign
+from mopn.data.relation_design import RelationBlocks, RelationDesign
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import check_count, check_flag, check_nonnegative, finite_numbers, present_rows
 from mopn.factorization.conversions import direct_to_network

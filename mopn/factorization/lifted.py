@@ -10,7 +10,7 @@ from mopn.core.kernels import KernelName
 from mopn.core.magnitudes import check_products
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
-from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.rows import ArrayRows
 from mopn.data.validation import check_count, check_flag, check_nonnegative, present_rows
 from mopn.factorization.conversions import direct_to_network, lifted_to_direct

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.designs import Design
-from mopn.data.relation_blocks import design_of
+from mopn.data.designs import Design, stored_design
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.validation import finite_numbers
 from mopn.losses.loss import LINKS, check_link
 from mopn.models.files import write
@@ -195,7 +195,7 @@ class Predictor(Displayed, Fitted):
         return P / P.sum(axis=1, keepdims=True)
 
     def _design(self, X: Any, name: str = "X") -> Design:
-        design = design_of(X)
+        design = X.design if isinstance(X, RelationBlocks) else stored_design(X)
         if design.shape[1] != self.n_features:
             raise ValueError(f"{name} has {design.shape[1]} features, but the model was trained with {self.n_features}")
         if self.feature_names is not None:

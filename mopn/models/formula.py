@@ -154,11 +154,6 @@ class Formula:
         return replace(_mapped(self, function), terms=tuple(_mapped(term, function) for term in self.terms))
 
 
-def blocks(design: Design, entries: int) -> Iterator[tuple[slice, Design]]:
-    """Cut a design into blocks of rows that stay in the cache, for a number of entries per row."""
-    return design.blocks(rows_at_once(entries))
-
-
 def dense_rows(design: Design) -> np.ndarray:
     """Return the rows (n, d) of a design as an array of float64."""
     X = design.matrix()

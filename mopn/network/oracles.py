@@ -18,7 +18,7 @@ from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, pro
 from mopn.solvers.sphere.dense_search import REFINED, ROUGH, STEPS, DenseSearch
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.probable import expected_products, probable_bound
-from mopn.solvers.sphere.refinement import distinct
+from mopn.solvers.sphere.refinement import distinct, ritz_starts
 from mopn.solvers.sphere.search import (
     DENSE_LIMIT,
     Plan,
@@ -30,7 +30,6 @@ from mopn.solvers.sphere.search import (
     proofs_in_words,
 )
 from mopn.solvers.sphere.stack import MatrixFreeStack, symmetric_matrices
-from mopn.solvers.sphere.starts import ritz_starts
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_fraction, choice, count, number

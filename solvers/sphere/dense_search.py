@@ -15,10 +15,9 @@ from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_signs import MANY_FEATURES, branch_and_bound, enumerate_signs
 from mopn.solvers.sphere.cones import bound_by_eigenvalues
 from mopn.solvers.sphere.nested import Turned, nest_and_bound
-from mopn.solvers.sphere.refinement import distinct, refine
+from mopn.solvers.sphere.refinement import distinct, dominant_starts, extreme_starts, gram_starts, random_starts, refine
 from mopn.solvers.sphere.search import MOST_SQUARED, Plan, Proof, Proven, SearchResult, SphereSearch
 from mopn.solvers.sphere.stack import DenseStack
-from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 from mopn.solvers.sphere.sum_of_squares import bound_by_squares
 from mopn.solvers.tools.budgets import Budget
 
