@@ -214,7 +214,6 @@ class RunMonitor:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start, without callbacks and printing."""
         return time.perf_counter() - self._began - self._seconds_paused
 
     @property
@@ -229,7 +228,6 @@ class RunMonitor:
 
     @property
     def left(self) -> float:
-        """Seconds until the time limit; none once the run is to end."""
         return max(self.max_time - self.elapsed, 0.0) if self._status_of_subproblem is None else 0.0
 
     def __call__(
@@ -274,7 +272,6 @@ class RunMonitor:
         return measure._replace(lower=self.lower)
 
     def check_finite(self, fun: float) -> None:
-        """End the run if an objective is infinite or NaN, before anything is computed from it."""
         if not math.isfinite(fun):
             self.stop(Status.NONFINITE)
 
@@ -319,11 +316,9 @@ class RunMonitor:
             self.stop(Status.MAX_TIME)
 
     def set_least(self, point: Any, fun: float, status: Status) -> None:
-        """Set a point that is the result if no later one is better; a run that ends by itself then has a status."""
         self._least = point, fun, status
 
     def stop(self, status: Status) -> NoReturn:
-        """End the run with a status."""
         self.status = status
         raise StopIteration
 
@@ -337,7 +332,6 @@ class RunMonitor:
         max_iter: int,
         as_point: Callable[[Result], Any] | None = None,
     ) -> Result:
-        """Run a solver on a subproblem within the time left; Ctrl-C in it ends this run at the next iteration."""
         try:
             result = minimize(
                 problem,

@@ -26,7 +26,6 @@ def weight_of(weights, i):  # type: ignore[no-untyped-def]
 
 @inlined()
 def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
-    """Return the step to the minimum of the quadratic bound."""
     return slope / curvature if curvature > 0.0 else 0.0
 
 

@@ -57,7 +57,6 @@ def _as_theta_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
 def sweep_dummies(  # type: ignore[no-untyped-def]
     theta, loss, smoothness, y, outputs, weights, state, gamma, scale, ridge
 ):
-    """Sweep over the entries gamma of dummies, as ``sweep`` does over the others."""
     largest = 0.0
     for g in range(len(gamma)):
         kappa = lower_degrees(theta, symmetric_polynomials(gamma, g))

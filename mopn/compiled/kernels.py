@@ -129,7 +129,6 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
 
 @inner()
 def longest_line(lines):  # type: ignore[no-untyped-def]
-    """Return the largest number of entries of a line."""
     longest = np.int64(0)
     for line in range(lines.size):
         first, end = span(lines.starts, line, lines.length)

@@ -21,7 +21,6 @@ _TINY = 1e-12
 
 @jit()
 def count_entries(lines):  # type: ignore[no-untyped-def]
-    """Return the number of rows that have each feature (d,)."""
     counts = np.zeros(lines.length)
     for row in range(lines.size):
         first, end = span(lines.starts, row, lines.length)

@@ -77,7 +77,6 @@ def place(indices, entry, first):  # type: ignore[no-untyped-def]
 
 @inlined()
 def value(values, entry):  # type: ignore[no-untyped-def]
-    """Return an entry."""
     if values is None:
         return 1.0
     return values[entry]

@@ -124,7 +124,6 @@ def _packed_weights(lams: np.ndarray) -> np.ndarray:
 
 
 def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKernel:
-    """Return the kernel of a name."""
     kernel, degree, theta = check_factor_kernel(kernel, degree, theta)
     if kernel == "all-subsets":
         return AllSubsetsFactors()

@@ -49,12 +49,10 @@ class SumOfLosses:
 
     @property
     def n(self) -> int:
-        """The number of rows."""
         return self.rows.shape[0]
 
     @property
     def total_weight(self) -> float:
-        """The sum of the weights."""
         return self.rows.target_sums[1]
 
     @property
@@ -133,7 +131,6 @@ class DualPoint:
 
     @cached_property
     def max_scale(self) -> float:
-        """The largest s with F* finite at s G."""
         return self.losses.max_scale(self.G)
 
     def conjugates_and_sizes(self, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -167,7 +164,6 @@ def objective_rounding(point: DualPoint, fun: float) -> float:
 def lower_bound(
     point: DualPoint, regularizer: Conjugate, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> float:
-    """Return a proven lower bound of the minimum; see :func:`bound_and_scale`."""
     return bound_and_scale(point, regularizer, dual, ridge, search=search)[0]
 
 

@@ -160,5 +160,4 @@ NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L1L2(), L1Linf(), N
 
 
 def get_norm(norm: str | Norm) -> Norm:
-    """Return the norm of a name; the objects of ``NORMS`` are returned as they are, all others are refused."""
     return check_member(norm, "norm", Norm, NORMS, "bounds over all units are proven for these alone")

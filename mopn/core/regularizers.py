@@ -148,7 +148,6 @@ class NormRegularizer(Regularizer):
         return self.norm.dual(G)
 
     def with_strength(self, strength: float) -> Penalty:
-        """Return the penalty of the same norm with a strength."""
         return Penalty(self.norm, check_nonnegative(strength, "strength"))
 
     @abstractmethod

@@ -165,7 +165,6 @@ class ChunkView:
     single: bool = False
 
     def blocks(self, chunk: RawBlock) -> list[Block]:
-        """Return the blocks of a chunk, with rows counted from its first one."""
         base = _design(chunk.X)
         design = self.design(base)
         losses = self.losses.with_targets(chunk.y, _weights(chunk))

@@ -139,14 +139,12 @@ class Design(ABC):
 
     @cached_property
     def row_lines(self) -> Lines:
-        """The rows for compiled functions, in float64, cached."""
         from mopn.compiled.storage import row_lines
 
         return row_lines(self.matrix())
 
     @property
     def without_dummies(self) -> Design:
-        """The design without its leading dummies."""
         return self
 
     @property
@@ -174,14 +172,12 @@ class Design(ABC):
 
     @cached_property
     def column_lines(self) -> Lines:
-        """The columns for compiled functions, in float64, cached."""
         from mopn.compiled.storage import column_lines
 
         return column_lines(self.matrix())
 
     @cached_property
     def squared_norms(self) -> np.ndarray:
-        """Squared lengths of the rows (n,)."""
         return self.project_squares(np.ones((1, self.shape[1])))[:, 0]
 
     @property
@@ -288,7 +284,6 @@ class SparseDesign(Design):
 
     @property
     def stored_columns(self) -> np.ndarray:
-        """The column of every stored entry."""
         if self.X.format == "csr":
             return self.X.indices
         return np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
@@ -330,7 +325,6 @@ class SparseDesign(Design):
         return self.X
 
     def scaled(self, scale: np.ndarray) -> SparseDesign:
-        """Return the design with the features divided by a scale (d,)."""
         return self._with_data(self.X.data / scale[self.stored_columns])
 
     @cached_property

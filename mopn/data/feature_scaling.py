@@ -52,7 +52,6 @@ class Coordinates:
         return np.zeros(len(self.scale)) if self.center is None else np.abs(self.center) / self.scale
 
     def design(self, base: DenseDesign | SparseDesign | RelationDesign) -> Design:
-        """Return the data in these coordinates; sparse data stay sparse, and float32 is mapped when read."""
         design = self.view(base)
         if isinstance(design, MappedDesign) and isinstance(base, DenseDesign) and base.X.dtype == np.float64:
             return design.stored()

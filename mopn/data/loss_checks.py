@@ -89,7 +89,6 @@ class LossCheck:
         return y / max(1.0, float(np.abs(y).max()) / largest)
 
     def run(self) -> None:
-        """Raise for the first fault."""
         self.values_and_gradients()
         self.rows_apart()
         self.subgradients()
@@ -184,13 +183,11 @@ class LossCheck:
         return array
 
     def number(self, method: str, value: Any) -> float:
-        """Return a number as a float, or raise."""
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(self.message(method, "a number", f"{value!r}"))
         return float(value)
 
     def message(self, method: str, expected: str, found: str) -> str:
-        """Return the message of a fault."""
         return f"{method} of the loss {self.loss.name!r} must be {expected}; found {found}"
 
     def see(self, method: str, right: Any, expected: str, found: str, *numbers: Any) -> None:

@@ -83,7 +83,6 @@ class Losses(OutputLoss):
     def of_data(
         cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None, target_weight: Any = None
     ) -> Losses:
-        """Validate the user's arguments for n rows."""
         loss = get_loss(loss)
         y, m, classes = check_targets(y, n, loss)
         if dual_of(loss) is None:
@@ -92,7 +91,6 @@ class Losses(OutputLoss):
         return cls(loss, m, classes, check_offset(offset, n, m), y, weights).by_target(target_weight, y)
 
     def rows(self, rows: slice | np.ndarray) -> Losses:
-        """Return the losses of some rows."""
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, y=self.y[rows], weights=weights, offset=None if self.offset is None else self.offset[rows])
 
@@ -109,12 +107,10 @@ class Losses(OutputLoss):
 
     @property
     def n(self) -> int:
-        """The number of rows."""
         return self.y.shape[0]
 
     @property
     def total_weight(self) -> float:
-        """The sum of the weights."""
         return float(self.n if self.weights is None else self.weights.sum())
 
     @property
@@ -127,7 +123,6 @@ class Losses(OutputLoss):
         return self._sum(rowwise_inner(D, D))
 
     def value(self, O: Any) -> Any:  # noqa: E741
-        """F(O)."""
         return self._sum(self.loss.value(self.y, self._shifted(O)))
 
     def value_gradient(self, O: Any) -> tuple[Any, Any]:  # noqa: E741
@@ -136,7 +131,6 @@ class Losses(OutputLoss):
         return self._sum(values), self._weighted(G)
 
     def hessian(self, O: np.ndarray) -> Hessian:  # noqa: E741
-        """Second derivative of F at O."""
         hessian = self.loss.hessian(self.y, self._shifted(O))
         return hessian if self.weights is None else Weighted(hessian, self.weights)
 
@@ -214,5 +208,4 @@ class Losses(OutputLoss):
 
 
 def inner(A: np.ndarray, B: np.ndarray) -> float:
-    """Return <A, B>."""
     return float(np.vdot(A, B))

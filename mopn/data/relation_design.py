@@ -51,7 +51,6 @@ class RelationDesign(Design):
 
     @cached_property
     def ids(self) -> RowIds:
-        """The ids of the rows of B."""
         return RowIds(self.tables.X)
 
     def by_table_row(self, R: np.ndarray) -> np.ndarray:
@@ -96,7 +95,6 @@ class RelationDesign(Design):
 
     @property
     def stored_lines(self) -> Lines:
-        """The rows of S."""
         return self.choice.row_lines
 
     @property
@@ -114,7 +112,6 @@ class RelationDesign(Design):
         return RelationDesign(self.tables, self.places[rows], self.cuts)
 
     def scaled(self, scale: np.ndarray) -> RelationDesign:
-        """Return the design with the features divided by a scale (d,)."""
         return RelationDesign(self.tables.scaled(scale), self.places, self.cuts)
 
     def _of_columns(self, features: np.ndarray) -> RelationDesign:

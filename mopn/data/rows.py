@@ -78,7 +78,6 @@ class RowArray(NDArrayOperatorsMixin):
         self.shape = shape
 
     def of(self, block: Block) -> np.ndarray:
-        """Return the rows of a block, computed once."""
         if id(self) not in block.computed:
             block.computed[id(self)] = on_block(self.function, self.arguments, self.along)(block)
         return block.computed[id(self)]
@@ -105,7 +104,6 @@ def _elementwise(block: Block, *arguments: Any) -> np.ndarray:
 
 
 def rows_of(array: Any, block: Block) -> Any:
-    """Return the rows of an array in a block."""
     return array.of(block) if isinstance(array, RowArray) else array[block.rows]
 
 
@@ -140,7 +138,6 @@ class Rows(ABC):
 
     @property
     def passes(self) -> int:
-        """Number of passes over all rows since the problem was made."""
         return self._passes.count
 
     def sum(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:

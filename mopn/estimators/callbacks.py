@@ -35,7 +35,6 @@ Attributes = dict[str, Any] | Callable[[], dict[str, Any]]
 
 
 def say(verbose: int, text: str) -> None:
-    """Print the present step of a call."""
     if verbose:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()

@@ -126,7 +126,6 @@ class FitPolicy:
     prove: bool = True
 
     def gap_tol(self, tol: float) -> float:
-        """Return the relative gap at which a fit ends."""
         return tol if self.prove else _UNPROVEN * tol
 
     def solver(
@@ -139,7 +138,6 @@ class FitPolicy:
         tol: float,
         validates: bool,
     ) -> ConditionalGradient:
-        """Return the solver of a fit with these parameters of an estimator."""
         tol = tol or self.tol_at_zero
         full = {"polish_tol": min(tol, self.polish_tol), "precision": self._precision(problem, max_units)}
         step = make_corrective_step(refit, full=full, tol=min(tol, self.layer_tol))
@@ -161,7 +159,6 @@ class FitPolicy:
         max_units: int | None,
         iterations: int,
     ) -> ConditionalGradient:
-        """Return the solver of a path that chooses a strength."""
         solver = path_solver(n_strengths, max_units, refit, iterations, self._precision(problem, max_units))
         # All units enter at once if refits move them: the number of units is not to grow along the path.
         atoms = None if solver.corrective_step.can_move_units else solver.atoms_per_round

@@ -54,7 +54,6 @@ class Targets:
 
     @property
     def total_weight(self) -> float:
-        """Sum of the weights of the samples."""
         return float(len(self.y) if self.weights is None else self.weights.sum())
 
     def sum(self, values: np.ndarray) -> float:
@@ -68,7 +67,6 @@ class Targets:
         return replace(self, target_weight=target_weight)
 
     def rows(self, rows: np.ndarray) -> Targets:
-        """Return the targets of some samples."""
         names = ("y", "values", "sample_weight", "class_factor")
         return replace(self, **{name: part[rows] for name in names if (part := getattr(self, name)) is not None})
 

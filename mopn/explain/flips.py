@@ -168,7 +168,6 @@ class FeatureOptions(Options):
         return cls(design, features, starts, np.ones(starts[-1], bool), starts[:-1] + codes)
 
     def changed(self, picks: np.ndarray) -> np.ndarray:
-        """Return dense rows."""
         i, j = np.nonzero(picks >= 0)
         after, before = (sparse.csr_array(self.features[at[i, j]]) for at in (picks, self.current))
         which = sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(picks), len(i)))
@@ -214,7 +213,6 @@ class TableOptions(Options):
         )
 
     def changed(self, picks: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the columns of a table."""
         columns = [column.copy() for column in self.table.columns]
         for j, column, first, options in zip(self.columns, self.categories, self.starts, picks.T, strict=False):
             texts = np.array([*column.categories, *column.rare[:1], *[None] * column.missing], object)

@@ -131,7 +131,6 @@ class QuadraticGame(Game):
         return with_totals(Phi, phi @ whole)
 
     def matrix(self, c: int) -> np.ndarray:
-        """Return A_c (d, d)."""
         active = np.flatnonzero(self.V[:, c])
         return (self.H[active].T * self.V[active, c]) @ self.H[active] + np.diag(self.outputs.squares[c])
 

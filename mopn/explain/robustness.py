@@ -142,7 +142,6 @@ class RowOutputs:
 
     @classmethod
     def of(cls, model: Any, margins: OutputMargins, design: Design) -> RowOutputs:
-        """Return the rows of a design."""
         return cls(design, with_zero(model._outputs(design)), margins.errors(design))
 
     def winners(self, contest: np.ndarray) -> np.ndarray:
@@ -176,7 +175,6 @@ class Meeting:
 
     @property
     def matrix(self) -> np.ndarray:
-        """A of the difference of both outputs."""
         return self.margins.matrix(*self.pair)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:

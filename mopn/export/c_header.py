@@ -23,7 +23,6 @@ _TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
 def float_header(model: Any, name: str, dtype: str) -> str:
-    """Return the header of a model with a prefix of its names; see :func:`mopn.export.to_c`."""
     real = _REALS[choice(_REALS)(dtype, "dtype")]
     header = _Header(name, real, f"const {real} *x")
     text = header.text(model)

@@ -22,7 +22,6 @@ _STACK = 40
 
 
 def integer_header(integers: IntegerModel, name: str) -> str:
-    """Return the header of a model in integers with a prefix of its names; see :func:`mopn.export.to_c`."""
     return _IntegerHeader(name, "int32_t", f"const {name}_input *x").text(integers)
 
 

@@ -56,7 +56,6 @@ class CWriter:
         return f"    const {self.real} *{label} = {self.constant(label, values)};\n"
 
     def function(self, kind: str, name: str, arguments: str, body: str) -> None:
-        """Define a function."""
         self.parts.append(f"static inline {kind} {self.name}_{name}({arguments}) {{\n{body}}}\n")
 
     def local_outputs(self, m: int) -> str:
@@ -86,11 +85,9 @@ class CWriter:
         return f"{head}\n{body}\n#endif /* {guard} */\n"
 
     def strings(self, label: str, strings: Sequence[str | bytes]) -> str:
-        """Declare an array of texts and return its name."""
         return self.array("char *const", label, list(map(_literal, strings)))
 
     def feature_names(self, names: np.ndarray | None) -> None:
-        """Declare the names of features, if there are some."""
         if names is not None:
             self.parts.append("/* The names of x[0], x[1], ... */")
             self.strings("features", names.tolist())

@@ -172,7 +172,6 @@ class Forms:
     center_error: np.ndarray
 
     def values(self, y: np.ndarray) -> np.ndarray:
-        """Return the integers Z (n, F)."""
         return y @ self.U.T + self.start
 
     def exact_values(self, eta: np.ndarray) -> np.ndarray:

@@ -60,7 +60,6 @@ class Graph:
         return name
 
     def output(self, name: str, node: str) -> None:
-        """Make a node an output of the graph."""
         self._node("Identity", [node], [name], name=name)
         self.outputs.append(name)
 
@@ -70,13 +69,11 @@ class Graph:
         return self.onnx.helper.make_graph(self.nodes, "mopn", self.inputs, outputs, self.constants)
 
     def store(self, values: np.ndarray) -> str:
-        """Add a constant and return its name."""
         name = self._own(f"constant_{len(self.constants)}")
         self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 
     def real(self, values: np.ndarray, dtype: type) -> str:
-        """Add a constant of a dtype and return its name."""
         return self.store(as_real(values, dtype))
 
     def _constant(self, values: np.ndarray) -> str:

@@ -37,7 +37,6 @@ class StochasticPasses:
         self._thetas = np.repeat([np.pad(theta, (0, longest - len(theta))) for theta in thetas], chunks, axis=0)
 
     def run(self, order: np.ndarray, batch: int, step: float, *, adaptive: bool) -> None:
-        """Take one step for every ``batch`` rows in ``order``."""
         panel_sums, w_sums, intercept_sum = self._sums
         intercept = np.array([self._intercept[0], intercept_sum[0]])
         data = self._kernels[0].kernel.kind, self._thetas, self._rows, *self._losses, order, batch, step, adaptive
@@ -48,7 +47,6 @@ class StochasticPasses:
         self._intercept[0], intercept_sum[0] = intercept
 
     def point(self) -> np.ndarray:
-        """Return the flat point."""
         return self._flat(self._panels, self._w, self._intercept)
 
     def sums(self) -> np.ndarray:

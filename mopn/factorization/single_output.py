@@ -266,11 +266,9 @@ class CoordinateBlocks:
             self.updates.extend(term.updates(at, self._state))
 
     def value(self) -> float:
-        """Return the objective."""
         return self._state.value() + self._problem.penalty(self._x)
 
     def point(self) -> np.ndarray:
-        """Return a copy of the point."""
         return self._x.copy()
 
 

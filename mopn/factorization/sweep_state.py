@@ -50,16 +50,13 @@ class SweepState:
 
     @property
     def total_weight(self) -> float:
-        """Sum of the sample weights."""
         return self.losses.in_memory.total_weight
 
     @property
     def slopes(self) -> np.ndarray:
-        """The slopes (n,)."""
         return self._original_order(self._arranged_slopes)
 
     def value(self) -> float:
-        """Return the sum of the losses."""
         if self.losses.loss.code == SQUARED:
             slopes = self.slopes
             return 0.5 * dot(slopes, slopes if self._weights is None else slopes / self._weights)

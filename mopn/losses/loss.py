@@ -38,7 +38,6 @@ LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "log
 
 
 def check_link(link: str | None) -> str | None:
-    """Return a valid link, a name or None."""
     return choice(LINKS).or_none()(link, "link")
 
 

@@ -42,7 +42,6 @@ class Products(UnitTerm):
     power: int
 
     def features(self, design: Design) -> np.ndarray:
-        """Return the values (n, k) of the units."""
         # In place, and without adding zeros: on one-hot rows each pass costs as much as the product with X.
         forms = [design.project(U) for U in self.factors]
         for form, b in zip(forms, self.biases, strict=True):
@@ -98,7 +97,6 @@ class Subsets(UnitTerm):
     """prod_j (1 + p_js x_j), with ``factors`` P (k, d)."""
 
     def features(self, design: Design) -> np.ndarray:
-        """Return the values (n, k) of the units."""
         if design.shape[0] == 1:
             return np.prod(1.0 + _entries_of_row(design.matrix(), self.factors), axis=0, keepdims=True)
         out = np.empty((design.shape[0], len(self.factors)))
@@ -134,7 +132,6 @@ class Formula:
         return max(sum(term.weights.shape) for term in self.terms) if self.terms else len(self.constant)
 
     def outputs(self, design: Design) -> np.ndarray:
-        """Return the outputs (n, m) for a design without dummies."""
         out = np.repeat(self.constant[None], design.shape[0], axis=0)
         for term in self.terms:
             out += term.features(design) @ term.weights

@@ -197,7 +197,6 @@ class RelationCurvature:
         return RelationSums(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
 
     def metric(self, blocks: RelationSums, costs: np.ndarray, directions: np.ndarray | None) -> RelationPreconditioner:
-        """Return the metric where the squares of units have the ``costs`` (k,)."""
         k, alphas = len(blocks.dummies), self.linear_term.alphas
         ridge = np.zeros(blocks.rows.shape[1])
         ridge[:k] = np.maximum(2.0 * costs, LEAST_RIDGE * blocks.rows[:, :k].mean(axis=0))

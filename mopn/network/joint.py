@@ -90,7 +90,6 @@ class JointProblem(Displayed, Problem):
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Lower and upper bounds on the flat point, or None."""
         if self.directions.box is None:
             return None
         upper = np.full(self._start.size, np.inf)
@@ -122,7 +121,6 @@ class JointProblem(Displayed, Problem):
         return split(x, self._shapes)
 
     def default_solver(self) -> LBFGS:
-        """Return the solver that :func:`mopn.minimize` takes by default."""
         return LBFGS()
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
@@ -135,7 +133,6 @@ class JointProblem(Displayed, Problem):
         return {"x": x, "basis": basis, "weights": weights, "linear": W}
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
-        """Value and gradient of the whole objective."""
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
@@ -166,7 +163,6 @@ class JointProblem(Displayed, Problem):
         return self.curvature.metric(blocks, costs, directions)
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective; no gap is known."""
         return Measure(self.value_gradient(x).value)
 
 

@@ -44,7 +44,6 @@ class LinearTerm:
         return LinearTerm(rows, self.alpha)
 
     def shape(self, n_outputs: int) -> tuple[int, int]:
-        """Return the shape of W for m outputs."""
         return n_outputs, len(self.alphas)
 
     def start(self, linear: Any, n_outputs: int) -> np.ndarray:
@@ -70,7 +69,6 @@ class LinearTerm:
         return self.rows.sum(_adjoint, along=(G,)) if self.active else np.zeros((G.shape[1], 0))
 
     def value(self, W: np.ndarray) -> float:
-        """Return the penalty."""
         return 0.5 * dot(self.gradient(W).ravel(), W.ravel())
 
     def value_error(self, W: np.ndarray, n: int) -> float:
@@ -79,7 +77,6 @@ class LinearTerm:
         return max(0.5 * terms - n, 0.0) * m * EPS * self.value(W)
 
     def gradient(self, W: np.ndarray) -> np.ndarray:
-        """Return the gradient (m, 1 + d) of the penalty."""
         return self.alphas * W
 
     def prox(self, W: np.ndarray, step: float) -> np.ndarray:

@@ -71,7 +71,6 @@ class MatrixFreeSearch(SphereSearch):
         return self.stack.bound(self.p) if self.effort.work else self.stack.collatz_bound(self.p)
 
     def starts(self) -> np.ndarray:
-        """Return start vectors (k, d)."""
         plan = self.plan
         return ritz_starts(self.stack, self.p, self.tol, combined=plan.refines, one_sided=plan.one_sided)
 

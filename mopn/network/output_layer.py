@@ -312,7 +312,6 @@ class OutputLayerHessian:
         self.hessians = rows.keep(_hessian, along=(image,))
 
     def product(self, D: np.ndarray) -> np.ndarray:
-        """Return the product with a direction D (k, m)."""
         product = self.rows.sum(_product, D, along=(self.hessians, self.features))
         return product if self.ridge is None else product + self.ridge.slopes(D)
 

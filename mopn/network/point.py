@@ -42,7 +42,6 @@ class Network:
 
     @property
     def features(self) -> np.ndarray:
-        """K(X, H)."""
         if self._features is None:
             self._features = self._maps.features(self.basis)
         return self._features
@@ -53,12 +52,10 @@ class Network:
 
     @property
     def n_units(self) -> int:
-        """Number of units k."""
         return len(self.basis)
 
     @property
     def extra_size(self) -> int:
-        """Number of coefficients of the linear term."""
         return self.linear.size
 
     @property
@@ -86,7 +83,6 @@ class Network:
 
     @property
     def outputs(self) -> np.ndarray:
-        """Outputs on the training data (n, m), without offset."""
         return self.unit_outputs + self.linear_outputs if self.linear.size else self.unit_outputs
 
     def with_units(self, basis: np.ndarray, features: np.ndarray | None = None) -> Network:
@@ -99,11 +95,9 @@ class Network:
         return self._changed(np.vstack([self.basis, basis]), weights, None if own is None else features)
 
     def with_weights(self, weights: np.ndarray) -> Network:
-        """Return the network with other weights."""
         return self._changed(self.basis, weights, self._features)
 
     def with_linear(self, linear: np.ndarray) -> Network:
-        """Return the network with another linear term."""
         return Network(self._maps, self.basis, self.weights, linear, self._features)
 
     def with_layer(self, refit: Any) -> Network:
@@ -116,7 +110,6 @@ class Network:
         return Network(self._maps, refit.basis, refit.weights, refit.linear)
 
     def without_units(self) -> Network:
-        """Return the linear term alone."""
         return Network(self._maps, self.basis[:0], self.weights[:0], self.linear)
 
     def drop_zero_units(self, fraction: float = 0.0) -> Network:
@@ -133,7 +126,6 @@ class Network:
         return self.without_unit(int(np.argmin(np.linalg.norm(self.weights, axis=1))))
 
     def without_unit(self, unit: int) -> Network:
-        """Return the network without the unit of this number."""
         kept = np.arange(self.n_units) != unit
         return self._changed(self.basis[kept], self.weights[kept], self._columns(kept))
 

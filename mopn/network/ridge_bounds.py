@@ -43,7 +43,6 @@ class ShiftedConjugate:
     active = True
 
     def conjugate(self, dual: float) -> float:
-        """Return R* at the scale ``dual``."""
         # Z - Y = s ridge W - (t - s) Gamma at t = dual; the best s without a limit projects Z.
         t, a, b, c = dual, self.of_gradient, self.of_network, self.crossed
         length = a + 2.0 * c + b
@@ -53,7 +52,6 @@ class ShiftedConjugate:
         return max(float(parts.sum()) + errors, 0.0) / (2.0 * self.ridge)
 
     def max_scale(self, dual: float) -> float:
-        """Return that every scale will do."""
         return math.inf
 
 
@@ -68,12 +66,10 @@ class EigenvalueConjugate:
     active = True
 
     def conjugate(self, dual: float) -> float:
-        """Return R* at the scale ``dual``."""
         rest = np.maximum((1.0 + 2.0 * EPS) * dual * self.sizes - (1.0 - 2.0 * EPS) * self.strength, 0.0)
         return float(rest @ rest) * (1.0 + (self.sizes.size + 8) * EPS) / (2.0 * self.ridge)
 
     def max_scale(self, dual: float) -> float:
-        """Return that every scale will do."""
         return math.inf
 
 

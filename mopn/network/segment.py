@@ -35,7 +35,6 @@ class Vertex(NamedTuple):
 
     @property
     def outputs(self) -> np.ndarray:
-        """Outputs on the training data (n, m)."""
         return self.features @ self.weights
 
 
@@ -154,7 +153,6 @@ class NetworkSegment:
         return self.losses.value(self.outputs + gamma * self.step) + penalty
 
     def point(self, gamma: float) -> Network:
-        """Return the network U(gamma)."""
         weights = (1.0 + self.own * gamma) * self.network.weights
         if self.away is not None:
             # At the limit the unit's weights are exactly 0, without rounding errors.

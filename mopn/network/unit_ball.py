@@ -63,7 +63,6 @@ class UnitBallProblem(Displayed, Problem):
         return self.prox(self._start if start is None else check_start(start, self._start.size), 0.0)
 
     def default_solver(self) -> FISTA:
-        """Return the solver that :func:`mopn.minimize` takes by default."""
         return FISTA()
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
@@ -106,7 +105,6 @@ class UnitBallProblem(Displayed, Problem):
         return joined(H, V, self.linear_term.prox(W, step))
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective; no gap is known."""
         return Measure(self.smooth_value(x) + self.regularizer_value(x))
 
 

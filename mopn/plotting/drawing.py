@@ -83,12 +83,10 @@ def checked_labels(labels: Any, count: int, name: str) -> list[str]:
 
 
 def new_axes(ax: Any) -> Any:
-    """Return the axes that are given, or new ones."""
     return subplots(figsize=(6.4, 4.2)) if ax is None else ax
 
 
 def subplots(*shape: int, **options: Any) -> Any:
-    """Return the axes of a new figure; see ``matplotlib.pyplot.subplots``."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:

@@ -166,7 +166,6 @@ class SphereSearch(ABC):
 
     @property
     def left(self) -> float:
-        """Seconds left to the call."""
         return self.effort.seconds - (time.perf_counter() - self._began)
 
     def budget(self, most: float = math.inf) -> Budget:

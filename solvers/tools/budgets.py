@@ -24,7 +24,6 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is used up."""
         return self.left == 0.0
 
     def share(self, part: float) -> Deadline:
@@ -46,7 +45,6 @@ class Budget:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether no seconds are left."""
         return self.seconds <= 0.0
 
     def affords(self, work: float) -> bool:

@@ -37,11 +37,9 @@ class Rule:
             raise kind(f"{name} must be {self.takes}, got {shown(value)}") from None
 
     def or_none(self) -> Rule:
-        """Return the rule that takes None as well."""
         return self._or(None)
 
     def or_auto(self) -> Rule:
-        """Return the rule that takes "auto" as well."""
         return self._or("auto")
 
     def _or(self, other: str | None) -> Rule:
@@ -146,7 +144,6 @@ check_verbose = Rule("an integer >= 0, True or False", _verbose)
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
-    """Return a count, an integer of at least ``least``."""
     return count(least)(value, name)
 
 
@@ -163,7 +160,6 @@ def _plain(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return the representation of a value for a message."""
     try:
         text = repr(_plain(value))
     except ValueError:  # Python refuses to print integers of more than some thousand digits.

@@ -89,7 +89,6 @@ class Layout:
                 self.size = end
 
     def views(self, x: np.ndarray) -> list[Parameters]:
-        """Return the parameters of each term, as views of a flat point."""
         return [{name: x[place].reshape(shape) for name, place, shape in places} for places in self._places]
 
     def lower_bounds(self) -> np.ndarray:

@@ -46,7 +46,6 @@ class KernelTerm(Term):
         return {self.name: self.scale * rng.standard_normal(self.shapes[self.name])}
 
     def weights(self, at: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        """Return lambda and the ridge of every unit."""
         return self.lams, self.ridge
 
     def kernel_at(self, at: Parameters) -> FactorKernel:
