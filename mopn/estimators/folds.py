@@ -64,6 +64,7 @@ class Fold:
         )
 
     def estimator(self, network: Result) -> Any:
+        """Return the estimator, fitted with a network."""
         estimator = copy(self.single)
         vars(estimator).update(estimator._attributes(self.problem, self.targets, network))
         return estimator
