@@ -5,8 +5,6 @@ scikit-learn's ``ndcg_score``. The gain of an item is its relevance y, or 2^y - 
 gradient descent, ICML 2005); discounts are 1 / log2(1 + rank).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The regularisation path: a problem is solved for a series of strengths, each from the solution before it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

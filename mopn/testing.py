@@ -1,7 +1,5 @@
 """Checks for classes of your own."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

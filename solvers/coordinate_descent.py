@@ -1,7 +1,5 @@
 """Coordinate descent: minimisation, of the objective or of an upper bound, along one coordinate after the other."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """FISTA: accelerated proximal gradient with backtracking and restart."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

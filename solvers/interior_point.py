@@ -1,7 +1,5 @@
 """A primal-dual interior-point method with truncated Newton steps, for smooth losses and a norm as regulariser."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """L-BFGS for smooth problems, with or without bounds."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import deque

@@ -1,7 +1,5 @@
 """Stochastic gradient descent and AdaGrad, with sparse steps."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

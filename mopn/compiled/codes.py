@@ -1,7 +1,5 @@
 """The integer codes of the losses whose derivatives are compiled; importing them does not import numba."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 # Names of losses for compiled code; their order means nothing.

@@ -6,8 +6,6 @@ is None; or all-subsets, if omega is None too. As None has its own type, each ki
 Also all coordinates of a small quadratic with a weighted l1 norm.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mopn.compiled.jit import IN_ORDER, inlined, jit

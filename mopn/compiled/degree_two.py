@@ -7,8 +7,6 @@ h_j x_j are taken out of <h, x>. The adjoint of a row for a unit, sum_c G_ci V_c
 V (m, k), is the derivative of the losses with respect to K(h_s, x_i).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ gamma. So dummies are equivalent to coefficients of lower degrees. The derivativ
 of the A^u(p, x) with the coefficients of the other dummies, without subtraction.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import types
 from numba.extending import overload

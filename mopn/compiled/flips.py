@@ -4,8 +4,6 @@ A row has an option in each of its columns. A flip to another option s takes ``g
 s and t, of different columns, take ``pairs[s, t]`` more.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mopn.compiled.jit import inner, jit

@@ -5,8 +5,6 @@ disks: here the function is compiled anew. It takes machine code for fresh while
 whatever else it calls: here all sources are part of the key.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 from collections.abc import Callable

@@ -8,8 +8,6 @@ Eight kernels p_1, ..., p_8 are computed at a time by vector instructions: ``pan
 panels of eight, padded with zeros.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The losses per output, compiled: their derivative with respect to the output, by a code and its parameters."""
 
-from __future__ import annotations
-
 import math
 
 from mopn.compiled.codes import CLIPPED, LARGEST_EXPONENT, LOGISTIC, POISSON, SQUARED

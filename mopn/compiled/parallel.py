@@ -1,7 +1,5 @@
 """Calls of compiled functions that use numba's threads, which some processes lack and some layers do not share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from threading import Lock

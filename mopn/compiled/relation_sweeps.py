@@ -6,8 +6,6 @@ samples of b, and their changes are affine in r_i: samples are read before and a
 Scaling Factorization Machines to Relational Data, VLDB 2013). The sums are about the mean of r_i: no large differences.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mopn.compiled.coordinates import penalized_step, weight_of

@@ -4,8 +4,6 @@ The gradient of a sample is zero except for its own features: each of the ``coun
 an equal share of the penalty of p_j. So the mean over all samples is the gradient of the objective over n.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Also groups of columns without common rows, over which threads may sweep at the same time.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

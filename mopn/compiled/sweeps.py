@@ -13,8 +13,6 @@ The derivative of K along p_j follows from A^1, ..., A^{m-1} of all features by 
 feature j dominates. Such columns are computed again from the rows, by kernels without feature j.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import prange, types
 from numba.extending import overload

@@ -7,8 +7,6 @@ are variables of their own, so that mu may decrease fast: primal-dual methods fo
 Golub and Mulet (1999) for lengths. Solvers see the states as :class:`mopn.solvers.interface.Barrier`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np

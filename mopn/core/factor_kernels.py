@@ -3,8 +3,6 @@
 ANOVA A^m and its weighted sums over the degrees, all-subsets S, homogeneous H^m; see :mod:`mopn.compiled.kernels`.
 """
 
-from __future__ import annotations
-
 from abc import ABC
 from typing import Any
 

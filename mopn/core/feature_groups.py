@@ -1,7 +1,5 @@
 """Groups of features that do not interact within a group: from lists of columns to a number for every feature."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -16,8 +16,6 @@ do: their terms may be larger than the sums. They are bounded by the sum of the 
 weights.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -5,8 +5,6 @@ Gamma_c = X' diag(G_c) X for the first; half of it with the diagonal taken out f
 al., NIPS 2017). Where only features of different groups interact, whole blocks are taken out.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Literal

@@ -1,7 +1,5 @@
 """Checks that data, and the losses, slopes and weights that follow, are within the range of floating point."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Each has its value, its dual norm, the prox of ``step * norm`` and the projectio
 beyond nonnegative weights is no norm but a gauge, to which all of this applies: units then only add to outputs.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import Literal

@@ -1,7 +1,5 @@
 """Fits on the workers of a cluster, or of what they hold, if that is little; and predictions block by block."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from copy import copy

@@ -4,8 +4,6 @@ With dummies, the networks on [1, x] and on [1, (x - c) / s] are the same functi
 the latter it depends neither on the origin of the features nor on their units. Means and deviations are weighted.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args

@@ -4,8 +4,6 @@ The structure of sparse matrices is checked, too: compiled functions follow ever
 does not look at all formats, and may change the matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 

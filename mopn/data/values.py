@@ -3,8 +3,6 @@
 docs/tables.md has the table of types and roles.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal

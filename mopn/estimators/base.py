@@ -1,7 +1,5 @@
 """Base classes of the estimators: parameters, the steps of ``fit``, and prediction."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence

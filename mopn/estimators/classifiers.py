@@ -1,7 +1,5 @@
 """Multi-class and multi-label classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

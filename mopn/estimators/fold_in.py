@@ -4,8 +4,6 @@ Kernels of distinct features are affine in each of them, A^m([p, h], [x, 1]) = A
 (multi-linearity: Blondel et al., Higher-Order Factorization Machines, NIPS 2016), so outputs are linear in what is new.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Converters for skl2onnx, so that pipelines that end with an estimator of this package become one ONNX graph."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Regressors of ordered levels, such as ratings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

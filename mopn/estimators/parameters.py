@@ -4,8 +4,6 @@ Users who want to decide themselves give ``refit`` an object of :mod:`mopn.solve
 precision, or call :func:`mopn.minimize`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Polynomial networks of one output and any degree, with polylearn's names: a regressor and a classifier."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Regressors of one or several targets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

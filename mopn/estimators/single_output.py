@@ -1,7 +1,5 @@
 """Base of the estimators of one output: the steps of ``fit``, regressors, and classifiers of two classes."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from functools import partial
 from itertools import islice

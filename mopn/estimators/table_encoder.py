@@ -1,7 +1,5 @@
 """Tables as features: what a pipeline and the estimators of tables learn of the columns."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial

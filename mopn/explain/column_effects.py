@@ -5,8 +5,6 @@ columns, and functions of pairs of columns. These are unique if each has mean 0 
 distributions are those of a background: then no pair effect holds what a main effect can say.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple

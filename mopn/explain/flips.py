@@ -4,8 +4,6 @@ The margin of two classes is quadratic, so that a set of flips changes it by a n
 pair; docs/mathematics.md, section 15. Radii of changes of numbers: :mod:`mopn.explain.robustness`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

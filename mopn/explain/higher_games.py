@@ -8,8 +8,6 @@ contains each feature j independently with probability t_j,
 The integrand is a polynomial of degree below that of the game, so Gauss-Legendre nodes integrate it without an error.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Interactions in a model: the weights of given products of features, and the largest weights."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Sequence

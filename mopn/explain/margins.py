@@ -3,8 +3,6 @@
 Also the importances of features by the slopes of the outputs.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 

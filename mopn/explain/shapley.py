@@ -1,7 +1,5 @@
 """SHAP values of models and fitted estimators, and what fields of features, such as user and item, add to an output."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Models as C99 headers, in floats or in integers."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -4,8 +4,6 @@ Every column has a line in the function ``encode``. Knots are numbers of the typ
 part of a segment below a number in the last digits only.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -3,8 +3,6 @@
 Parameters are read in the order in which they are stored, so no index is computed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Features are read one after the other, each with the parameters that multiply it
 of a row is made. Nothing that C leaves to the compiler is used: only numbers that are not negative are shifted.
 """
 
-from __future__ import annotations
-
 from textwrap import wrap
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Headers of C while they are written: constant arrays, functions, and the prefix of their names."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -5,8 +5,6 @@ cancel, where the order of sums matters little. Rows of a table are drawn from t
 Rows of features are drawn from the scales by which the fit divided them, around the point where the units are near 0.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ docs/mathematics.md derives the bound. An input i of C stands for ``x = (i + zer
 large ones are shifted to the left, ``t = i 2^shift``, so that the parameters of both have digits in a common scale.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -4,8 +4,6 @@ A function of a number is a sum of ramps: f(t_0) + sum_j r_j (f(t_{j+1}) - f(t_j
 from t_j to t_{j+1} that lies below the number. A product with the changes of all functions adds them up, a column each.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ No sum of integers can leave 32 bits, whatever the row. Roundings are centred: t
 data is taken off its start, so that what remains of it depends on how far a row is from the mean.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Outputs of degree 2 on features that are 0 or 1, as QUBO problems in dimod's convention."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Each is a symmetric matrix W of low rank: P' diag(lambda) P, the symmetric part of U' V, and H' diag(v) H.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

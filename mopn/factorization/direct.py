@@ -1,7 +1,5 @@
 """Factorization machines and polynomial networks of one output and any degree: the direct problem."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

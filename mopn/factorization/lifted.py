@@ -1,7 +1,5 @@
 """Polynomial networks of one output and any degree, and low-rank bilinear regression: the lifted problem."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

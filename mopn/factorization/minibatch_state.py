@@ -1,7 +1,5 @@
 """The state of stochastic gradient methods on a factorization problem."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mopn.compiled.jit import WIDTH

@@ -3,8 +3,6 @@
 Threads that write to neighbouring samples wait for each other's cache lines. So each thread's samples are contiguous.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

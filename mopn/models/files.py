@@ -5,8 +5,6 @@ file that has lost a part is refused. Members are stored as they are, without co
 memory in proportion to its size, whatever it declares.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import math

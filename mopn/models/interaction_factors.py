@@ -1,7 +1,5 @@
 """Weights of products of features as sums over units, without the tensor of all weights."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ Sorting increases no convex loss with respect to the true probabilities, and doe
 probabilities, hence not the expectation of equally spaced levels.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -5,8 +5,6 @@ plus the output of v, minus the output of zeros, plus the products of features o
 two short vectors, as all interactions are products of factors (Rendle, Factorization Machines, ICDM 2010).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

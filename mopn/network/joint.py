@@ -10,8 +10,6 @@ where every unit has one output. Each point maps back to unit vectors and weight
 that is not larger.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import Any

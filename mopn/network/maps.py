@@ -1,7 +1,5 @@
 """Networks on the training data: what they compute there, and the same networks for the user's X."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

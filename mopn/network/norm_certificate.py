@@ -1,7 +1,5 @@
 """Certificates for any network: of a problem, or for two matrices how far it is from the best one of its own norm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Bounds on how rounding errors in the outputs of a network change its losses: docs/mathematics.md, section 5.4."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hints of a network problem for refits: how many units, and samples of how many rows, a refit can use."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ conjugate R*(Z) is the least ||Z - Y||^2 / (2 ridge) over all Y of a dual norm o
 bounds it from above, at the scales of Z = -Gamma.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

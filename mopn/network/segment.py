@@ -1,7 +1,5 @@
 """The segment of a conditional gradient step: towards a vertex, away from one, or from one to another."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple

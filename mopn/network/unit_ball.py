@@ -1,7 +1,5 @@
 """The non-convex refit of both layers in the paper's form: min F(K(X, H) V) + R(V) with rows of H in the unit ball."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

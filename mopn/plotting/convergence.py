@@ -1,7 +1,5 @@
 """How runs of solvers converge: their traces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

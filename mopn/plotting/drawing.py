@@ -1,7 +1,5 @@
 """What plots share: axes, colours, bars, names of outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

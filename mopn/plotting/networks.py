@@ -1,7 +1,5 @@
 """Interactions of features in a network, contributions to a row, and units."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

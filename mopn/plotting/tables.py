@@ -1,7 +1,5 @@
 """The effects of columns, and of pairs of columns, in a model of tables."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

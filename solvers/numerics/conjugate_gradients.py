@@ -1,7 +1,5 @@
 """Conjugate gradients for the positive definite systems of Newton's method, and a block preconditioner."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

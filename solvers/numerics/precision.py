@@ -3,8 +3,6 @@
 Every comparison with NaN is false, so that "proven unless x >= bound" would let it pass. An infinite bound does not.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ min ||u||^2 subject to g(u) = c + <b, u> + u'Au <= 0 is a trust-region problem, 
 multiplier, and no gap. Any multiplier proves a bound.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ times the product of the norms, and a symmetric eigen-solver returns eigenvalues
 _EIGEN * d * eps * ||A||_F. LAPACK documents the form of the latter bound; its constant is a generous assumption.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ nearer to the maximum than many steps do. The next sign to fix is the one on whi
 Nodes are opened best first.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Callable

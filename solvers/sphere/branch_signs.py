@@ -13,8 +13,6 @@ The largest eigenvalue of their sum is least where X = P^2 maximises the concave
 (nuclear norms) over X of trace 1. Its gradient is sum_c M_c, and X <- P (sum_c M_c) P is the multiplicative step.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -5,8 +5,6 @@ theta I + A both succeed, the two matrices are positive semidefinite up to round
 bound. The factorisation of theta I + A alone bounds lambda_max(-A).
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -11,8 +11,6 @@ For few independent outputs eigenvalues bound g: three classes have two, as thei
 eigenvalue problems of order d prove the maximum to 1e-4. Three outputs take a hundred, and four some hundreds.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The search of an oracle on d x d matrices: by eigenvalues, and by the proofs of ``mopn.solvers.sphere``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

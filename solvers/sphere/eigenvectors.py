@@ -1,7 +1,5 @@
 """Dominant eigenvectors (largest absolute eigenvalue) of combinations of a stack's matrices: by eigh, or by Lanczos."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 

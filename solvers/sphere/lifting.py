@@ -1,7 +1,5 @@
 """The space Sym^k(R^d), on which a form of degree 2k on R^d is a quadratic form."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from itertools import combinations_with_replacement

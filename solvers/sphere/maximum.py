@@ -1,7 +1,5 @@
 """The maximum of ||q(h)||_p over the unit sphere, with its proof, for matrices without a problem to train."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

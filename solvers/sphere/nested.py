@@ -5,8 +5,6 @@ relaxation on some dozens of directions is as tight as the largest value of its 
 directions are added. Multipliers serve more directions, padded by zeros, and similar stacks, in turned bases.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Orthonormal bases in which few matrices and features hold most of a stack, and their rounding errors."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

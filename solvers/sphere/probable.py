@@ -14,8 +14,6 @@ For p = inf the matrices are the Gamma_c, for p = 1 all signed sums, for p = 2 c
 (:mod:`mopn.solvers.sphere.cones`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

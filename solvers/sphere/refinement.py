@@ -7,8 +7,6 @@ norm. Random starts find maxima that both miss late in a fit. For matrix-free st
 combination replace them: they take no more products than one eigenvector.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from functools import partial

@@ -1,7 +1,5 @@
 """The search of an oracle on a stack, starts, refinement and proof; and its plan, for all methods."""
 
-from __future__ import annotations
-
 import math
 import time
 from abc import ABC, abstractmethod

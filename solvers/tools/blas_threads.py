@@ -6,8 +6,6 @@ algebra has one thread in a call, and the threads of the call share the blocks o
 has all of them, where no blocks share them; decompositions would wait thousands of times.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque
