@@ -92,10 +92,10 @@ ROOMS = ("mopn.solvers", "mopn.network", "mopn.core", "mopn.data")
 EXEMPT = {
     "a term of a proof, or what floating point takes for zero or for equal": [
         "barriers.ROOT_STEPS", "barriers.ROOT_TOL", "barriers.VANISHING", "bounds.EIGEN", "cones.DIGITS",
-        "cones.NARROW", "cones.SINGULAR", "cones.SOLVE", "conjugate_gradients.LEAST_EIGENVALUE",
-        "conjugate_gradients.RIDGE", "eigenvectors.ROUNDED", "gap.DUAL_ERROR", "gap.TERM_ERROR", "interior_point.NOISE",
+        "cones.NARROW", "cones.SINGULAR", "cones.SOLVE", "interior_point.LEAST_EIGENVALUE",
+        "interior_point.RIDGE", "eigenvectors.ROUNDED", "gap.DUAL_ERROR", "gap.TERM_ERROR", "interior_point.NOISE",
         "branch_signs.FLOOR", "nested.MARGIN", "oracles.CERTIFIED_TOL", "precision.NOISE", "precision.NULL",
-        "principal_directions.NOTHING", "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL", "segment.WHOLE",
+        "stack.NOTHING", "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL", "segment.WHOLE",
         "steps.NEGLIGIBLE", "steps.NOISE",
     ],
     "memory and blocks: they change the time of large data, and results by rounding": [

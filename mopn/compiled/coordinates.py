@@ -3,11 +3,14 @@
 The kernel K is ANOVA with coefficients ``theta``; or a factor of a product, sum_j p_j x_j (xi - omega_j x_j), if theta
 is None; or all-subsets, if omega is None too. As None has its own type, each kind is compiled separately.
 
-Also all coordinates of a small quadratic with a weighted l1 norm.
+Also the derivatives of losses, and all coordinates of a small quadratic with a weighted l1 norm.
 """
+
+import math
 
 import numpy as np
 
+from mopn.compiled.codes import CLIPPED, LARGEST_EXPONENT, LOGISTIC, POISSON, SQUARED
 from mopn.compiled.jit import IN_ORDER, inlined, jit
 
 # A smaller factor of the all-subsets kernel is not used as a divisor.
@@ -95,3 +98,17 @@ def minimize_l1(K, slopes, thresholds, z, rounds, tol):  # type: ignore[no-untyp
                 moved = max(moved, abs(step))
         if moved <= tol * np.abs(z).max():
             return
+
+
+@inlined()
+def derivative(loss, y, output):  # type: ignore[no-untyped-def]
+    """Return the derivative of a ``CompiledLoss``."""
+    if loss.code == SQUARED:
+        return output - y
+    if loss.code == LOGISTIC:
+        return -y / (1.0 + math.exp(y * output))
+    if loss.code == CLIPPED:
+        return min(max((output - y) / loss.width, loss.low), loss.high)
+    if loss.code == POISSON:
+        return math.exp(min(output, LARGEST_EXPONENT)) - y
+    return -2.0 * y * max(1.0 - y * output, 0.0)

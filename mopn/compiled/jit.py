@@ -2,21 +2,28 @@
 
 ``njit(cache=True)`` refuses a function where no folder can be written to, and raises errors of damaged files and full
 disks: here the function is compiled anew. It takes machine code for fresh while the function's own file is unchanged,
-whatever else it calls: here all sources are part of the key.
+whatever else it calls: here all sources are part of the key. Some processes lack numba's threads, and some of its
+layers do not share them.
 """
 
 import gc
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from numba import njit
+from numba import njit, threading_layer
 from numba.core.caching import FunctionCache, NullCache
 
+# The threading layers that take calls of several Python threads at a time; numba's own queue ends the process.
+_SHARED = ("omp", "tbb")
+_turn = Lock()
+_lost = False
 # Units whose kernels are computed at a time: a vector register of doubles.
 WIDTH = 8
 # Multiplications and additions may be fused, and the signs of zeros ignored; the order of sums is kept.
@@ -86,3 +93,33 @@ class _NoCache(NullCache):
 @cache
 def _announce(when: str) -> None:
     logging.getLogger("mopn").warning("mopn compiles loops that this call needs, which takes some seconds, %s", when)
+
+
+def threads_usable() -> bool:
+    """Return whether numba's threads survive in this process: not if its parent started them before a fork."""
+    return not _lost
+
+
+def in_turn(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function that uses the threads; Python's threads wait for each other where they must."""
+    if _layer() in _SHARED:
+        return function(*arguments)
+    with _turn:
+        return function(*arguments)
+
+
+def _layer() -> str | None:
+    """Return the name of the threading layer, or None before the first function that uses it is compiled or loaded."""
+    try:
+        return threading_layer()
+    except ValueError:
+        return None
+
+
+def _after_fork() -> None:
+    global _lost, _turn
+    _lost, _turn = _lost or _layer() is not None, Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

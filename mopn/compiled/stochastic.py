@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
+from mopn.compiled.coordinates import derivative
 from mopn.compiled.jit import WIDTH, jit
 from mopn.compiled.kernels import longest_line, row_gradient, row_values, workspace
-from mopn.compiled.losses import derivative
 from mopn.compiled.storage import place, span, value
 
 # Keeps AdaGrad's first steps finite.

@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
-from mopn.core.feature_groups import feature_groups
-from mopn.core.kernels import KernelName
+from mopn.core.kernels import KernelName, feature_groups
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks

@@ -18,7 +18,7 @@ from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.parameters import ORDINAL
 from mopn.estimators.targets import Targets, encoded_codes
 from mopn.losses.losses import Loss, LossName, get_loss
-from mopn.models.ordinal import log_odds
+from mopn.models.base import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep

@@ -16,7 +16,7 @@ from mopn.data.row_blocks import RawBlock, named
 from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
 from mopn.data.values import as_targets
 from mopn.losses.losses import Loss, get_loss
-from mopn.models.ordinal import cumulative_targets
+from mopn.models.base import cumulative_targets
 from mopn.solvers.tools.checks import shown
 from mopn.tables.quantiles import Quantiles
 

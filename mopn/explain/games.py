@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mopn.data.centered import CenteredDesign
 from mopn.data.designs import DenseDesign, Design, SparseDesign, rows_at_once
+from mopn.data.feature_scaling import CenteredDesign
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic
 from mopn.solvers.tools.decorators import cached_property

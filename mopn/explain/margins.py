@@ -15,7 +15,7 @@ from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.sphere import power_of_two
-from mopn.solvers.sphere.principal_directions import far_from_orthonormal
+from mopn.solvers.sphere.stack import far_from_orthonormal
 
 _EPS = float(np.finfo(float).eps)
 # What products may lose where they underflow.

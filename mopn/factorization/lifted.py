@@ -11,8 +11,13 @@ from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_design import RelationBlocks
 from mopn.data.rows import ArrayRows
 from mopn.data.validation import check_count, check_flag, check_nonnegative, present_rows
-from mopn.factorization.conversions import direct_to_network, lifted_to_direct
-from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
+from mopn.factorization.single_output import (
+    SingleOutputProblem,
+    affine_terms,
+    check_single_output_loss,
+    direct_to_network,
+    lifted_to_direct,
+)
 from mopn.factorization.terms import ProductTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.solvers.tools.checks import choice

@@ -1,4 +1,8 @@
-"""Problems of a single output: F(sum of terms) plus the penalties of the terms."""
+"""Problems of a single output: F(sum of terms) plus the penalties of the terms.
+
+Models of degree 2 have three forms: direct (lambda, P), lifted (U, V) and the network of one output (H, v). Each is a
+symmetric matrix W of low rank: P' diag(lambda) P, the symmetric part of U' V, and H' diag(v) H.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.gap import SumOfLosses
+from mopn.core.kernels import eigen_units
 from mopn.data.designs import Design
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import check_start, check_start_size, finite_numbers
@@ -288,3 +293,23 @@ def affine_terms(design: Design, alpha: float, *, linear: bool, intercept: bool,
     """Return the terms b and <w, x>, where they are fitted; see ``Linear`` for the degree."""
     terms: list[Term] = [Intercept(design.shape[0])] if intercept else []
     return [*terms, Linear(design, alpha, degree)] if linear else terms
+
+
+def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return lambda (k,) and unit vectors P (k, d), r <= k <= 2 r, of the factors U (2, r, d).
+
+    The reduced eigendecomposition of S(U' V): section 5.2 of Blondel et al. (ICML 2016).
+    """
+    first, second = (np.asarray(factor, dtype=np.float64) for factor in U)
+    # u v' + v u' = ((u + v)(u + v)' - (u - v)(u - v)') / 2
+    r = len(first)
+    signs = np.concatenate([np.full(r, 0.25), np.full(r, -0.25)])
+    return eigen_units(signs, np.vstack([first + second, first - second]))
+
+
+def direct_to_network(lams: Any, P: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return unit vectors (k, d) and weights (k, 1) of the network of one output with units p_s / ||p_s||."""
+    lams, P = np.asarray(lams, dtype=np.float64), np.asarray(P, dtype=np.float64)
+    squares = np.einsum("sj,sj->s", P, P)
+    alive = (squares > 0) & (lams != 0)
+    return P[alive] / np.sqrt(squares[alive])[:, None], (lams * squares)[alive, None]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mopn.compiled.codes import SQUARED
+from mopn.compiled.jit import in_turn, threads_usable
 from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
-from mopn.compiled.parallel import in_turn, threads_usable
 from mopn.compiled.relation_sweeps import sweep_tables
 from mopn.compiled.storage import Lines, constant, disjoint_groups, owners, row_lines
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units

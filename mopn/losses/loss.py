@@ -100,7 +100,7 @@ class Loss(ABC):
 
     targets: str
     link: str | None = None
-    # The code of a built-in loss's derivative in mopn.compiled.losses.
+    # The code of a built-in loss's derivative in mopn.compiled.coordinates.
     code: int | None = None
     # Width, least and largest slope, for the code CLIPPED.
     code_parameters: tuple[float, float, float] = (1.0, 0.0, 0.0)

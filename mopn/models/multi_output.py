@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.feature_groups import check_groups
-from mopn.core.kernels import get_kernel
+from mopn.core.kernels import check_groups, get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design, rows_at_once
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, check_names, check_scale, common_offset

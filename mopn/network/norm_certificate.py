@@ -13,9 +13,9 @@ from mopn.core.regularizers import Ball
 from mopn.data.validation import check_start_size, finite_numbers
 from mopn.losses.losses import Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
-from mopn.network.output_rounding import OutputRounding
 from mopn.network.point import Network, unit_length
 from mopn.network.problem import NetworkProblem, OutputGradient
+from mopn.network.segment import OutputRounding
 from mopn.solvers.conditional_gradient.steps import line_search
 from mopn.solvers.interface import Measure
 from mopn.solvers.numerics.precision import EPS

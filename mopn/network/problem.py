@@ -12,9 +12,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from mopn.core.feature_groups import feature_groups
 from mopn.core.gap import DualPoint, SumOfLosses, bound_and_scale, objective_rounding
-from mopn.core.kernels import Kernel, KernelName, get_kernel
+from mopn.core.kernels import Kernel, KernelName, feature_groups, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_regularizer
@@ -30,12 +29,11 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.maps import MappingErrors, Maps, UserX
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle, user_oracle
 from mopn.network.output_layer import OutputLayerProblem
-from mopn.network.output_rounding import OutputRounding
 from mopn.network.point import Dual, Network, joined, make_dual, unit_length
 from mopn.network.refit_hints import RefitHints
 from mopn.network.ridge import LayerRidge, Ridge
 from mopn.network.ridge_bounds import RidgeBounds, is_exact
-from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
+from mopn.network.segment import NetworkSegment, OutputRounding, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mopn.core.kernels import Kernel
-from mopn.data.centered import uncentered
 from mopn.data.designs import Entries, crossed, rows_at_once
+from mopn.data.feature_scaling import uncentered
 from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows

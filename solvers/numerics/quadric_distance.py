@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere import power_of_two
-from mopn.solvers.sphere.principal_directions import far_from_orthonormal
+from mopn.solvers.sphere.stack import far_from_orthonormal
 
 # Steps of projected gradients for the diagonal, of accelerated ones for radii, and from corner to corner.
 _DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10

@@ -22,9 +22,8 @@ from scipy.optimize import nnls
 
 from mopn.solvers.numerics.precision import EPS, TINY, proven_upper
 from mopn.solvers.sphere.bounds import eigen_scale
-from mopn.solvers.sphere.principal_directions import rotated_outputs
 from mopn.solvers.sphere.refinement import refine
-from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.sphere.stack import DenseStack, rotated_outputs
 from mopn.solvers.tools.budgets import Budget
 
 # Rounds of splits, several times as many as 1e-6 takes unless g is constant; directions at a time.

@@ -19,8 +19,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.bounds import combination_error, eigen_scale
-from mopn.solvers.sphere.principal_directions import in_basis, principal_basis
-from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.sphere.stack import DenseStack, in_basis, principal_basis
 
 # Numbers of directions, and the largest fraction of all, as a node with more costs little less than a whole one.
 _RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5

@@ -15,9 +15,9 @@ from mopn.core.kernels import eigen_units
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows
-from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
+from mopn.factorization.single_output import direct_to_network, lifted_to_direct
 from mopn.factorization.terms.products import Linear
 from mopn.losses.losses import Squared
 from mopn.solvers import LBFGS, SGD, CoordinateDescent

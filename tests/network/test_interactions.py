@@ -13,8 +13,7 @@ from scipy import sparse
 from stacks import every_p, good_vectors, norms
 
 import mopn
-from mopn.core.feature_groups import check_groups, feature_groups
-from mopn.core.kernels import get_kernel
+from mopn.core.kernels import check_groups, feature_groups, get_kernel
 from mopn.data import designs
 from mopn.data.designs import make_design
 from mopn.data.feature_scaling import Coordinates

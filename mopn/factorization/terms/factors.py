@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.compiled.coordinates import minimize_l1
+from mopn.compiled.coordinates import SQUARED, minimize_l1
 from mopn.compiled.jit import WIDTH
-from mopn.compiled.losses import SQUARED
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
 from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.designs import Design, ridge_scales
