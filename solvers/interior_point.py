@@ -9,14 +9,12 @@ import numpy as np
 
 from mopn.solvers.interface import Barrier, BarrierHessian, LayerHessian, Monitor, Solver, WithBarrier
 from mopn.solvers.lbfgs import ARMIJO
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, NOISE
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_fraction, check_options, count
 
 # Added to the diagonal of the blocks, relative, as they may be singular.
 _RIDGE = 1e-10
-# Least eigenvalue of the blocks, relative to the largest; rounding errors may have made it smaller, or negative.
-_LEAST_EIGENVALUE = 1e-14
 
 
 def conjugate_gradient(
@@ -115,7 +113,7 @@ def _inverses(matrices: np.ndarray, *, careful: bool) -> np.ndarray:
     except np.linalg.LinAlgError:
         pass
     values, vectors = np.linalg.eigh(matrices)
-    values = np.maximum(values, _LEAST_EIGENVALUE * values.max(axis=1, initial=0.0, keepdims=True))
+    values = np.maximum(values, NOISE * values.max(axis=1, initial=0.0, keepdims=True))
     return (vectors / values[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 

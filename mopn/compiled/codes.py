@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 # Names of losses for compiled code; their order means nothing.
-SQUARED, LOGISTIC, SQUARED_HINGE, CLIPPED, POISSON = KNOWN = 0, 1, 2, 3, 4
+SQUARED, LOGISTIC, SQUARED_HINGE, CLIPPED, POISSON = range(5)
 # Beyond this output the exponential of the Poisson loss is continued by its tangent: the square of e^300 is a number.
 LARGEST_EXPONENT = 300.0
 

@@ -11,7 +11,7 @@ from mopn.compiled.jit import inner, jit
 # Greedy attacks of a row begin with each of so many single flips.
 _STARTS = 32
 # How the search for a row ends: no flips change its class, some do, or rounding or the limit of work leaves it open.
-_PROVEN, _FOUND, _OPEN = 0, 1, 2
+_PROVEN, _FOUND, _OPEN = range(3)
 
 
 @jit()

@@ -17,7 +17,7 @@ from mopn.compiled.jit import FAST, WIDTH, inner, jit
 from mopn.compiled.storage import Lines, place, span, value
 
 # The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m.
-ANOVA, SUBSETS = 0, 1
+ANOVA, SUBSETS = range(2)
 # Rows whose kernels of one unit stay in the cache.
 _BLOCK = 1024
 

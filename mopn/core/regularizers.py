@@ -25,13 +25,11 @@ from mopn.core.barriers import BallBarrier, PenaltyBarrier, QuadraticBarrier
 from mopn.core.norms import NORMS, Norm, get_norm
 from mopn.data.validation import check_nonnegative
 from mopn.solvers.interface import Barrier
-from mopn.solvers.numerics.precision import TINY, dot
+from mopn.solvers.numerics.precision import NULL, TINY, dot
 from mopn.solvers.tools.checks import check_fraction, shown
 
 SQUARED_L2 = "squared-l2"
 
-# Squared norms this near the radius, relative, are on the sphere.
-_ON_THE_SPHERE = 1e-12
 # Norms may exceed the radius by this much, relative, in networks that users certify.
 _RADIUS_TOL = 1e-9
 
@@ -302,7 +300,7 @@ class Ball(NormRegularizer):
         """Outside the ball, return the gradient without its component along A, scaled as B is."""
         along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), TINY)
         outside = float(np.vdot(B, B)) / max(self.radius, TINY) - 1.0
-        if outside < -_ON_THE_SPHERE or (outside <= _ON_THE_SPHERE and along > 0):
+        if outside < -NULL or (outside <= NULL and along > 0):
             return 0.0, gradient
         return 0.0, (gradient - along * A) * self._scale(B)
 

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from mopn.data.validation import as_numbers, compressed
 from mopn.data.values import to_host
+from mopn.solvers.numerics.precision import TINY
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.tools.blas_threads import threads_for
 from mopn.solvers.tools.decorators import cached_property
@@ -445,10 +446,9 @@ def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridg
     unit 1 / ``largest``. On one-hot rows, where popular items occur a thousand times as often as others, L-BFGS takes
     several times as many iterations without them.
     """
-    tiny = float(np.finfo(float).tiny)
-    unit = max(largest, tiny) if largest else 1.0
-    mean = max(float(squares.mean()), tiny)
-    share = ridge / (ridge + np.maximum(curvature * mean, tiny))
+    unit = max(largest, TINY) if largest else 1.0
+    mean = max(float(squares.mean()), TINY)
+    share = ridge / (ridge + np.maximum(curvature * mean, TINY))
     return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * squares / mean)) / unit
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, as_slice
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
+from mopn.solvers.numerics.precision import NOISE, NULL
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property, warn_caller
 
@@ -154,9 +155,9 @@ class MappedDesign(DenseDesign):
 
 ScaleName = Literal["features", "data", "large"]
 SCALES = get_args(ScaleName)
-# Deviations, relative to its size, below which a feature counts as constant; and below which it is, but for rounding
-# errors in the data. Sparse data are not centered in memory: products with them lose the digits that the mean has.
-_LEAST, _LEAST_OF_SPARSE, _NOISE = 1e-12, 1e-6, 1e-14
+# Deviation, relative to its size, below which a sparse feature counts as constant: sparse data are not centered in
+# memory, and products with them lose the digits that the mean has. A dense feature counts as constant below NULL.
+_LEAST_OF_SPARSE = 1e-6
 # The mean squared lengths of a scaled sample, and of a sample of a user and an item, which have a one each.
 _SQUARED_LENGTH, _PAIR = 4.0, 2.0
 
@@ -233,9 +234,9 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         mean = sums / total
         first, second = (part / total for part in rows.sum(_moments_about, mean))
         variances = second - first**2
-        least = _LEAST if rows.entries is None else _LEAST_OF_SPARSE
+        least = NULL if rows.entries is None else _LEAST_OF_SPARSE
         squares = np.where(variances > least**2 * about_zero, variances, 0.0)
-        _warn_of_lost(np.flatnonzero((squares == 0.0) & (variances > _NOISE**2 * about_zero)), least)
+        _warn_of_lost(np.flatnonzero((squares == 0.0) & (variances > NOISE**2 * about_zero)), least)
     else:
         mean, squares = None, about_zero
     if scale is None:

@@ -11,12 +11,11 @@ from mopn.data.validation import check_count
 from mopn.models.base import Fitted, check_scale, feature_groups, fitted_model
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.table import TableModel
+from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.decorators import door
 
 # Incomplete products that a search of degree 3 or more visits: some seconds.
 _NODES = 200_000
-# Lengths are computed for many interactions at once, and for one: they differ by rounding.
-_ROUNDING = 1e-12
 
 
 class Interaction(NamedTuple):
@@ -41,7 +40,8 @@ class Interactions(list[Interaction]):
     def __init__(self, items: Sequence[Interaction], bound: float) -> None:
         super().__init__(items)
         self.bound = bound
-        self.exact = bound <= (_length(items[-1].weight) * (1.0 + _ROUNDING) if items else 0.0)
+        # Lengths are computed for many interactions at once, and for one: they differ by rounding.
+        self.exact = bound <= (_length(items[-1].weight) * (1.0 + NULL) if items else 0.0)
 
 
 @door

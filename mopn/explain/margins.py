@@ -14,10 +14,10 @@ from mopn.models.base import Predictor
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.models.table import TableModel
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.stack import far_from_orthonormal
 
-_EPS = float(np.finfo(float).eps)
 # What products may lose where they underflow.
 _UNDERFLOW = 1e-290
 
@@ -54,7 +54,7 @@ class OutputMargins:
         self.scale = scale * self.unit
         # No number is the result of more operations than this, one after the other; twice, for predictions elsewhere.
         shapes = [self.outputs.factors.shape, *map(np.shape, parameters.values())]
-        self.rounding = 2 * (2 * max(map(sum, shapes)) + 64) * _EPS
+        self.rounding = 2 * (2 * max(map(sum, shapes)) + 64) * EPS
         self.basis: np.ndarray | None = None
         self.local = replace(
             self.outputs,
@@ -76,7 +76,7 @@ class OutputMargins:
         coordinates = vectors @ self.basis
         lost, lengths = _lengths(vectors - coordinates @ self.basis.T), _lengths(vectors)
         relative = np.divide(lost, lengths, out=np.zeros_like(lost), where=lengths > 0.0).max()
-        self.rounding += 4.0 * (relative + far_from_orthonormal(self.basis) + len(vectors) ** 1.5 * _EPS)
+        self.rounding += 4.0 * (relative + far_from_orthonormal(self.basis) + len(vectors) ** 1.5 * EPS)
         units = coordinates[: len(vectors) - len(bends)]
         factors = np.stack([units[: len(first)], units[len(units) - len(first) :]])
         linear = np.zeros((len(self.local.linear), len(vectors)))

@@ -16,12 +16,8 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.ridge import Ridge, RidgeSegment
 from mopn.solvers.interface import ActiveUnits
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, NULL
 from mopn.solvers.tools.decorators import cached_property
-
-# A coefficient this near 1 means that the point is the vertex, up to rounding errors; one this near 0, of the vertex 0,
-# that the point has no share of it.
-_WHOLE = 1e-12
 
 
 class Vertex(NamedTuple):
@@ -86,7 +82,7 @@ def active_vertex(
 def _share_of_zero(coefficients: np.ndarray) -> float:
     """Return what the coefficients lack of 1, but for rounding errors."""
     rest = 1.0 - float(coefficients.sum())
-    return rest if rest > _WHOLE else 0.0
+    return rest if rest > NULL else 0.0
 
 
 class NetworkSegment:
@@ -173,7 +169,7 @@ class NetworkSegment:
 def _limit(coefficient: float, *, pairwise: bool) -> float:
     if pairwise:
         return coefficient
-    return coefficient / (1.0 - coefficient) if 1.0 - coefficient > _WHOLE else 0.0
+    return coefficient / (1.0 - coefficient) if 1.0 - coefficient > NULL else 0.0
 
 
 class OutputRounding:

@@ -15,7 +15,7 @@ EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
 # Rounding error in the comparison of two objective values, relative.
 NOISE = 1e-14
-# Eigenvalues and sizes of weights below this, relative to the largest, are rounding errors.
+# Eigenvalues, sizes of weights, shares and differences below this are rounding errors, relative to the largest.
 NULL = 1e-12
 
 

@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import nnls
 
-from mopn.solvers.numerics.precision import EPS, TINY, proven_upper
+from mopn.solvers.numerics.precision import EPS, NULL, TINY, proven_upper
 from mopn.solvers.sphere.bounds import eigen_scale
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack, rotated_outputs
@@ -30,8 +30,8 @@ from mopn.solvers.tools.budgets import Budget
 _ROUNDS, _AT_A_TIME = 100, 16
 # With more outputs their 2^(m - 1) cones are not split.
 MAX_SPLIT = 8
-# The relative error of the bound on a cone for each unit of its condition, and the largest condition.
-_SOLVE, _SINGULAR = 1e-12, 1e8
+# The largest condition of a cone; for each unit of it, the bound on the cone errs by NULL, relative.
+_SINGULAR = 1e8
 # Digits to which corners are equal, and the distance of corners' cosines from 1 below which cones are not split.
 _DIGITS = 12
 _NARROW = 10.0**-_DIGITS
@@ -133,11 +133,11 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
     """
     size = max(float(values.max()), TINY)
     axis = cone.sum(axis=0)
-    cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), _SOLVE)
+    cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), NULL)
     narrow = 1.0 / cosine if cosine > 0 else math.inf
     condition = float(np.linalg.cond(cone))
     if condition > _SINGULAR:
-        return size * narrow * (1.0 + _SOLVE)
+        return size * narrow * (1.0 + NULL)
     u = np.linalg.solve(cone, values / size)
     try:
         projection = cone.T @ nnls(cone.T, u)[0]
@@ -146,7 +146,7 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
     # <u, w> = <projection, w> + a'C(u - projection), and the norm of a is at most the norm of C's inverse.
     rest = max(float((cone @ (u - projection)).max()), 0.0)
     bound = float(np.linalg.norm(projection)) + math.sqrt(len(cone)) * condition * rest
-    return size * min(bound * (1.0 + _SOLVE * condition), narrow * (1.0 + _SOLVE))
+    return size * min(bound * (1.0 + NULL * condition), narrow * (1.0 + NULL))
 
 
 def _longest_edge(cone: np.ndarray) -> tuple[int, int]:
