@@ -80,9 +80,8 @@ def update_state(theta, omega, state, i, x, p, j, change):  # type: ignore[no-un
 def minimize_l1(K, slopes, thresholds, z, rounds, tol):  # type: ignore[no-untyped-def]
     """Minimise <slopes, u> + u' K u / 2 + sum_s thresholds_s |z_s + u_s| over u; add u to z in place.
 
-    K (k, k) is symmetric and positive semidefinite; coordinates with K_ss = 0 stay. ``slopes`` (k,) become
-    slopes + K u. At most ``rounds`` passes are made; one that changes no coordinate by more than ``tol`` times the
-    largest of z is the last.
+    K (k, k) is positive semidefinite; coordinates with K_ss = 0 stay. ``slopes`` (k,) become slopes + K u. At most
+    ``rounds`` passes are made, until one changes no coordinate by more than ``tol`` times the largest of z.
     """
     for _ in range(rounds):
         moved = 0.0

@@ -44,11 +44,10 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Take one step for every ``batch`` rows in ``order``.
 
-    ``thetas`` (c, m) are the coefficients of the kernels of each panel. ``lines`` are the rows of X, with ``dummies``
-    leading dummies; ``counts`` (d,) says how many rows have each feature. ``y``, ``offset`` and ``weights`` are (n,).
-    If ``adaptive``, steps are divided by the roots of the sums of squared gradients (AdaGrad): ``panel_sums`` (c, d, 8)
-    of the ``panels``, ``w_sums`` (d,) of w, and the second entry of ``intercept`` (2,) of the intercept. ``lams`` and
-    ``ridges`` are (c, 8). If ``linear``, w is fitted, with the strength ``alpha``.
+    ``thetas`` (c, m) are the coefficients of the kernels of each panel, with ``lams`` and ``ridges`` (c, 8). ``lines``
+    have ``dummies`` leading dummies; ``counts`` (d,) says how many rows have each feature. If ``adaptive``, steps are
+    divided by the roots of sums of squared gradients (AdaGrad): ``panel_sums``, ``w_sums``, and the second entry of
+    ``intercept`` (2,). If ``linear``, w is fitted, with the strength ``alpha``.
     """
     longest = longest_line(lines)
     table, adjoints = workspace(kind, thetas[0], longest)

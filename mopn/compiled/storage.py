@@ -15,11 +15,11 @@ _MAX_ENTRIES = 1 << 32
 
 
 class Lines(NamedTuple):
-    """The rows or the columns of a matrix, laid out one after the other.
+    """The rows or the columns of a matrix, laid out one after the other: ``size`` lines of ``length`` places.
 
-    There are ``size`` lines of ``length`` places. ``starts`` says where each line starts, and where the last one ends;
-    ``indices`` the place of each entry in its line; both are None if all lines are full. They are unsigned, so that
-    compiled code does not check for negative indices. ``values`` are None if all are 1: no multiplications then.
+    ``starts`` says where each line starts, and where the last one ends, ``indices`` the place of each entry in its
+    line; both are None if all lines are full. They are unsigned, so that compiled code does not check for negative
+    indices. ``values`` are None if all are 1: no multiplications then.
     """
 
     starts: np.ndarray | None

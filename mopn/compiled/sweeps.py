@@ -74,15 +74,12 @@ def sweep(  # type: ignore[no-untyped-def]
 ):
     """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest derivative times its step.
 
-    This product is twice the decrease of the bound along a coordinate, whatever the units of X and p. The kinds of
-    kernels are those of :mod:`mopn.compiled.coordinates`.
-
-    ``theta`` is a tuple, whose loops are unrolled, or an array of m floats, (1.0,) for the linear kernel, or None.
-    ``columns`` and ``rows`` are those of X; rows are None for kernels whose derivatives have no differences that
-    cancel, the linear one and factors. ``smoothness`` is the bound mu of the loss's second derivative. ``outputs`` (n,)
-    are updated unless the loss is squared: then they follow from the slopes. ``weights`` (n,) are None if all are 1.
-    ``state`` (n, 1 + q) has the slopes, and A^1, ..., A^{m-1} for ANOVA, the kernel for all-subsets, xi for a factor.
-    ``scale`` is the factor of K in the outputs; the penalty is ``ridge / 2 * p_j^2``.
+    This is twice the decrease of the bound along a coordinate, whatever the units of X and p. ``theta`` is a tuple,
+    whose loops are unrolled, or an array (m,), (1.0,) for the linear kernel, or None. ``rows`` are None for kernels
+    whose derivatives have no differences that cancel, ``weights`` if all are 1. ``smoothness`` bounds the loss's second
+    derivative. ``outputs`` are updated unless the loss is squared: then they follow from the slopes. ``state`` (n, 1 +
+    q) has the slopes, and A^1, ..., A^{m-1} for ANOVA, the kernel for all-subsets, xi for a factor. ``scale`` is the
+    factor of K in the outputs; the penalty is ``ridge / 2 * p_j^2``.
     """
     largest = 0.0
     if rows is not None:
@@ -122,12 +119,11 @@ def sweep(  # type: ignore[no-untyped-def]
 def sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies
 ):
-    """Sweep over one unit after the other; return the largest product of a derivative and its step.
+    """Sweep over one unit after the other, as ``sweep``; return the largest product of a derivative and its step.
 
     ``values[s]`` (q, n) is the state of unit s without the slopes; ANOVA's is updated. ``P`` (k, dummies + d),
-    ``scales`` (k,), ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the
-    entries of dummies, which only ANOVA has and which ``columns`` does not contain; None if there are none, for which
-    less is compiled. The others are as in ``sweep``.
+    ``scales``, ``ridges`` and ``omegas`` have a row per unit. The first columns of P are the entries of dummies, which
+    only ANOVA has and ``columns`` has not; None if there are none, for which less is compiled.
     """
     largest = 0.0
     for s in range(len(P)):
@@ -156,11 +152,7 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies,
     parts,
 ):  # fmt: skip
-    """Sweep with threads; the iterates are the same to the last bit.
-
-    ``parts`` (groups, threads + 1) divides the coordinates into groups of columns without common rows, and each group
-    into one run of columns per thread.
-    """
+    """Sweep with threads, to the same bits: ``parts`` are groups of columns without common rows, a run per thread."""
     # Parallel loops take arrays, not tuples of them.
     c_starts, c_indices, c_values, d, n = columns.starts, columns.indices, columns.values, columns.size, columns.length
     r_starts, r_indices, r_values = rows.starts, rows.indices, rows.values
@@ -220,7 +212,7 @@ def set_without(theta, columns, rows, state, weights, p, j, sizes, c):  # type: 
     """Set the state of a column's samples to that for p_j = 0, from their rows, if their h lose digits; return whether.
 
     They do if the sizes behind h exceed its moduli, x sum_t |theta_t| A^{t-1}(|p|, |x|) without j, too far. Where
-    products cancel by their signs, rounding is relative to A^t(|p|, |x|), and a new computation gains nothing.
+    products cancel by their signs, a new computation gains nothing.
     """
     first, end = span(columns.starts, j, columns.length)
     e = np.empty(state.shape[1])

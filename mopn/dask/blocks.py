@@ -43,11 +43,7 @@ _LARGE = 1 << 18
 
 
 class DaskBlocks(Chunks):
-    """Blocks on the workers; the blocks of a worker that died are computed anew.
-
-    Each of ``groups``, which one task of a pass takes, is a future of a list of ``size`` consecutive ``RawBlock``, a
-    power of two. A pass may take ``timeout`` seconds. ``classes`` are the sorted labels that y may have.
-    """
+    """Blocks on the workers, in ``groups`` of ``size``, a power of two; those of a dead worker are computed anew."""
 
     def __init__(self, client: Any, groups: Sequence[Any], timeout: float, classes: Any = None, size: int = 1) -> None:
         self.client, self.groups, self.timeout, self.classes, self.size = client, groups, timeout, classes, size

@@ -30,11 +30,10 @@ _TYPES = ("uint8", "int8", "int16")
 
 @dataclass(frozen=True)
 class InputIntegers:
-    """The features as integers that C takes.
+    """The features as integers that C takes: nearest to ``x * 2 ** bits``, minus ``zero`` (d,).
 
-    An input is the nearest integer to ``x * 2 ** bits``, minus ``zero`` (d,), both 0 where X had whole numbers. It is
-    shifted to the left by ``shifts`` (d,) and clamped to [``lowest``, ``highest``]. Squares of features are features,
-    too, ``with_squares``, shifted to the right by ``square_shift``.
+    Both are 0 where X had whole numbers. Inputs are shifted to the left by ``shifts`` (d,) and clamped; squares of
+    features are features, too, ``with_squares``, shifted to the right by ``square_shift``.
     """
 
     dtype: str

@@ -94,9 +94,9 @@ class Graph:
 def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
     """Add the inputs and the features (n, d) of a table.
 
-    If all columns are numbers, the input is ``X`` (n, c). If not, every column is an input (n, 1) of its name: of
-    numbers, NaN where they are missing, or of texts, empty where they are missing. Numbers are read in float64 where
-    the dtype of the graph would lose digits of a column.
+    If all columns are numbers, the input is ``X`` (n, c), else every column is an input (n, 1) of its name: NaN or an
+    empty text where it is missing. Numbers are read in float64 where the dtype of the graph would lose digits of a
+    column.
     """
     read = encoding.input_type(graph.dtype)
     encoding = encoding.rounded(read)

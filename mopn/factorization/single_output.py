@@ -296,10 +296,7 @@ def affine_terms(design: Design, alpha: float, *, linear: bool, intercept: bool,
 
 
 def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return lambda (k,) and unit vectors P (k, d), r <= k <= 2 r, of the factors U (2, r, d).
-
-    The reduced eigendecomposition of S(U' V): section 5.2 of Blondel et al. (ICML 2016).
-    """
+    """Return lambda (k,) and unit vectors P (k, d) of the factors U (2, r, d): section 5.2 of the ICML paper."""
     first, second = (np.asarray(factor, dtype=np.float64) for factor in U)
     # u v' + v u' = ((u + v)(u + v)' - (u - v)(u - v)') / 2
     r = len(first)

@@ -57,10 +57,7 @@ class Products(UnitTerm):
 
 @dataclass(frozen=True)
 class AnovaTerm(UnitTerm):
-    """sum_t theta_t A^t(p_s, x), with ``factors`` P (k, d) and ``theta`` (degree + 1,).
-
-    ``start`` (degree + 1, k) are A^0 to A^degree of the dummies alone.
-    """
+    """sum_t theta_t A^t(p_s, x); ``start`` (degree + 1, k) are A^0 to A^degree of the dummies alone."""
 
     start: np.ndarray
     theta: np.ndarray
@@ -171,10 +168,7 @@ def pairs(P: np.ndarray, R: np.ndarray, dummies: int, weights: np.ndarray) -> Fo
 
 
 def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
-    """Return sum_s v_s K(p_s, [1, x]) for P (k, dummies + d) and ``weights`` (k, m).
-
-    K is A^1, ..., A^degree weighted by ``theta`` (degree,), the homogeneous kernel of the same degree, or all-subsets.
-    """
+    """Return sum_s v_s K(p_s, [1, x]) for P (k, dummies + d), A^1, ..., A^degree weighted by ``theta``."""
     gamma, rest = P[:, :dummies], P[:, dummies:]
     degree = len(theta)
     if kernel == "homogeneous":

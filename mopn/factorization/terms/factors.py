@@ -95,9 +95,9 @@ class KernelTerm(Term):
 
 
 class FittedKernelTerm(KernelTerm):
-    """sum_s lambda_s K(p_s, x) with fitted lambda and the penalty ``beta sum_s |lambda_s| ||p_s||^2`` (equation 13).
+    """sum_s lambda_s K(p_s, x) with fitted lambda, the difference of two parts (equation 13).
 
-    lambda is the difference of two nonnegative parts, whose sum replaces its modulus, so that the objective is smooth.
+    The penalty is ``beta sum_s |lambda_s| ||p_s||^2``, where the sum of the parts replaces the modulus.
     """
 
     def __init__(self, design: Design, kernel: FactorKernel, k: int, beta: float, scale: float) -> None:
