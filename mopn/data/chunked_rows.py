@@ -68,14 +68,9 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
 
 
 class Chunks(ABC):
-    """Sums over chunks in a tree by their numbers. Chunks without rows are left out; changed chunks are errors.
+    """Sums over chunks in a tree by their numbers. Chunks without rows are left out; changed chunks are errors."""
 
-    Attributes
-    ----------
-    classes : ndarray or None
-        Sorted labels that y may have; None for the labels found.
-    """
-
+    # Sorted labels that y may have; None for the labels found.
     classes: np.ndarray | None = None
     # The checksums of the chunks that have rows, by number, from the first pass on.
     _checksums: dict[int, int] | None = None

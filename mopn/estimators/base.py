@@ -482,14 +482,7 @@ class NetworkEstimator(NetworkAttributes):
         if held_out is not None:
             validation = EarlyStopping(self._policy.patience)
             validate = self._validated(validation, problem, *held_out)
-        solver = self._policy.solver(
-            problem,
-            refit=self.refit,
-            max_units=self.max_units,
-            oracle=self.oracle,
-            tol=self.tol,
-            validates=validation is not None,
-        )
+        solver = self._policy.solver(problem, self, validates=validation is not None)
 
         def reached(network: Result) -> dict[str, Any]:
             best = network if validation is None or validation.best is None else validation.best

@@ -59,9 +59,7 @@ class Fold:
 
     def solver(self, n_strengths: int, max_units: int) -> ConditionalGradient:
         """Return the solver of a path."""
-        return self.single._policy.path_solver(
-            self.problem, n_strengths, refit=self.single.refit, max_units=max_units, iterations=self.iterations
-        )
+        return self.single._policy.path_solver(self.problem, self.single, n_strengths, max_units, self.iterations)
 
     def estimator(self, network: Result) -> Any:
         """Return the estimator, fitted with a network."""

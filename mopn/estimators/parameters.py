@@ -16,12 +16,10 @@ from sklearn.utils.validation import validate_data
 from mopn.core.regularizers import Ratio
 from mopn.data.validation import as_array, as_numbers
 from mopn.data.values import is_series
-from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import path_solver
 from mopn.solvers import ConditionalGradient
-from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
-from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
+from mopn.solvers.conditional_gradient import Precision, make_corrective_step
 from mopn.solvers.conditional_gradient.schedule import FEW_UNITS
 from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count, number
 
@@ -127,23 +125,15 @@ class FitPolicy:
     def gap_tol(self, tol: float) -> float:
         return tol if self.prove else _ESTIMATED * tol
 
-    def solver(
-        self,
-        problem: NetworkProblem,
-        *,
-        refit: RefitName | CorrectiveStep,
-        max_units: int | None,
-        oracle: OracleName | BasisOracle,
-        tol: float,
-        validates: bool,
-    ) -> ConditionalGradient:
-        tol = tol or self.tol_at_zero
+    def solver(self, problem: NetworkProblem, estimator: Any, *, validates: bool) -> ConditionalGradient:
+        """Return the solver of a fit with the parameters of an estimator."""
+        tol, max_units = estimator.tol or self.tol_at_zero, estimator.max_units
         full = {"polish_tol": min(tol, self.polish_tol), "precision": self._precision(problem, max_units)}
-        step = make_corrective_step(refit, full=full, tol=min(tol, self.layer_tol))
+        step = make_corrective_step(estimator.refit, full=full, tol=min(tol, self.layer_tol))
         return ConditionalGradient(
             refit=step,
             max_units=max_units,
-            oracle=oracle,
+            oracle=estimator.oracle,
             schedule="grow" if max_units is None else "fill",
             atoms_per_round=self.validated_units if validates and step.can_move_units else None,
             prove=self.prove,
@@ -151,15 +141,10 @@ class FitPolicy:
         )
 
     def path_solver(
-        self,
-        problem: NetworkProblem,
-        n_strengths: int,
-        *,
-        refit: RefitName | CorrectiveStep,
-        max_units: int | None,
-        iterations: int,
+        self, problem: NetworkProblem, estimator: Any, n_strengths: int, max_units: int | None, iterations: int
     ) -> ConditionalGradient:
-        solver = path_solver(n_strengths, max_units, refit, iterations, self._precision(problem, max_units))
+        precision = self._precision(problem, max_units)
+        solver = path_solver(n_strengths, max_units, estimator.refit, iterations, precision)
         # All units enter at once if refits move them: the number of units is not to grow along the path.
         atoms = None if solver.corrective_step.can_move_units else solver.atoms_per_round
         return replace(solver, atoms_per_round=atoms, prove=False)

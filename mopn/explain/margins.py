@@ -30,17 +30,9 @@ def with_zero(by_output: np.ndarray) -> np.ndarray:
 class OutputMargins:
     """Differences of outputs around rows x as quadratics: f(x + scale * B u) = f(x) + <slope, u> + u'Au.
 
-    After the m outputs there is one more, which is 0.
-
-    Attributes
-    ----------
-    unit : float
-        The power of two by which the given scale is multiplied, so that the longest units are about 1.
-    scale : ndarray of shape (d,)
-    basis : ndarray of shape (d, r) or None
-        B, orthonormal up to rounding, which spans all that the outputs depend on; None is the identity.
-    outputs, local : Quadratic
-        The outputs as functions of x, and with factors, linear terms and squares in the coordinates u.
+    After the m outputs there is one more, which is 0. ``unit`` is the power of two by which the given scale is
+    multiplied, so that the longest units are about 1. ``basis`` is B (d, r), orthonormal up to rounding, which spans
+    all that the outputs depend on; None is the identity. ``outputs`` are functions of x, ``local`` of u.
     """
 
     def __init__(self, model: Any, scale: np.ndarray, *, reduced: bool) -> None:
