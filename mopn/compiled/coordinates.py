@@ -19,7 +19,6 @@ _SMALL_FACTOR = 1e-3
 
 @inlined()
 def weight_of(weights, i):  # type: ignore[no-untyped-def]
-    """Return the weight of a sample, 1 if there are no weights."""
     if weights is None:
         return 1.0
     return weights[i]

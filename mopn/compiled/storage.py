@@ -37,12 +37,10 @@ def constant(values: Any, dtype: type = np.float64) -> np.ndarray:
 
 
 def row_lines(X: Any) -> Lines:
-    """Return the rows of a dense or sparse X (n, d)."""
     return _lines(X.tocsr() if sparse.issparse(X) else X)
 
 
 def column_lines(X: Any) -> Lines:
-    """Return the columns of a dense or sparse X (n, d)."""
     return _lines(X.tocsc().T if sparse.issparse(X) else X.T)
 
 

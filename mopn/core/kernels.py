@@ -149,7 +149,6 @@ KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), 
 
 
 def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel:
-    """Return the kernel of a name, or an object of ``KERNELS``; between the groups of features if there are some."""
     reason = "bounds over all units and compiled loops hold for these alone"
     found = check_member(kernel, "kernel", Kernel, KERNELS, reason)
     if groups is None:

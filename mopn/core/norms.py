@@ -30,7 +30,6 @@ class Norm(ABC):
         """Return the numbers whose sum is the norm of V: one for each entry, or one for each row."""
 
     def value(self, V: np.ndarray) -> float:
-        """Return the norm of V."""
         return float(self.sizes(V).sum())
 
     def dual(self, G: np.ndarray) -> float:

@@ -155,7 +155,6 @@ class Design(ABC):
 
     @property
     def least_rows(self) -> int:
-        """The number of rows from which on a block costs no more than its rows."""
         return 1
 
     @property

@@ -177,7 +177,6 @@ class Coordinates:
 
     @property
     def finite_scale(self) -> np.ndarray:
-        """The scale (d,), with 0 for constant features."""
         return np.where(np.isfinite(self.scale), self.scale, 0.0)
 
     @property

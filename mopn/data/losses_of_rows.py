@@ -102,7 +102,6 @@ class Losses(OutputLoss):
         return rows, replace(self.rows(rows), weights=weights[rows] * (weights.sum() / weights[rows].sum()))
 
     def plus(self, O: Any) -> Losses:  # noqa: E741
-        """Return F(O + .) for fixed outputs O (n, m)."""
         return replace(self, offset=self._shifted(O))
 
     @property
@@ -115,7 +114,6 @@ class Losses(OutputLoss):
 
     @property
     def sample_weights(self) -> Any:
-        """The weights (n,), 1 where none were given."""
         return np.ones(self.n) if self.weights is None else self.weights
 
     def squared_length(self, D: Any) -> Any:

@@ -171,12 +171,10 @@ class Rows(ABC):
 
     @cached_property
     def largest_square(self) -> float:
-        """The largest squared length of a row."""
         return self.reduce(_largest_square, combine=max)
 
     @cached_property
     def occurrences(self) -> np.ndarray:
-        """The weight (d,) of the samples that have each feature."""
         return self.sum(_occurrences)
 
     @cached_property
@@ -358,12 +356,10 @@ def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combin
 
 
 def on_block(function: Function, arguments: Sequence[Any], along: Sequence[Any]) -> Callable[[Block], Any]:
-    """Return a function of a block alone."""
     return lambda block: function(block, *(rows_of(array, block) for array in along), *arguments)
 
 
 def cut(design: Design, losses: Losses, size: int) -> list[Block]:
-    """Return the blocks of ``size`` rows of a design and its losses."""
     n = design.shape[0]
     if size >= n:
         return [Block(design, losses, slice(0, n))]

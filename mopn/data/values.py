@@ -78,7 +78,6 @@ def finite_numbers(values: Any, name: str) -> np.ndarray:
 
 
 def is_series(values: Any) -> bool:
-    """Whether values are a Series, of pandas or polars."""
     return type(values).__name__ == "Series" and hasattr(values, "dtype") and getattr(values, "ndim", 1) == 1
 
 

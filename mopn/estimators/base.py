@@ -251,9 +251,7 @@ class Scored:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of predicted labels, or the R² of predicted numbers: at most 1, the larger the better.
 
-        Parameters
-        ----------
-        X, y, sample_weight : as for ``predict`` and ``fit``
+        X, y and the weights are as for ``predict`` and ``fit``.
         """
         estimator: Any = super()
         y = self._plain_targets(y, reset=False)  # type: ignore[attr-defined]

@@ -87,7 +87,6 @@ class Task:
         )
 
     def handed_on(self, estimator: Any) -> AbstractContextManager[None]:
-        """Let the callbacks that pass to estimators within others watch the fit of one, which is this task."""
         return nullcontext() if self.context is None else self.context.propagate_callback_context(estimator)
 
     @contextmanager

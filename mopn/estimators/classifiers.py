@@ -65,17 +65,10 @@ class ClassifierMethods(Scored, ClassifierMixin):
     _numeric_y = False
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the outputs; predictions are the class of the largest one, or follow from their signs.
+        """Return the outputs for X as for ``predict``; predictions follow from the largest one, or from signs.
 
-        Parameters
-        ----------
-        X : as for ``predict``
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            A column per class or column of an indicator matrix; for two classes one number per sample, positive for
-            ``classes_[1]``.
+        They are (n, m), a column per class or column of an indicator matrix; for two classes (n,), positive for
+        ``classes_[1]``.
         """
         X = self._checked(X)
         outputs = self.model_.outputs(X)

@@ -79,17 +79,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         return tags
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the levels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, n_levels)
-            Rows add up to 1.
-        """
+        """Return the probabilities of the levels (n, n_levels) for X as for ``predict``; rows add up to 1."""
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict_proba(X)
 

@@ -294,36 +294,21 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     @available_if(_best_has("predict"))
     @door
     def predict(self, X: Any) -> Any:
-        """Predict y by the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
+        """Predict y by the best estimator, for X as in its ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     @available_if(_best_has("predict_proba"))
     @door
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
+        """Return the probabilities of the best estimator, for X as in ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_best_has("decision_function"))
     @door
     def decision_function(self, X: Any) -> Any:
-        """Return the outputs of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
+        """Return the outputs of the best estimator, for X as in ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
@@ -355,26 +340,13 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         return get_tags(self.estimator)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score of the best estimator, by ``scoring``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,) or (n, m)
-        sample_weight : array-like of shape (n,), optional
-        """
+        """Return the score of the best estimator, by ``scoring``, for samples as in ``fit``."""
         check_is_fitted(self)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.scorer_(self.best_estimator_, X, y, **weights))
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return who gets what is passed to ``fit``: the weights stay here, and the rest goes to the splitter.
-
-        Returns
-        -------
-        MetadataRouter
-            Of scikit-learn.
-        """
+        """Return who gets what is passed to ``fit``: the weights stay here, and the rest goes to the splitter."""
         to_split = MethodMapping().add(caller="fit", callee="split")
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
 

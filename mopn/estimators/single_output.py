@@ -278,24 +278,14 @@ class BinaryClassifier(Scored, ClassifierMixin):
     _classes: np.ndarray | None = None
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the outputs (n,), positive for ``classes_[1]``.
-
-        Parameters
-        ----------
-        X : as for ``predict``
-        """
+        """Return the outputs (n,) for X as for ``predict``, positive for ``classes_[1]``."""
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.outputs(X)[:, 0]
 
     @available_if(_is_logistic)
     @door
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities (n, 2) of the classes, for the loss "logistic" only.
-
-        Parameters
-        ----------
-        X : as for ``predict``
-        """
+        """Return probabilities (n, 2) of the classes for X as for ``predict``, for the loss "logistic" only."""
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict_proba(X)
 

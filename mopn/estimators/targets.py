@@ -57,7 +57,6 @@ class Targets:
         return float(len(self.y) if self.weights is None else self.weights.sum())
 
     def sum(self, values: np.ndarray) -> float:
-        """Return the sum of values (n,) times the weights of the samples."""
         return float(values.sum() if self.weights is None else self.weights @ values)
 
     def by_column(self, target_weight: Any) -> Targets:
@@ -85,7 +84,6 @@ def encoded_codes(codes: np.ndarray, number: int, loss: Loss, *, ordinal: bool =
 
 
 def indicator_values(y: np.ndarray) -> np.ndarray:
-    """Return an indicator matrix of 0 and 1 as -1 and 1."""
     if not np.isin(y, (0, 1)).all():
         raise ValueError(f"an indicator matrix y must hold 0 and 1 only, got {np.unique(y)}")
     return 2.0 * y - 1.0

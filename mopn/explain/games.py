@@ -33,14 +33,12 @@ class Background:
 
     @cached_property
     def centered(self) -> Design:
-        """The rows minus their mean; sparse rows stay sparse."""
         if isinstance(self.design, SparseDesign):
             return CenteredDesign(self.design, self.mean)
         return DenseDesign(self.rows - self.mean)
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """Variances (d,) of the features."""
         return self.centered.adjoint_squares(np.full((self.n, 1), 1.0 / self.n))[0]
 
     def covariances(self, H: np.ndarray) -> np.ndarray:

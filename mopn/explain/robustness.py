@@ -188,7 +188,6 @@ class Meeting:
 
 
 def meetings(margins: OutputMargins, rows: RowOutputs, contest: np.ndarray) -> Iterator[Meeting]:
-    """Yield the meetings of all outputs that win somewhere with all others."""
     winners = rows.winners(contest)
     for winner, loser in permutations(contest.tolist(), 2):
         wins = np.flatnonzero(winners == winner)

@@ -242,7 +242,6 @@ class IntegerModel(Displayed):
         return self._integer_outputs(self.inputs.integers(self._rows(X)))
 
     def outputs(self, X: Any) -> np.ndarray:
-        """Return the outputs (n, m) of features X (n, d) as floats, the integers times ``2 ** -exponent``."""
         return np.ldexp(self.integer_outputs(X).astype(np.float64), -self.exponent)
 
     def predict(self, X: Any) -> np.ndarray:

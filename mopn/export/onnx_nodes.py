@@ -62,7 +62,6 @@ class Graph:
         self.outputs.append(name)
 
     def proto(self) -> Any:
-        """Return the graph; types and shapes of its outputs are inferred."""
         outputs = [self.onnx.helper.make_empty_tensor_value_info(name) for name in self.outputs]
         return self.onnx.helper.make_graph(self.nodes, "mopn", self.inputs, outputs, self.constants)
 

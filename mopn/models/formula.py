@@ -149,7 +149,6 @@ class Formula:
 
 
 def dense_rows(design: Design) -> np.ndarray:
-    """Return the rows (n, d) of a design as an array of float64."""
     X = design.matrix()
     return (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
 

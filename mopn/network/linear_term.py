@@ -57,7 +57,6 @@ class LinearTerm:
         return W
 
     def outputs(self, W: np.ndarray) -> Any:
-        """Return [1, X] W' (n, m) of an active term, each output contiguous."""
         return self.rows.map(_outputs, W)
 
     def beside(self, outputs: Any, W: np.ndarray) -> Any:

@@ -60,7 +60,6 @@ class Network:
 
     @property
     def unit_outputs(self) -> np.ndarray:
-        """Outputs of the units on the training data (n, m)."""
         return self._maps.unit_outputs(self.basis, self.weights, self._kept_features)
 
     def forms(self, G: np.ndarray) -> np.ndarray:

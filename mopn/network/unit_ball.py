@@ -52,7 +52,6 @@ class UnitBallProblem(Displayed, Problem):
         return {"basis": str(basis), "weights": str(weights)} | dict([self.regularizer.words.split("=")])
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return units H (k, d), weights V (k, m) and W of a flat point."""
         H, V, W = split(x, self.shapes)
         return H, V / self._unit, W
 
@@ -76,7 +75,6 @@ class UnitBallProblem(Displayed, Problem):
         return x
 
     def smooth_value(self, image: np.ndarray) -> float:
-        """F and the ridge at (H, V, W)."""
         H, V, W = self.split(image)
         return self.layers.value(H, V, W) + self.ridge.value(H, V)
 

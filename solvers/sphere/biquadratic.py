@@ -84,7 +84,6 @@ class Biquadratic:
         return (0.5 * self._length) * (product + product.transpose(0, 3, 2, 1))
 
     def project(self, V: np.ndarray) -> np.ndarray:
-        """Return the nearest multiplier; antisymmetry is exact in floating point."""
         k, r = self.shape
         V = V.reshape(k, r, k, r)
         V = 0.5 * (V + V.transpose(2, 3, 0, 1))

@@ -57,11 +57,9 @@ class Whole(NamedTuple):
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the proven bounds (q,) of nodes."""
         return np.linalg.eigvalsh(self.sums(signs))[:, -1] + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
-        """Return the unit vectors (q, d) at which the bounds are attained."""
         return np.linalg.eigh(self.sums(signs))[1][:, :, -1]
 
 
@@ -76,11 +74,9 @@ class Reduced(NamedTuple):
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the proven bounds (q,) of nodes."""
         return np.maximum(np.linalg.eigvalsh(self._matrices(signs)[0])[:, -1], self.t) + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
-        """Return unit vectors (q, d) at which the bounds are nearly attained."""
         matrices, Z = self._matrices(signs)
         a = np.linalg.eigh(matrices)[1][:, :, -1]
         H = a @ self.basis.T + np.einsum("qrk,qr->qk", Z, a) @ self.lift.T

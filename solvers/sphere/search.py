@@ -70,7 +70,6 @@ class Plan(NamedTuple):
 
 
 def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None = None) -> Plan:
-    """Return the plan of a method for m matrices of order d."""
     # The maximum is an eigenvector of one matrix.
     single = p == math.inf or m == 1
     if formed is None:
@@ -167,7 +166,6 @@ class SphereSearch(ABC):
         return self.effort.seconds - (time.perf_counter() - self._began)
 
     def budget(self, most: float = math.inf) -> Budget:
-        """Return the budget of a proof from now on, of at most so many operations."""
         work = min(self.limits.work, self.effort.work, most)
         return Budget(work, min(self.limits.seconds, self.left))
 

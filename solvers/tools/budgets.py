@@ -48,11 +48,9 @@ class Budget:
         return self.seconds <= 0.0
 
     def affords(self, work: float) -> bool:
-        """Whether so many operations are left, and any time."""
         return work <= self.work - self.spent and not self.out_of_time
 
     def part(self, work: float) -> Budget:
-        """Return a budget of at most so many of the operations that are left."""
         return Budget(min(work, self.work - self.spent), self.seconds)
 
     def spend(self, work: float) -> None:

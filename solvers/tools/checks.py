@@ -88,7 +88,6 @@ def count(least: int = 1) -> Rule:
 
 
 def choice(names: Iterable[str]) -> Rule:
-    """Return the rule of one of some names."""
     names = tuple(names)
 
     def convert(value: Any) -> str:
@@ -148,7 +147,6 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
 
 
 def check_options(options: Any, **rules: Rule) -> None:
-    """Check the fields of a frozen dataclass in its ``__post_init__``, and convert them."""
     for name, rule in rules.items():
         object.__setattr__(options, name, rule(getattr(options, name), name))
 
