@@ -1,7 +1,5 @@
 """Base classes of the estimators: parameters, the steps of ``fit``, and prediction."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -16,34 +14,31 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
-from mopn.core.feature_groups import feature_groups
-from mopn.core.kernels import KernelName
+from mopn.core.kernels import KernelName, feature_groups
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.feature_scaling import Coordinates, ScaleName
-from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.sparse_structure import compressed
 from mopn.data.validation import (
     as_numbers,
     check_flag,
     check_input,
     check_sample_weight,
     check_weighted_classes,
+    compressed,
     of_present,
 )
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
-from mopn.estimators.policy import FitPolicy
-from mopn.estimators.targets import Targets, merge_equal_samples
-from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
+from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, FitPolicy, readable, validated
+from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
-from mopn.network.dual import Dual
 from mopn.network.oracles import BasisOracle, OracleName
+from mopn.network.point import Dual
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import Result, Solver, Status, Trace, minimize
@@ -51,10 +46,9 @@ from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import door, doors, warn_caller
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
@@ -116,7 +110,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         normal features with the means and deviations of the fit, where it centers or scales X, or else 0 and 1.
         """
         check_is_fitted(self)
-        from mopn.explain.importances import importances_without_rows
+        from mopn.explain.margins import importances_without_rows
 
         return importances_without_rows(self.model_, getattr(self, "_coordinates", None))
 
@@ -139,7 +133,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        """Validate the parameters that problem and solver do not validate, or know by other names."""
         for name, value in self.get_params(deep=False).items():
             if name in self._rules:
                 self._rules[name](value, name)
@@ -258,9 +251,7 @@ class Scored:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of predicted labels, or the R² of predicted numbers: at most 1, the larger the better.
 
-        Parameters
-        ----------
-        X, y, sample_weight : as for ``predict`` and ``fit``
+        X, y and the weights are as for ``predict`` and ``fit``.
         """
         estimator: Any = super()
         y = self._plain_targets(y, reset=False)  # type: ignore[attr-defined]
@@ -355,22 +346,10 @@ class NetworkEstimator(NetworkAttributes):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.max_units = max_units
-        self.refit = refit
-        self.oracle = oracle
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.alpha = alpha
-        self.interactions = interactions
-        self.ridge = ridge
-        self.tol = tol
-        self.max_time = max_time
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.random_state = random_state
+        self.loss, self.norm, self.strength, self.max_units, self.refit = loss, norm, strength, max_units, refit
+        self.oracle, self.fit_intercept, self.scale, self.alpha = oracle, fit_intercept, scale, alpha
+        self.interactions, self.ridge, self.tol, self.max_time = interactions, ridge, tol, max_time
+        self.validation_fraction, self.warm_start, self.random_state = validation_fraction, warm_start, random_state
         self.verbose = verbose
 
     def _warn(self, result: Result) -> None:
@@ -449,7 +428,7 @@ class NetworkEstimator(NetworkAttributes):
 
         Notes
         -----
-        :mod:`mopn.estimators.policy` has the schedule, precision and patience. Callbacks are scikit-learn's
+        :mod:`mopn.estimators.parameters` has the schedule, precision and patience. Callbacks are scikit-learn's
         (``set_callbacks``, since 1.9). :func:`mopn.minimize` has every option of a fit.
 
         References
@@ -481,7 +460,6 @@ class NetworkEstimator(NetworkAttributes):
         return result
 
     def _parts(self, samples: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        """Return samples to train on, and samples to validate on: the ``given`` ones, a fraction, or None."""
         if given is not None:
             return self._with_validation(samples, given)
         X, y, sample_weight = samples
@@ -502,14 +480,7 @@ class NetworkEstimator(NetworkAttributes):
         if held_out is not None:
             validation = EarlyStopping(self._policy.patience)
             validate = self._validated(validation, problem, *held_out)
-        solver = self._policy.solver(
-            problem,
-            refit=self.refit,
-            max_units=self.max_units,
-            oracle=self.oracle,
-            tol=self.tol,
-            validates=validation is not None,
-        )
+        solver = self._policy.solver(problem, self, validates=validation is not None)
 
         def reached(network: Result) -> dict[str, Any]:
             best = network if validation is None or validation.best is None else validation.best
@@ -532,7 +503,6 @@ class NetworkEstimator(NetworkAttributes):
         return result
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
-        """Return the problem of the training samples, with equal samples merged, and their targets."""
         if _is_in_numpy(X):
             X, targets = merge_equal_samples(X, targets)
         return self._problem(X, targets), targets
@@ -565,7 +535,6 @@ class NetworkEstimator(NetworkAttributes):
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
     def _with_validation(self, training: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
-        """Return the samples to train and to validate on, with targets that are encoded together."""
         if self.validation_fraction:
             raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
         (X, y, weight), (X_val, y_val, weight_val, _) = training, given
@@ -665,10 +634,7 @@ class NetworkEstimator(NetworkAttributes):
         linear: Any,
         offset: Any,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a network for X as given in the coordinates of a problem, with a constant where it can express one.
-
-        New samples change the offset, and all outputs with it, so that proofs would find the network far from optimal.
-        """
+        """Return a network for X as given in a problem's coordinates, the constant less the new offset."""
         linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
         new = self._offset(targets)
@@ -704,7 +670,6 @@ class NetworkEstimator(NetworkAttributes):
         return validate
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
-        """Return the fitted attributes that depend on the network alone."""
         model = self._named(_model(problem, targets, network))
         classes = {} if targets.classes is None else {self._classes_name: targets.classes}
         return classes | {
@@ -752,6 +717,5 @@ def _is_in_numpy(X: Any) -> bool:
 
 
 def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
-    """Return the model of a fit, whose predictions have the form of the targets."""
     classes = targets.classes if targets.form in ("labels", "ordinal") else None
     return Model.from_result(problem, result, classes=classes, target=targets.form)

@@ -1,7 +1,5 @@
 """Multi-class and multi-label classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,14 +17,14 @@ from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.policy import CLASSIFIERS
+from mopn.estimators.parameters import CLASSIFIERS
 from mopn.estimators.targets import Targets, encoded_codes, indicator_values
 from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import door, doors
 
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
@@ -67,17 +65,10 @@ class ClassifierMethods(Scored, ClassifierMixin):
     _numeric_y = False
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the outputs; predictions are the class of the largest one, or follow from their signs.
+        """Return the outputs for X as for ``predict``; predictions follow from the largest one, or from signs.
 
-        Parameters
-        ----------
-        X : as for ``predict``
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            A column per class or column of an indicator matrix; for two classes one number per sample, positive for
-            ``classes_[1]``.
+        They are (n, m), a column per class or column of an indicator matrix; for two classes (n,), positive for
+        ``classes_[1]``.
         """
         X = self._checked(X)
         outputs = self.model_.outputs(X)
@@ -140,24 +131,11 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.max_units = max_units
-        self.refit = refit
-        self.oracle = oracle
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.alpha = alpha
-        self.interactions = interactions
-        self.ridge = ridge
-        self.tol = tol
-        self.max_time = max_time
-        self.validation_fraction = validation_fraction
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+        self.loss, self.norm, self.strength, self.max_units, self.refit = loss, norm, strength, max_units, refit
+        self.oracle, self.fit_intercept, self.scale, self.alpha = oracle, fit_intercept, scale, alpha
+        self.interactions, self.ridge, self.tol, self.max_time = interactions, ridge, tol, max_time
+        self.validation_fraction, self.class_weight, self.warm_start = validation_fraction, class_weight, warm_start
+        self.random_state, self.verbose = random_state, verbose
 
     def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
@@ -356,23 +334,8 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            loss=loss,
-            norm=norm,
-            strength=strength,
-            max_units=max_units,
-            refit=refit,
-            oracle=oracle,
-            fit_intercept=fit_intercept,
-            scale=scale,
-            alpha=alpha,
-            interactions=interactions,
-            ridge=ridge,
-            tol=tol,
-            max_time=max_time,
-            validation_fraction=validation_fraction,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.loss, self.norm, self.strength, self.max_units, self.refit = loss, norm, strength, max_units, refit
+        self.oracle, self.fit_intercept, self.scale, self.alpha = oracle, fit_intercept, scale, alpha
+        self.interactions, self.ridge, self.tol, self.max_time = interactions, ridge, tol, max_time
+        self.validation_fraction, self.class_weight, self.warm_start = validation_fraction, class_weight, warm_start
+        self.random_state, self.verbose = random_state, verbose

@@ -1,7 +1,5 @@
 """Regressors of ordered levels, such as ratings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,16 +15,15 @@ from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.data.values import as_targets, category_order
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.policy import ORDINAL
+from mopn.estimators.parameters import ORDINAL
 from mopn.estimators.targets import Targets, encoded_codes
 from mopn.losses.losses import Loss, LossName, get_loss
-from mopn.models.ordinal import log_odds
+from mopn.models.base import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door, warn_caller
 
 # Each level but the last has an output.
 _MAX_LEVELS = 256
@@ -69,22 +66,10 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.max_units = max_units
-        self.refit = refit
-        self.oracle = oracle
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.alpha = alpha
-        self.interactions = interactions
-        self.ridge = ridge
-        self.tol = tol
-        self.max_time = max_time
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.random_state = random_state
+        self.loss, self.norm, self.strength, self.max_units, self.refit = loss, norm, strength, max_units, refit
+        self.oracle, self.fit_intercept, self.scale, self.alpha = oracle, fit_intercept, scale, alpha
+        self.interactions, self.ridge, self.tol, self.max_time = interactions, ridge, tol, max_time
+        self.validation_fraction, self.warm_start, self.random_state = validation_fraction, warm_start, random_state
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -94,17 +79,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         return tags
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the levels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, n_levels)
-            Rows add up to 1.
-        """
+        """Return the probabilities of the levels (n, n_levels) for X as for ``predict``; rows add up to 1."""
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict_proba(X)
 
@@ -223,31 +198,7 @@ class OrdinalPNRegressor(OrdinalRegressor):
     :math:`\mathrm{offset}_c + b_c + \langle w_c, x\rangle + \sum_r v_{rc} \langle h_r, x\rangle^2`. All else is as in
     :class:`OrdinalFMRegressor`.
 
-    The parameters are those of :class:`MultiOutputPNClassifier`, with defaults for ratings.
-
-    Parameters
-    ----------
-    loss : str or Loss, default "binary-logistic"
-        "binary-logistic", or a :class:`mopn.Loss` per output with the link "logistic".
-    norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
-        Norm of the output weights. With "l1/l2" and "l1/linf" the levels share units.
-    strength : float or Ratio, default 3.5
-        Strength of the penalty.
-    max_units : int or None, default 10
-        Largest number of units; None for a proof.
-    fit_intercept : bool, default False
-        Give the units linear terms, by dummy columns of ones in front of X, besides the term of ``alpha``.
-    scale : {"large", "features", "data"} or None, default "large"
-        "large" leaves the smallest features that make up a mean squared length of 2, such as users and items, and
-        divides the larger ones, such as an age group, which would fit the noise of the many rows that share them.
-    alpha : float or None, default 0.7
-        Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
-        b. None for no such term.
-    ridge : float, default 0.0
-        Strength of the ridge on the outputs as functions.
-    tol : float, default 0.005
-        Relative tolerance of the objective. With ``max_units`` the last refit ends at 3e-4 if ``tol`` is larger, as
-        the expected level gains from that.
+    The parameters are those of :class:`OrdinalFMRegressor`.
 
     See Also
     --------

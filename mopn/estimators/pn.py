@@ -1,7 +1,5 @@
 """Polynomial networks of one output and any degree, with polylearn's names: a regressor and a classifier."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +14,7 @@ from mopn.estimators.single_output import (
 from mopn.losses.losses import Loss
 from mopn.solvers import Solver
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 class PolynomialNetwork(SingleOutputEstimator):
@@ -45,18 +43,9 @@ class PolynomialNetwork(SingleOutputEstimator):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        self.degree = degree
-        self.loss = loss
-        self.n_components = n_components
-        self.beta = beta
-        self.tol = tol
-        self.fit_lower = fit_lower
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.warm_start = warm_start
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.verbose = verbose
+        self.degree, self.loss, self.n_components, self.beta, self.tol = degree, loss, n_components, beta, tol
+        self.fit_lower, self.fit_intercept, self.solver = fit_lower, fit_intercept, solver
+        self.warm_start, self.max_iter, self.max_time, self.verbose = warm_start, max_iter, max_time, verbose
         self.random_state = random_state
 
     def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
@@ -117,20 +106,8 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
 
     The outputs are ``b + sum_s prod_t <u_s^t, z>`` with ``z = [1, x]``: polynomials of degree m.
 
-    The parameters are those of :class:`FactorizationMachineRegressor` that polynomials have.
-
-    Parameters
-    ----------
-    degree : int, default 2
-        The degree m of the polynomial.
-    n_components : int, default 10
-        Number r of products.
-    beta : float or "auto", default "auto"
-        Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
-    fit_lower : {"augment", None}, default "augment"
-        Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
-    solver : {"cd", "lbfgs"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
+    The parameters are those of :class:`PolynomialNetworkRegressor`, with the losses of
+    :class:`FactorizationMachineClassifier`.
 
     See Also
     --------

@@ -1,7 +1,5 @@
 """Tables as features: what a pipeline and the estimators of tables learn of the columns."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -17,7 +15,7 @@ from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table, row_of
@@ -55,7 +53,6 @@ class TableReader(BaseEstimator):
         return tags
 
     def _read(self, X: Any, *, reset: bool) -> Table:
-        """Return a table, and set or check the names and the number of its columns."""
         if isinstance(X, RowBlocks):
             raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
         # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
@@ -83,7 +80,6 @@ class TableReader(BaseEstimator):
         return sorted(map(str, names)) == sorted(map(str, getattr(self, "feature_names_in_", ())))
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
-        """Learn the encoding from a table."""
         self.encoding_ = learn_encoding(
             table,
             weights,
@@ -110,7 +106,6 @@ class TableReader(BaseEstimator):
         return summary
 
     def _checked_categories(self) -> list[str | int]:
-        """Check the parameters, and return the columns of numbers that are categories."""
         check_options(self, curves=count(0).or_none(), smoothness=check_nonnegative)
         return _CATEGORICAL(self.categorical_features, "categorical_features")
 

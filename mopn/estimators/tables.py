@@ -26,13 +26,12 @@ from mopn.estimators.parameters import COMMON
 from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
-from mopn.estimators.targets import Targets
-from mopn.estimators.targets_in_chunks import samples_of_chunks
+from mopn.estimators.targets import Targets, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.solvers import Result, Status
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
-from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
 # Classes share units where features times classes are more than this: with units of their own the fit takes minutes,

@@ -1,17 +1,15 @@
 """Hints of a network problem for refits: how many units, and samples of how many rows, a refit can use."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
+from mopn.core.gap import SumOfLosses
 from mopn.core.magnitudes import Scales, fits_single
 from mopn.core.norms import Norm
 from mopn.data.rows import Rows
-from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.point import Network
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
@@ -45,10 +43,7 @@ class RefitHints:
 
     @property
     def joint_refits_get_stuck(self) -> bool:
-        """Whether joint refits end at saddle points that only new units lead away from: under l1/linf.
-
-        Where ``q_c(h) = 0`` the dual norm ``sum_c |q_c(h)|`` grows on both sides: one unit has to become two.
-        """
+        """Whether joint refits end at saddle points: under l1/linf, where one unit has to become two."""
         return self.norm.exponent == 1
 
     @property
@@ -78,9 +73,9 @@ class RefitHints:
         return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
 
     def sample_fractions(self, network: Network) -> list[float]:
-        """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
+        """Return fractions of the samples, with rows for every unit, on which to refit both layers before all.
 
-        With few rows for every parameter, or most of the weight on few rows, the refit ends near a worse local minimum.
+        With few rows for every parameter, or most of the weight on few, the refit ends near a worse local minimum.
         """
         (n, d), size = self.rows.shape, self.rows.effective_size
         least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)

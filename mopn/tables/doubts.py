@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import warn_caller
 from mopn.tables.summaries import CategorySummary, NumberSummary, TableSummary
 from mopn.tables.texts import are_dates, are_written_numbers, numbers_of
 

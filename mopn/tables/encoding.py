@@ -10,9 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.values import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_given, truths
-from mopn.solvers.tools.cached import cached_property
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import cached_property, warn_caller
 from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.texts import numbers_of
