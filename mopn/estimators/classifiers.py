@@ -334,8 +334,23 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss, self.norm, self.strength, self.max_units, self.refit = loss, norm, strength, max_units, refit
-        self.oracle, self.fit_intercept, self.scale, self.alpha = oracle, fit_intercept, scale, alpha
-        self.interactions, self.ridge, self.tol, self.max_time = interactions, ridge, tol, max_time
-        self.validation_fraction, self.class_weight, self.warm_start = validation_fraction, class_weight, warm_start
-        self.random_state, self.verbose = random_state, verbose
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            max_units=max_units,
+            refit=refit,
+            oracle=oracle,
+            fit_intercept=fit_intercept,
+            scale=scale,
+            alpha=alpha,
+            interactions=interactions,
+            ridge=ridge,
+            tol=tol,
+            max_time=max_time,
+            validation_fraction=validation_fraction,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )

@@ -266,8 +266,6 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     The outputs are ``b + <w, x> + sum_s lambda_s A^m(p_s, x)``, and the same of lower degrees: sums over products of
     distinct features.
 
-    The parameters are those of :class:`FactorizationMachineRegressor`, with other losses.
-
     Parameters
     ----------
     degree : int or None, default 2
@@ -275,6 +273,42 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     loss : str, Loss or None, default None
         "squared-hinge", by default, "logistic" or "squared", of labels -1 and 1; "binary-logistic", "squared_hinge"
         and the like are taken, too. Or a :class:`mopn.Loss` per output.
+    n_components : int, default 10
+        Number k of units, for each degree if there are several.
+    alpha : float or "auto", default "auto"
+        Strength of :math:`\frac{\alpha}{2} \|w\|^2`. Losses are added up over the samples, not averaged. "auto":
+        ``alpha_``, the mean squared length of the rows; 1 where ``beta`` is.
+    beta : float or "auto", default "auto"
+        Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty. "auto": the strength of least
+        loss on held-out samples, ``beta_``, which costs some short fits; 1 for ``partial_fit`` and with
+        :class:`mopn.RowBlocks`.
+    penalty : {"weighted", "frobenius"}, default "weighted"
+        This one; :math:`\frac{\beta}{2} \|P\|^2`.
+    tol : float, default 0.001
+        A fit stops when ten iterations together decrease the objective by less, relative. With 0 only the limits
+        stop a fit.
+    fit_lower : {"explicit", "augment", "shared", None}, default "explicit"
+        Degrees 2 to m - 1: with their own units; by dummies, columns of ones in front of X; by the same units with
+        weights theta on the simplex; or not in the model.
+    fit_linear : bool, default True
+        Fit a linear term ``<w, x>``.
+    fit_intercept : bool, default True
+        Fit a constant, without a penalty.
+    solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver, default "cd"
+        Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
+        ``mopn.solvers.CoordinateDescent(n_threads=2)``.
+    init_lambdas : {"ones", "random_signs", "fit"}, default "ones"
+        lambda: fixed to 1, to random signs, or fitted.
+    warm_start : bool, default False
+        Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
+    max_iter : int, default 1000
+        Largest number of iterations: epochs of "cd", "adagrad" and "sgd", steps of "lbfgs".
+    max_time : float or None, default None
+        Largest number of seconds for ``fit``; default no limit.
+    verbose : int, default 0
+        Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
+    random_state : int, RandomState or None, default None
+        Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
 
     See Also
     --------

@@ -198,7 +198,31 @@ class OrdinalPNRegressor(OrdinalRegressor):
     :math:`\mathrm{offset}_c + b_c + \langle w_c, x\rangle + \sum_r v_{rc} \langle h_r, x\rangle^2`. All else is as in
     :class:`OrdinalFMRegressor`.
 
-    The parameters are those of :class:`OrdinalFMRegressor`.
+    The parameters are those of :class:`MultiOutputPNClassifier`, with defaults for ratings.
+
+    Parameters
+    ----------
+    loss : str or Loss, default "binary-logistic"
+        "binary-logistic", or a :class:`mopn.Loss` per output with the link "logistic".
+    norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
+        Norm of the output weights. With "l1/l2" and "l1/linf" the levels share units.
+    strength : float or Ratio, default 3.5
+        Strength of the penalty.
+    max_units : int or None, default 10
+        Largest number of units; None for a proof.
+    fit_intercept : bool, default False
+        Give the units linear terms, by dummy columns of ones in front of X, besides the term of ``alpha``.
+    scale : {"large", "features", "data"} or None, default "large"
+        "large" leaves the smallest features that make up a mean squared length of 2, such as users and items, and
+        divides the larger ones, such as an age group, which would fit the noise of the many rows that share them.
+    alpha : float or None, default 0.7
+        Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
+        b. None for no such term.
+    ridge : float, default 0.0
+        Strength of the ridge on the outputs as functions.
+    tol : float, default 0.005
+        Relative tolerance of the objective. With ``max_units`` the last refit ends at 3e-4 if ``tol`` is larger, as
+        the expected level gains from that.
 
     See Also
     --------

@@ -106,8 +106,20 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
 
     The outputs are ``b + sum_s prod_t <u_s^t, z>`` with ``z = [1, x]``: polynomials of degree m.
 
-    The parameters are those of :class:`PolynomialNetworkRegressor`, with the losses of
-    :class:`FactorizationMachineClassifier`.
+    The parameters are those of :class:`FactorizationMachineRegressor` that polynomials have.
+
+    Parameters
+    ----------
+    degree : int, default 2
+        The degree m of the polynomial.
+    n_components : int, default 10
+        Number r of products.
+    beta : float or "auto", default "auto"
+        Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
+    fit_lower : {"augment", None}, default "augment"
+        Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
+    solver : {"cd", "lbfgs"} or Solver, default "cd"
+        Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
 
     See Also
     --------
