@@ -83,10 +83,22 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        self.degree, self.loss, self.n_components, self.alpha, self.beta = degree, loss, n_components, alpha, beta
-        self.penalty, self.tol, self.fit_lower, self.fit_linear = penalty, tol, fit_lower, fit_linear
-        self.fit_intercept, self.solver, self.init_lambdas = fit_intercept, solver, init_lambdas
-        self.warm_start, self.max_iter, self.max_time, self.verbose = warm_start, max_iter, max_time, verbose
+        self.degree = degree
+        self.loss = loss
+        self.n_components = n_components
+        self.alpha = alpha
+        self.beta = beta
+        self.penalty = penalty
+        self.tol = tol
+        self.fit_lower = fit_lower
+        self.fit_linear = fit_linear
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.init_lambdas = init_lambdas
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.verbose = verbose
         self.random_state = random_state
 
     def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:

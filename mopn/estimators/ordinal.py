@@ -66,10 +66,22 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss, self.norm, self.strength, self.max_units, self.refit = loss, norm, strength, max_units, refit
-        self.oracle, self.fit_intercept, self.scale, self.alpha = oracle, fit_intercept, scale, alpha
-        self.interactions, self.ridge, self.tol, self.max_time = interactions, ridge, tol, max_time
-        self.validation_fraction, self.warm_start, self.random_state = validation_fraction, warm_start, random_state
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.max_units = max_units
+        self.refit = refit
+        self.oracle = oracle
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.alpha = alpha
+        self.interactions = interactions
+        self.ridge = ridge
+        self.tol = tol
+        self.max_time = max_time
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.random_state = random_state
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:

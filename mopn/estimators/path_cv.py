@@ -139,8 +139,12 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         scoring: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.estimator, self.strengths, self.max_units, self.cv = estimator, strengths, max_units, cv
-        self.scoring, self.n_jobs = scoring, n_jobs
+        self.estimator = estimator
+        self.strengths = strengths
+        self.max_units = max_units
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, target_weight: Any = None, **params: Any) -> Self:

@@ -43,9 +43,18 @@ class PolynomialNetwork(SingleOutputEstimator):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        self.degree, self.loss, self.n_components, self.beta, self.tol = degree, loss, n_components, beta, tol
-        self.fit_lower, self.fit_intercept, self.solver = fit_lower, fit_intercept, solver
-        self.warm_start, self.max_iter, self.max_time, self.verbose = warm_start, max_iter, max_time, verbose
+        self.degree = degree
+        self.loss = loss
+        self.n_components = n_components
+        self.beta = beta
+        self.tol = tol
+        self.fit_lower = fit_lower
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.verbose = verbose
         self.random_state = random_state
 
     def _problem(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None, seed: int) -> Any:
