@@ -35,6 +35,7 @@ from mopn.data.validation import (
 )
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
 from mopn.estimators.policy import FitPolicy
 from mopn.estimators.targets import Targets, merge_equal_samples
@@ -67,7 +68,7 @@ _FAR = 1e8
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
-class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
+class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=Listed):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
@@ -94,16 +95,11 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Names (d,) of the features, if all are strings."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict y.
+        """Return predictions (n,) or (n, m), like the y of ``fit``.
 
         Parameters
         ----------
         X : as for ``fit``, but no RowBlocks: predict them block by block
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            Like the y of ``fit``.
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict(X)

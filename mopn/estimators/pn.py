@@ -1,4 +1,7 @@
-"""Polynomial networks of one output and any degree, with polylearn's names: a regressor and a classifier."""
+"""Polynomial networks of one output and any degree, with polylearn's names: a regressor and a classifier.
+
+Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
+"""
 
 from __future__ import annotations
 

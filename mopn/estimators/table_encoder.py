@@ -16,6 +16,7 @@ from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
+from mopn.estimators.listing import Listed
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
@@ -34,7 +35,7 @@ def _names(columns: Any) -> list[Any]:
 _CATEGORICAL = Rule("a collection of names and indices of columns", _names)
 
 
-class TableReader(BaseEstimator):
+class TableReader(BaseEstimator, metaclass=Listed):
     """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding

@@ -51,10 +51,8 @@ class Fitted(ABC):
 
         Raises
         ------
-        OSError
-            If no file can be written in this folder.
-        TypeError
-            If the classes are not strings, numbers or dates, all of one type, or would not come back equal.
+        OSError, TypeError
+            If no file can be written in this folder; if the classes are not texts, numbers or dates, of one type.
         """
         write(path, self._fitted_model()._fields())
 
