@@ -55,7 +55,7 @@ from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
 from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.door import THREADS, door, doors
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
@@ -103,6 +103,12 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict(X)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by their names, as scikit-learn does, and return the estimator."""
+        if "n_jobs" in params:
+            raise ValueError(f"{type(self).__name__} has no parameter n_jobs: {THREADS}")
+        return super().set_params(**params)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -329,7 +335,6 @@ class NetworkEstimator(NetworkAttributes):
     }
     _policy: FitPolicy
 
-    @door
     def __init__(
         self,
         *,

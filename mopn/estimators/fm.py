@@ -65,7 +65,6 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         "init_lambdas": choice(_LAMBDAS),
     }
 
-    @door
     def __init__(
         self,
         *,

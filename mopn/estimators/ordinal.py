@@ -26,7 +26,6 @@ from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
 
 # Each level but the last has an output.
 _MAX_LEVELS = 256
@@ -47,7 +46,6 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     _policy = ORDINAL
     _metric = staticmethod(r2_score)
 
-    @door
     def __init__(
         self,
         *,

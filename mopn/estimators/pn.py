@@ -19,7 +19,6 @@ from mopn.estimators.single_output import (
 from mopn.losses.losses import Loss
 from mopn.solvers import Solver
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.door import door
 
 
 class PolynomialNetwork(SingleOutputEstimator):
@@ -30,7 +29,6 @@ class PolynomialNetwork(SingleOutputEstimator):
 
     _rules = SingleOutputEstimator._rules | {"fit_lower": choice(["augment"]).or_none()}
 
-    @door
     def __init__(
         self,
         *,

@@ -35,7 +35,7 @@ class Fitted(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Make doors of the public methods of models and estimators."""
         super().__init_subclass__(**options)
-        doors(cls, special=())
+        doors(cls, special=("__init__",))
 
     @abstractmethod
     def _fitted_model(self) -> Any:
