@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, check_X_y
@@ -461,6 +461,18 @@ class NetworkEstimator(NetworkAttributes):
         self._check_parameters()
         self._warn(self._fit(X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
         return self
+
+    def problem(self, X: Any, y: Any = None, sample_weight: Any = None, *, target_weight: Any = None) -> NetworkProblem:
+        """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, target_weight : as for ``fit``
+        """
+        reader = clone(self)
+        reader._check_parameters()
+        X, y, sample_weight, _ = reader._samples(to_host(X), y, sample_weight)
+        return reader._problem_of_all(X, reader._encode(y, sample_weight).by_column(target_weight))[0]
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
