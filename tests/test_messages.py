@@ -87,6 +87,10 @@ CALLS = {
         lambda c, r: c.set_params(n_jobs=2),
         "^TableClassifier has no parameter n_jobs: .* OMP_NUM_THR",
     ),
+    "no parameter": (
+        lambda c, r: setattr(c, "random_state", 3),
+        "^TableClassifier has no parameter 'random_state'; it h",
+    ),
     "strength of networks": (
         lambda c, r: MultiOutputPNClassifier(strength=0, ridge=0).fit(X, LABELS),
         "give a strength > 0, or tol=0 and a limit such as max_units or max_time",
@@ -101,7 +105,7 @@ CALLS = {
 def test_the_message_says_what_to_do(tables, call):
     pytest.importorskip("matplotlib")
     make, words = CALLS[call]
-    with pytest.raises((TypeError, ValueError), match=words):
+    with pytest.raises((AttributeError, TypeError, ValueError), match=words):
         make(*tables)
 
 

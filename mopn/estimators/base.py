@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -103,6 +104,15 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict(X)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a parameter or an attribute of a fit; anything else would have no effect."""
+        known = name.startswith("_") or name.endswith("_") or hasattr(type(self), name)
+        if not (known or name in _parameters(type(self))):
+            raise AttributeError(
+                f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(_parameters(type(self)))}"
+            )
+        super().__setattr__(name, value)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by their names, as scikit-learn does, and return the estimator."""
@@ -758,6 +768,12 @@ class NetworkEstimator(NetworkAttributes):
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
+
+
+@cache
+def _parameters(kind: type[ModelEstimator]) -> list[str]:
+    names: list[str] = kind._get_param_names()
+    return names
 
 
 def _is_in_numpy(X: Any) -> bool:
