@@ -35,7 +35,7 @@ class NewFeature(NamedTuple):
     scale: float = 1.0
 
 
-# Columns of counts and codes have fewer values each, or more columns beside them.
+# Columns of counts and codes have fewer values each, or more columns besides them.
 _FEW_COLUMNS, _MANY_IDS = 4, 30
 
 

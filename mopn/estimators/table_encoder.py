@@ -146,10 +146,9 @@ class TableEncoder(TransformerMixin, TableReader):
     Parameters
     ----------
     curves : int or None, default None
-        Largest number of functions of a column of numbers, besides itself. None for 8, or 16 from 4,000 rows on in
-        up to ten columns.
+        Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
     smoothness : float, default 1.0
-        How fast these get small.
+        Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
         Names or indices of columns whose numbers, or texts of numbers, are codes of categories.
 
