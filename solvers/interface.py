@@ -171,8 +171,8 @@ class Smooth(Problem, Protocol):
     def value_gradient(self, x: np.ndarray) -> Evaluation:
         """Value and gradient of the whole objective."""
 
-    def metric(self, x: np.ndarray) -> Metric | None:
-        """Return a metric near x, or None where it does not pay."""
+    def metric(self, x: np.ndarray, tol: float = 0.0) -> Metric | None:
+        """Return a metric near x, or None where it does not pay in a run to this tolerance."""
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from mopn.solvers.interface import Monitor, Smooth, Solver
@@ -14,8 +15,8 @@ from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 
 # The default number of correction pairs, the least number, and the bytes that more than these may take.
 _PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
-# The metric of a problem is used for tolerances up to this one: runs to larger ones end before it pays.
-_PRECISE = 1e-3
+# A quasi-Newton step pays if it promises this part of the tolerance, which is for ten steps.
+_PROMISED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -56,15 +57,17 @@ class LBFGS(Solver[Smooth]):
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
         start_fun = math.nan
-        parts = problem.bounds, problem.scales, problem.metric if monitor.tol <= _PRECISE else None
+        parts = problem.bounds, problem.scales, partial(problem.metric, tol=monitor.tol)
         iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), *parts, coarse=self.coarse)
         for x, at, decrease in iterates:
             start_fun = at.value if math.isnan(start_fun) else start_fun
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, lower=lower)
-            if not certified and monitor.tol > 0 and levelled_off(at.value):
-                monitor.stop(Status.CONVERGED)
+            if not certified and monitor.tol > 0:
+                # A step that promises next to nothing ends the run before the search for it meets rounding errors.
+                if levelled_off(at.value) or decrease <= _PROMISED * monitor.tol * abs(at.value):
+                    monitor.stop(Status.CONVERGED)
             if decrease <= negligible_decrease(self.gtol, at.value, start_fun):
                 monitor.stop(Status.STALLED if certified else Status.CONVERGED)
         monitor.stop(Status.STALLED)

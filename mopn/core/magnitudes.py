@@ -12,7 +12,7 @@ from mopn.data.rows import Block, Rows
 from mopn.data.validation import LARGEST, check_input
 
 # The limit in single precision, whose numbers end at 3e38: products of four such data, outputs or slopes are numbers.
-_LARGEST_SINGLE = 1e8
+_LARGEST_SINGLE = 1e12
 
 
 class Scales(NamedTuple):

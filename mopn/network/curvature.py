@@ -21,9 +21,11 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.two_layers import layer_outputs
 
 # The blocks are those of so many random rows, or of so many for each of their columns if that is more.
-_ROWS, _ROWS_PER_COLUMN = 2000, 10
+_ROWS, _ROWS_PER_COLUMN = 1000, 5
 # The largest number of entries of all blocks.
 _MOST = 1 << 22
+# The blocks pay in refits to tolerances up to this number, divided by their price in evaluations of the objective.
+_WORTH = 0.015
 # The least curvature in any direction, relative to the mean of the block and of the largest block.
 LEAST_RIDGE = 1e-3
 
@@ -46,6 +48,7 @@ class Curvature:
             rows = rows.sample(wanted / n, seed)
             linear_term = linear_term.on(rows)
         self.rows, self.kernel = rows, kernel
+        self.largest_tol = _WORTH * 4 * n / (rows.shape[1] * sum(rows.shape))
         self.inverse_linear = linear_term.scales(rows.losses.smoothness) ** 2
 
     @staticmethod

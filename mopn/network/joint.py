@@ -170,9 +170,9 @@ class JointProblem(Displayed, Problem):
         gradient = joined(gradient_B, self.directions.pull_back(Z, gradient_E), gradient_W)
         return Evaluation(value + penalty, gradient)
 
-    def metric(self, x: np.ndarray) -> JointMetric | None:
+    def metric(self, x: np.ndarray, tol: float = 0.0) -> JointMetric | None:
         """Return the inverse of the curvature in every unit and direction alone; None where it does not pay."""
-        if self.curvature is None:
+        if self.curvature is None or tol > self.curvature.largest_tol:
             return None
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)

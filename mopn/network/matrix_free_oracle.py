@@ -46,12 +46,14 @@ class MatrixFreeSearch(SphereSearch):
 
     def bound(self) -> float:
         """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
+        if not self.effort.work:
+            return self.stack.collatz_bound(self.p)
         cheap = self.cheap_bound()
         return cheap if self.plan.is_cheap else min(cheap, self._proof().bound)
 
     def cheap_bound(self) -> float:
-        """Return the bound of the stack, by products with the data; without work to spend, the first one alone."""
-        return self.stack.bound(self.p) if self.effort.work else self.stack.collatz_bound(self.p)
+        """Return the bound of the stack, by products with the data; none without work to spend."""
+        return self.stack.bound(self.p) if self.effort.work else math.inf
 
     def starts(self) -> np.ndarray:
         """Return start vectors (k, d)."""

@@ -36,6 +36,9 @@ class RelationSums(NamedTuple):
 class RelationCurvature:
     """The curvature of a network of k units at any point, for rows of a :class:`RelationDesign`."""
 
+    # Of refits for which it pays.
+    largest_tol = 1e-3
+
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm) -> None:
         self.rows, self.kernel, self.linear_term = rows, kernel, linear_term
         design = rows.template.without_dummies

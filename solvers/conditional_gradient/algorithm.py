@@ -23,7 +23,7 @@ from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Corrective, Measure, Monitor, Solver
 from mopn.solvers.result import Status
-from mopn.solvers.tools.checks import Rule, check_flag, check_options, choice, count
+from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_options, choice, count
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
@@ -67,6 +67,9 @@ class ConditionalGradient(Solver[Atomic]):
     prove : bool, default True
         Whether time is spent on proofs beyond the bounds that the searches for units give. Without, a run ends with the
         status ``ESTIMATED`` where its estimated gap reaches the tolerance; :func:`mopn.certify` can prove a gap later.
+    ftol : float, default 0
+        The run also ends, with the status ``CONVERGED``, when a round lowers the objective by at most this, relative.
+        Default: never.
 
     Raises
     ------
@@ -90,6 +93,7 @@ class ConditionalGradient(Solver[Atomic]):
     oracle: Any = "auto"
     atoms_per_round: int | None = None
     prove: bool = True
+    ftol: float = 0.0
 
     def __post_init__(self) -> None:
         make_corrective_step(self.refit)
@@ -99,6 +103,7 @@ class ConditionalGradient(Solver[Atomic]):
             schedule=choice(SCHEDULES),
             atoms_per_round=count().or_none(),
             prove=check_flag,
+            ftol=check_nonnegative,
         )
         if self.schedule == "fill" and self.max_units is None:
             raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or schedule='grow'")
@@ -123,16 +128,21 @@ class ConditionalGradient(Solver[Atomic]):
         select = ProofSchedule(problem, oracle, monitor, schedule, prove=self.prove)
         progress = _StallTest(monitor, refits=step.units_per_round is None)
         point, polished = self._start(problem, start, correction, monitor)
-        refit_time = monitor.elapsed
+        refit_time, fun = monitor.elapsed, math.inf
         while True:
             at = problem.output_gradient(point)  # the objective, and the gradient of the losses at the outputs
             monitor.check_finite(at.value)
+            if not self.prove and monitor.nit + 1 == monitor.max_iter:  # no time for units that would not enter
+                monitor(point.compact(), at.value, rounding=problem.rounding(point, at), n_units=point.n_units)
             full = schedule.is_full(point.n_units, polished=polished)
             selection = select(point, at, last=full and polished)  # atoms, and a bound on the slopes of all units
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
             gap = _record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
                 progress.check(at.value, gap, selection)
+            if fun - at.value <= self.ftol * abs(at.value) and self.ftol:
+                monitor.stop(Status.CONVERGED)
+            fun = at.value
             began = monitor.elapsed
             if full and polished:  # some units are exchanged for others, if that pays, or the run ends
                 point = correction.exchange(point, at, selection)

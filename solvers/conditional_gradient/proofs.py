@@ -80,7 +80,10 @@ class ProofSchedule:
         if gap(atoms.bound) <= tol:
             return selection
         if not self.prove:
-            return selection._replace(exhausted=self.estimate <= tol)
+            if not (last or self.estimate <= tol):
+                return selection
+            bound = min(atoms.bound, self.problem.bound(at, self.oracle, effort))
+            return selection._replace(bound=bound, exhausted=self.estimate <= tol)
         # Where a model is fitted, the run ends here in any case, and so before a tight bound, which depends on the
         # clock, could end it.
         level = self.schedule.fits_a_model or self.estimate > _WELL_BELOW * before
