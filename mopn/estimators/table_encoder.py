@@ -39,7 +39,7 @@ class TableReader(BaseEstimator, metaclass=Listed):
     """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding
-    """The features that the columns become."""
+    """The features that the columns become. Printed, it has a line for every column, and what looks suspicious."""
     n_features_in_: int
     """Number of columns."""
     feature_names_in_: np.ndarray

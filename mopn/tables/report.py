@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _HEADER = "column", "type", "missing", "values", "features", "look at"
 # Characters of an entry but the last, and columns, that are shown.
-_WIDTH, _LINES = 50, 100
+_WIDTH, _LINES = 60, 100
 
 
 class Report(NamedTuple):
