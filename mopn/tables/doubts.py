@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mopn.data.values import as_given
+from mopn.data.values import CATEGORIES, as_given
 from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import TableEncoding
@@ -50,6 +50,7 @@ def report_of(summary: TableSummary, encoding: TableEncoding) -> Report:
         missing = column.missing / total if total else 1.0
         doubt = _doubt(column, name, summary) or _weakness(distribution.weights, missing)
         note = "" if doubt is None else f"{doubt[0]}: {doubt[2]}"
+        kind = CATEGORIES if isinstance(column, CategorySummary) and column.declared else kind
         lines.append((name, kind, f"{missing:.1%}" if missing else "", _values(column, kind), str(width), note))
     return Report(f"{summary.n:,} rows, {len(lines)} columns, {encoding.n_features} features", tuple(lines))
 
@@ -59,8 +60,8 @@ def _values(column: Column, kind: str) -> str:
     if isinstance(column, NumberSummary):
         if column.is_empty:
             return ""
-        ends = as_given(column.quantiles.values[[0, -1]], kind)
-        low, high = (f"{end:.4g}" if isinstance(end, float) else str(end).split("T")[0] for end in ends)
+        ends = as_given(column.quantiles.values[[0, -1]], kind).tolist()
+        low, high = (f"{x:.4g}" if isinstance(x, float) else str(x).removesuffix(" 00:00:00") for x in ends)
         return low if low == high else f"{low} to {high}"
     order = np.argsort(-column.weights, kind="stable")[:_SHOWN]
     shares = column.weights / column.weights.sum()

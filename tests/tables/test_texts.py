@@ -268,7 +268,8 @@ def test_an_encoding_shows_its_columns(tmp_path):
     few = np.arange(N) < 1
     columns = {"x": np.where(few, np.nan, NUMBERS), "code": [f"{i % 4}" for i in ROW], "id": ROW, "day": DAYS}
     columns |= {"word": np.where(few, "<b>", "red"), "three": 3.0, "rare": np.where(few, 1.5, np.nan), "none": None}
-    model = TableRegressor(**FIXED).fit(pd.DataFrame(columns), NUMBERS)
+    columns["town"] = ROW % 3
+    model = TableRegressor(**FIXED, categorical_features=["town"]).fit(pd.DataFrame(columns), NUMBERS)
     caption, _, *lines = str(model.encoding_).splitlines()
     assert caption == f"{N} rows, {len(columns)} columns, {model.encoding_.n_features} features"
     holds = {
@@ -280,6 +281,7 @@ def test_an_encoding_shows_its_columns(tmp_path):
         "three": ["one value: it has no effect"],
         "rare": ["98.3%", "nearly all values missing"],
         "none": ["100.0%", "no value"],
+        "town": ["categories", "3 categories: 0 33%, 1 33%, 2 33%"],
     }
     for line, (column, words) in zip(lines, holds.items(), strict=True):
         assert line.startswith(column)
