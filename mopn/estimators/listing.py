@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABCMeta
 
+from sklearn.base import BaseEstimator
+
 
 class Listed(ABCMeta):
     """Metaclass of the estimators: ``help`` lists what they add to what every estimator of scikit-learn has.
@@ -16,4 +18,5 @@ class Listed(ABCMeta):
 
 
 def _is_of_sklearn(cls: type, name: str) -> bool:
-    return str(getattr(getattr(cls, name, None), "__module__", "")).startswith("sklearn")
+    module = str(getattr(getattr(cls, name, None), "__module__", ""))
+    return module.startswith("sklearn") or hasattr(BaseEstimator, name)
