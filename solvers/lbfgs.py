@@ -82,10 +82,10 @@ class LBFGS(Solver[Smooth]):
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, lower=lower)
-            if not certified and monitor.tol > 0:
-                # A step that promises next to nothing ends the run before the search for it meets rounding errors.
-                if levelled_off(at.value) or decrease <= _PROMISED * monitor.tol * abs(at.value):
-                    monitor.stop(Status.CONVERGED)
+            # A step that promises next to nothing ends the run before the search for it meets rounding errors.
+            promised = decrease > _PROMISED * monitor.tol * abs(at.value)
+            if not certified and monitor.tol > 0 and (levelled_off(at.value) or not promised):
+                monitor.stop(Status.CONVERGED)
             if decrease <= negligible_decrease(self.gtol, at.value, start_fun):
                 monitor.stop(Status.STALLED if certified else Status.CONVERGED)
         monitor.stop(Status.STALLED)

@@ -5,11 +5,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, check_X_y
@@ -32,6 +33,7 @@ from mopn.data.validation import (
 )
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, FitPolicy, readable, validated
 from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
@@ -48,7 +50,7 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.decorators import door, doors, warn_caller
+from mopn.solvers.tools.decorators import THREADS, door, doors, warn_caller
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
@@ -61,7 +63,7 @@ _FAR = 1e8
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
-class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
+class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=Listed):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
@@ -88,19 +90,29 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Names (d,) of the features, if all are strings."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict y.
+        """Return predictions (n,) or (n, m), like the y of ``fit``.
 
         Parameters
         ----------
         X : as for ``fit``, but no RowBlocks: predict them block by block
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            Like the y of ``fit``.
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict(X)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a parameter or an attribute of a fit; anything else would have no effect."""
+        known = name.startswith("_") or name.endswith("_") or hasattr(type(self), name)
+        if not (known or name in _parameters(type(self))):
+            raise AttributeError(
+                f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(_parameters(type(self)))}"
+            )
+        super().__setattr__(name, value)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by their names, as scikit-learn does, and return the estimator."""
+        if "n_jobs" in params:
+            raise ValueError(f"{type(self).__name__} has no parameter n_jobs: {THREADS}")
+        return super().set_params(**params)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -324,7 +336,6 @@ class NetworkEstimator(NetworkAttributes):
     }
     _policy: FitPolicy
 
-    @door
     def __init__(
         self,
         *,
@@ -451,6 +462,18 @@ class NetworkEstimator(NetworkAttributes):
         self._check_parameters()
         self._warn(self._fit(X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
         return self
+
+    def problem(self, X: Any, y: Any = None, sample_weight: Any = None, *, target_weight: Any = None) -> NetworkProblem:
+        """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, target_weight : as for ``fit``
+        """
+        reader = clone(self)
+        reader._check_parameters()
+        X, y, sample_weight, _ = reader._samples(to_host(X), y, sample_weight)
+        return reader._problem_of_all(X, reader._encode(y, sample_weight).by_column(target_weight))[0]
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
@@ -722,6 +745,12 @@ class NetworkEstimator(NetworkAttributes):
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
+
+
+@cache
+def _parameters(kind: type[ModelEstimator]) -> list[str]:
+    names: list[str] = kind._get_param_names()
+    return names
 
 
 def _is_in_numpy(X: Any) -> bool:

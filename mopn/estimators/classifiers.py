@@ -108,7 +108,6 @@ class Classifier(ClassifierMethods, NetworkEstimator):
     _policy = CLASSIFIERS
     _metric = staticmethod(accuracy_score)
 
-    @door
     def __init__(
         self,
         *,

@@ -43,7 +43,7 @@ class NewFeature(NamedTuple):
     scale: float = 1.0
 
 
-# Columns of counts and codes have fewer values each, or more columns beside them.
+# Columns of counts and codes have fewer values each, or more columns besides them.
 _FEW_COLUMNS, _MANY_IDS = 4, 30
 
 
@@ -74,7 +74,8 @@ class FoldIn(ModelEstimator):
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
 
         The new coefficients minimise the objective of the fit, all others stay: a small convex problem, which takes
-        milliseconds. The estimator does not change. With ``interactions`` the feature interacts with all groups.
+        milliseconds. The estimator does not change. With ``interactions`` the feature interacts with all groups, and
+        ``scale="features"`` divides it by its deviation in the rows of the fit and the new ones.
 
         Parameters
         ----------
@@ -87,31 +88,25 @@ class FoldIn(ModelEstimator):
         Returns
         -------
         Model or FactorizationModel
-            For rows of d + 1 features. ``model.predict(np.column_stack([X, np.ones(len(X))]))`` are the predictions for
-            the new user, if X is dense.
+            For rows of d + 1 features; the last one is 1 for the new user.
 
         Raises
         ------
         ValueError
             For targets that the fit did not have or cannot take, or a fit with a ridge.
 
-        Notes
-        -----
-        With ``scale="features"`` the feature is divided by its deviation in the rows of the fit and the new ones.
-
         Examples
         --------
-        Four users (the first columns) like either the first two films or the others; a fifth likes the first film:
+        Four users (the first columns) like either the first two films or the others; a fifth likes the first film.
 
         >>> import numpy as np
         >>> from mopn.estimators import OrdinalFMRegressor
         >>> X = np.vstack([np.r_[np.eye(4)[u], np.eye(4)[f]] for u in range(4) for f in range(4)])
         >>> y = [5 if (u < 2) == (f < 2) else 1 for u in range(4) for f in range(4)]
-        >>> regressor = OrdinalFMRegressor(strength=0.1).fit(X, y)
-        >>> films = np.column_stack([np.zeros((4, 4)), np.eye(4)])
-        >>> model = regressor.fold_in(films[[0, 2]], [5, 1])
-        >>> np.round(model.predict(np.column_stack([films, np.ones(4)]))).astype(int).tolist()
-        [5, 5, 1, 1]
+        >>> films = np.eye(8)[4:]
+        >>> model = OrdinalFMRegressor(strength=0.1).fit(X, y).fold_in(films[[0, 2]], [5, 1])
+        >>> model.predict(np.column_stack([films, np.ones(4)])).round().tolist()
+        [5.0, 5.0, 1.0, 1.0]
         """
         X, y = self._checked(X), self._plain_targets(y, reset=False)
         n = X.shape[0]

@@ -23,7 +23,7 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import door, warn_caller
+from mopn.solvers.tools.decorators import warn_caller
 
 # Each level but the last has an output.
 _MAX_LEVELS = 256
@@ -44,7 +44,6 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     _policy = ORDINAL
     _metric = staticmethod(r2_score)
 
-    @door
     def __init__(
         self,
         *,

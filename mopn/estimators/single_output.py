@@ -53,7 +53,6 @@ class SingleOutputEstimator(ModelEstimator):
     """The strength of the units."""
 
     _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag, "beta": STRENGTH}
-    alpha: float | Literal["auto"] = 0.0
     beta: float | Literal["auto"]
     alpha_: float
     loss: SingleLossName | Loss | None
@@ -105,11 +104,6 @@ class SingleOutputEstimator(ModelEstimator):
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, if a number overflowed, or if no pass of
             "sgd" or "adagrad" was better than zeros, which are the model then.
-
-        References
-        ----------
-        Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
-        Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
         """
         self._check_parameters()
         solver = self._solver()
@@ -153,10 +147,10 @@ class SingleOutputEstimator(ModelEstimator):
         X, y, sample_weight = samples
         known = self.warm_start and hasattr(self, "beta_")
         self.alpha_, self.beta_ = self._given_strengths(*(self.alpha_, self.beta_) if known else (1.0, 1.0))
-        if known or isinstance(X, RowBlocks) or "auto" not in (self.alpha, self.beta):
+        if known or isinstance(X, RowBlocks) or "auto" not in (self._alpha, self.beta):
             return False
         alpha, unit = self._problem(X, y, sample_weight, seed).strength_units()
-        self.alpha_ = alpha if self.alpha == "auto" else self.alpha_
+        self.alpha_ = alpha if self._alpha == "auto" else self.alpha_
         if self.beta != "auto" or not unit:
             return False
         form = "labels" if isinstance(self, ClassifierMixin) else "vector"
@@ -177,8 +171,13 @@ class SingleOutputEstimator(ModelEstimator):
         self.beta_ = float(unit * _RATIOS[np.argmin(losses)]) if losses else 1.0
         return interrupted
 
+    @property
+    def _alpha(self) -> float | Literal["auto"]:
+        """The parameter ``alpha``; 0 of estimators without a linear term."""
+        return getattr(self, "alpha", 0.0)
+
     def _given_strengths(self, alpha: float = 1.0, beta: float = 1.0) -> tuple[float, float]:
-        return alpha if self.alpha == "auto" else self.alpha, beta if self.beta == "auto" else self.beta
+        return alpha if self._alpha == "auto" else self._alpha, beta if self.beta == "auto" else self.beta
 
     def _held_out_loss(
         self, beta: float, solver: Solver, X: Any, targets: Targets, fold: Any, seed: int, deadline: Deadline

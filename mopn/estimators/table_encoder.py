@@ -14,6 +14,7 @@ from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
+from mopn.estimators.listing import Listed
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.solvers.tools.decorators import doors
 from mopn.tables.encoding import TableEncoding
@@ -32,11 +33,11 @@ def _names(columns: Any) -> list[Any]:
 _CATEGORICAL = Rule("a collection of names and indices of columns", _names)
 
 
-class TableReader(BaseEstimator):
+class TableReader(BaseEstimator, metaclass=Listed):
     """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding
-    """The features that the columns become."""
+    """The features that the columns become. Printed, it has a line for every column, and what looks suspicious."""
     n_features_in_: int
     """Number of columns."""
     feature_names_in_: np.ndarray
@@ -140,10 +141,9 @@ class TableEncoder(TransformerMixin, TableReader):
     Parameters
     ----------
     curves : int or None, default None
-        Largest number of functions of a column of numbers, besides itself. None for 8, or 16 from 4,000 rows on in
-        up to ten columns.
+        Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
     smoothness : float, default 1.0
-        How fast these get small.
+        Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
         Names or indices of columns whose numbers, or texts of numbers, are codes of categories.
 

@@ -42,7 +42,7 @@ class Fitted(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Make doors of the public methods of models and estimators."""
         super().__init_subclass__(**options)
-        doors(cls, special=())
+        doors(cls, special=("__init__",))
 
     @abstractmethod
     def _fitted_model(self) -> Any:
@@ -58,10 +58,8 @@ class Fitted(ABC):
 
         Raises
         ------
-        OSError
-            If no file can be written in this folder.
-        TypeError
-            If the classes are not strings, numbers or dates, all of one type, or would not come back equal.
+        OSError, TypeError
+            If no file can be written in this folder; if the classes are not texts, numbers or dates, of one type.
         """
         write(path, self._fitted_model()._fields())
 

@@ -90,7 +90,7 @@ class RefitHints:
 
     @property
     def _fraction_to_start(self) -> float | None:
-        """The fraction of the samples that tells where to start; None where it has few rows, or one refit is the fit."""
+        """The fraction of the samples that tells where to start; None for few rows, or where one refit is the fit."""
         enough = not self.can_rotate_units and _FIRST_SAMPLE * self.rows.effective_size >= _LEAST_FIRST
         return _FIRST_SAMPLE if enough and self._fits_memory(_FIRST_SAMPLE * self.rows.shape[0]) else None
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def plot_effect(
     column: str | int,
     X: Any = None,
     *,
-    scale: str = "output",
+    scale: Literal["output", "probability"] = "output",
     outputs: Sequence[Any] | None = None,
     categories: int = 20,
     axes: Any = None,

@@ -25,6 +25,8 @@ _Value = TypeVar("_Value")
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
+# For those who look for a parameter where there is none.
+THREADS = "the number of threads is OMP_NUM_THREADS, a variable of the environment"
 # How NumPy treats floating-point errors outside the call that this thread is in; None outside of all calls.
 _OUTSIDE: ContextVar[Any] = ContextVar("outside", default=None)
 
@@ -63,8 +65,11 @@ def _said_again(error: TypeError, function: Any, arguments: tuple[Any, ...]) -> 
         owner = arguments[0] if isinstance(arguments[0], type) else type(arguments[0])
         called = f"{owner.__name__}.{name}"
         name = owner.__name__ if name == "__init__" else name
+    text = str(error).replace(function.__qualname__, called, 1)
+    if any(name in text for name in ("'n_jobs'", "'n_threads'")):
+        return f"{text}; {THREADS}"
     usage = str(signature.replace(parameters=parameters, return_annotation=signature.empty))
-    return f"{str(error).replace(function.__qualname__, called, 1)}; call it as {name}{usage}"
+    return f"{text}; call it as {name}{usage}"
 
 
 def doors(cls: C, special: tuple[str, ...] = ("__init__", "__call__")) -> C:
