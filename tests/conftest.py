@@ -1,9 +1,8 @@
 """The two tiers of the suite: the quick one by default, all of it with ``--all``.
 
 The quick tier leaves out cases that are marked ``slow``, the studies and the clusters, tries properties on fewer
-examples, and runs a test with several parameters on a pairwise covering of their product: every two values of two
-parameters meet in a case. With the mark ``covering(1)`` every value occurs in a case. The summary names quick cases
-that take too much of the processor; with ``--budget`` the run then fails.
+examples, and runs a test with several parameters on a part of their product in which every value occurs. The summary
+names quick cases that take too much of the processor; with ``--budget`` the run then fails.
 """
 
 import gc
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from itertools import combinations
 from pathlib import Path
 from zlib import crc32
 
@@ -70,17 +68,14 @@ def pytest_collection_finish():
 
 
 def covering(items):
-    """Cases, in a fixed random order, in which values of parameters meet that met in none before them."""
+    """Cases, in a fixed random order, with a value of a parameter that none before them has."""
     kept, seen = set(), defaultdict(set)
     for item in sorted(items, key=lambda item: crc32(item.nodeid.encode())):
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        parameters = [(name, id(value)) for name, value in given.items()]
-        mark = item.get_closest_marker("covering")
-        strength = min(mark.args[0] if mark else 2, len(parameters))
-        together = set(combinations(parameters, strength)) - seen[item.function]
-        if together:
+        given = item.callspec.params.items() if hasattr(item, "callspec") else [("no parameter", None)]
+        values = {(name, id(value)) for name, value in given}
+        if values - seen[item.function]:
             kept.add(item)
-            seen[item.function] |= together
+            seen[item.function] |= values
     return kept
 
 

@@ -61,10 +61,16 @@ def sources():
 
 
 @cache
+def tree(module):
+    """The syntax tree of a module."""
+    return ast.parse(sources()[module].read_text(encoding="utf-8"))
+
+
+@cache
 def imports(module):
     """Full names of all that a module imports, wherever in its file; what a package defines counts as the package."""
     found = set()
-    for node in ast.walk(ast.parse(sources()[module].read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -123,7 +129,7 @@ def test_own_counterparts_are_used():
 
 
 def names_imported(module):
-    nodes = ast.walk(ast.parse(sources()[module].read_text(encoding="utf-8")))
+    nodes = ast.walk(tree(module))
     return {f"{n.module}.{alias.name}" for n in nodes if isinstance(n, ast.ImportFrom) for alias in n.names}
 
 
@@ -146,7 +152,7 @@ def test_a_checkout_takes_its_own_solvers(tmp_path):
 
 def test_nothing_grows_beyond_its_ceiling():
     rooms = [name for name in sources() if name.count(".") == 1 and (is_package(name) or layer(name) == "the root")]
-    assigned = {module: dict(assignments(path)) for module, path in sources().items()}
+    assigned = {module: dict(assignments(module)) for module in sources()}
     found = {
         "packages and modules right below mopn": len(rooms),
         "lines of mopn and solvers": lines_of("mopn") + lines_of("solvers"),
@@ -165,9 +171,9 @@ def lines_of(folder):
     return sum(path.read_bytes().count(b"\n") for path in (ROOT / folder).rglob("*.py"))
 
 
-def assignments(path):
-    """The names that a file defines at its top, with their values as nodes."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+def assignments(module):
+    """The names that a module defines at its top, with their values as nodes."""
+    for node in tree(module).body:
         for target in getattr(node, "targets", None) or [getattr(node, "target", None)]:
             both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
             pairs = zip(target.elts, node.value.elts, strict=True) if both else [(target, getattr(node, "value", None))]
@@ -208,8 +214,8 @@ def test_messages_name_packages_that_can_be_installed_wherever_mopn_comes_from()
     known = {re.match(r"[\w-]+", need)[0] for needs in extras.values() for need in needs} - {"mopn"}
     named = {
         re.match(r"[\w-]+", package.strip("'\""))[0]
-        for path in sources().values()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for module in sources()
+        for node in ast.walk(tree(module))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for packages in re.findall(r"pip install ([^;`]+)", node.value)
         for package in packages.split()
@@ -239,16 +245,17 @@ def project():
     return pytest.importorskip("tomllib").loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_the_site_lists_every_file():
     """With the first sentence of its docstring, which is one line of text."""
     pytest.importorskip("sphinx")
     listing = runpy.run_path(str(ROOT / "docs" / "_ext" / "every_file.py"))["listing"]()
-    modules = [path for module, path in sources().items() if not is_package(module)]
+    modules = [module for module in sources() if not is_package(module)]
     assert listing.count("\n- `") == len(modules)
-    for path in modules:
-        sentence = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).partition("\n\n")[0]
-        assert f"- `{path.name}`: {' '.join(sentence.split())}\n" in listing
-        assert sentence.endswith((".", ")")), path
+    for module in modules:
+        sentence = ast.get_docstring(tree(module)).partition("\n\n")[0]
+        assert f"- `{sources()[module].name}`: {' '.join(sentence.split())}\n" in listing
+        assert sentence.endswith((".", ")")), module
 
 
 @pytest.mark.slow

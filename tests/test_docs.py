@@ -106,6 +106,7 @@ def test_a_script_of_the_documents(script, tmp_path, monkeypatch, capsys):
     check_printed(script, capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", stand_ins.MODULES)
 def test_a_recipe_with_a_stand_in(name, tmp_path, monkeypatch, capsys):
     """For ray and pyspark, which are large; where they are installed, the next test runs the recipes with them."""
@@ -258,8 +259,8 @@ def test_the_problems_of_ones_own_agree(away, monkeypatch):
         assert result.fun - result.gap - found.gap <= least <= result.fun + found.gap
 
 
-# Examples of the cluster start its processes, and those of blocks fit several estimators.
-SLOW = ("mopn.dask", "mopn.data.row_blocks")
+# Examples of the cluster start its processes, and others fit several estimators.
+SLOW = ("mopn.dask", "mopn.data.row_blocks", "mopn.estimators.regressors", "mopn.estimators.tables")
 
 
 EXAMPLES = [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(SLOW)) for name in MODULES]

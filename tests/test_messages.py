@@ -128,7 +128,8 @@ def test_ids_as_numbers_are_worth_a_warning_at_the_users_line(name):
     ids = RNG.integers(0, 80, (200, 2))
     y = LABELS[RNG.integers(0, 60, 200)] > 0
     y = y + 0.0 if name.endswith("Regressor") else y
-    estimator = getattr(mopn.estimators, name)().set_params(tol=0.5)
+    options = {"n_components": 2} if name.startswith("Fact") else {"max_units": 2, "strength": mopn.Ratio(0.5)}
+    estimator = getattr(mopn.estimators, name)().set_params(tol=0.5, **options)
     with pytest.warns(UserWarning, match="X has 2 columns of whole numbers") as warned:
         estimator.fit(ids, y)
     assert warned[0].filename == __file__

@@ -48,8 +48,9 @@ def run_on(core):
     return json.loads(done.stdout)
 
 
-# Every third case differs from its neighbours in norm, kernel and loss.
-NAMES = [pytest.param(name, marks=[pytest.mark.slow] * bool(i % 3)) for i, name in enumerate(CASES)]
+# Of every norm and kernel, and of the output layer.
+QUICK = {"l1, homogeneous, dummies", "l1, anova", "two classes", "output layer, l1/linf"}
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in CASES]
 
 
 @pytest.mark.parametrize("name", NAMES)

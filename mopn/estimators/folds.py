@@ -62,6 +62,7 @@ class Fold:
         return self.single._policy.path_solver(self.problem, self.single, n_strengths, max_units, self.iterations)
 
     def estimator(self, network: Result) -> Any:
+        """Return the estimator, fitted with a network."""
         estimator = copy(self.single)
         vars(estimator).update(estimator._attributes(self.problem, self.targets, network))
         return estimator

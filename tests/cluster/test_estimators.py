@@ -70,7 +70,6 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(getattr(found, attribute), getattr(expected, attribute))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("case", CASES)
 def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, case):
     plain, y, weights = made(case)

@@ -5,13 +5,13 @@ import pkgutil
 
 import numpy as np
 import pytest
-from numba import njit
 from numba.core.dispatcher import Dispatcher
 from scipy import sparse
 
 import mopn
 import mopn.compiled
 from mopn.compiled.coordinates import derivative
+from mopn.compiled.jit import jit
 from mopn.losses.losses import LOSSES
 from mopn.solvers import LBFGS, SGD, ConditionalGradient, CoordinateDescent, FullRefit
 
@@ -113,8 +113,12 @@ def test_a_first_fit_compiles_a_sweep_for_each_degree_and_nothing_for_threads(X,
 
 
 CODED = [loss for loss in LOSSES.values() if loss.code is not None]
-# Compiled, as in the loops that contain it.
-compiled_derivative = njit(lambda loss, y, output: derivative(loss, y, output))
+
+
+@jit()
+def compiled_derivative(loss, y, output):
+    """As in the loops that contain it."""
+    return derivative(loss, y, output)
 
 
 @pytest.mark.parametrize("loss", [*CODED, mopn.Huber(0.3), mopn.Quantile(0.9, width=2.0)], ids=repr)

@@ -111,7 +111,6 @@ def dense(quadratic, shape):
     return A if quadratic.common is None else A + np.outer(quadratic.common, quadratic.common)
 
 
-@pytest.mark.covering(1)
 @every_case(mu=levels)
 def test_value_equals_the_minimum_over_the_bounds(name, form, shape, rng, mu):
     V = draw(name, form, rng, shape)
@@ -186,7 +185,6 @@ def curvatures(name, form, V, mu, quadratic):
     return np.linalg.eigvalsh(root.T @ A @ root), 1e-8 * values.max() / values.min()
 
 
-@pytest.mark.covering(1)
 @every_case(mu=st.sampled_from([0.03, 0.3, 3.0]))
 def test_on_the_central_path_the_second_derivative_is_exact_or_at_most_twice_so(name, form, shape, rng, mu):
     """Lengths: exact across v; along it p p' is v v' / t^2, where v v' / (t (t - mu / (2 multiplier))) would be."""
@@ -244,7 +242,6 @@ def test_steps_stay_strictly_inside_with_a_positive_definite_quadratic(name, for
         assert np.linalg.eigvalsh(scales[:, None] * A * scales).min() >= -1e-15 * A.shape[0]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2)])
 @every_norm
 @every_form

@@ -8,20 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from numba import njit
 from properties import examples, seeds
 from scipy import sparse
 
 from mopn.compiled import kernels as compiled
-from mopn.compiled.jit import WIDTH
+from mopn.compiled.jit import WIDTH, jit
 from mopn.compiled.sweeps import sweep
 from mopn.core.factor_kernels import AllSubsetsFactors, AnovaFactors, HomogeneousFactors, make_factor_kernel
 from mopn.data.designs import make_design
 from mopn.losses.losses import get_loss
 
 RTOL = 1e-12
-# Compiled, as in the loops of which it is a part.
-compiled_sweep = njit(lambda *arguments: sweep(*arguments))
+
+
+@jit()
+def compiled_sweep(*arguments):
+    """As in the loops of which it is a part."""
+    return sweep(*arguments)
 
 
 def fractions(values):
@@ -68,7 +71,6 @@ def samples(seed, n=5, d=7, k=11):
     return X, P
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array, sparse.csc_array], ids=["dense", "csr", "csc"])
 @pytest.mark.parametrize("degree", [1, 2, 3, 6])
 @pytest.mark.parametrize("kind", KINDS)

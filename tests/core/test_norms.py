@@ -194,7 +194,6 @@ def test_projection_equals_bisection_and_lies_in_the_ball(name, shape, rng, shar
     np.testing.assert_allclose(NORMS[name].project(P, radius), P, rtol=1e-14, atol=0)
 
 
-@pytest.mark.covering(1)
 @every_norm
 @pytest.mark.parametrize("share", [1e-3, 0.3, 0.9, 0.999])
 def test_projection_of_many_rows_equals_bisection(name, share):
@@ -369,7 +368,6 @@ def test_the_gradient_of_a_smooth_regulariser(name, size):
         np.testing.assert_allclose(np.vdot(regularizer.gradient(V), U), slope, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.covering(1)
 @every_regularizer
 @varied()
 def test_the_dual_norm_of_rows_is_bounded_by_their_moduli(name, size, rng):

@@ -81,7 +81,6 @@ def test_features_have_mean_zero_and_equal_deviations(storage, seed):
     assert not deviations[~varies].any()
 
 
-@pytest.mark.covering(1)
 @every_format
 @pytest.mark.parametrize("center", [False, True])
 @varied()
@@ -110,7 +109,6 @@ def test_units_of_the_original_data_have_the_same_projections(storage, scale):
     )
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e9, 1e-9])

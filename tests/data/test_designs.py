@@ -102,7 +102,6 @@ def close(actual, expected, size):
 # Designs
 
 
-@pytest.mark.covering(1)
 @every_storage
 @every_count
 @varied(shape=shapes)
@@ -254,7 +253,6 @@ def test_anova_of_one_feature_a_row_is_zero(storage):
     np.testing.assert_allclose(K, 0.0, rtol=0, atol=1e-15)
 
 
-@pytest.mark.covering(1)
 @every_kernel
 @every_count
 @every_storage
@@ -274,7 +272,6 @@ def test_gammas_are_the_matrices_of_the_forms(kernel, dummies, storage, seed, sh
         np.testing.assert_array_equal(np.einsum("cjj->cj", gammas), 0.0)
 
 
-@pytest.mark.covering(1)
 @every_kernel
 @every_count
 @every_storage

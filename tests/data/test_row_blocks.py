@@ -53,7 +53,6 @@ def from_files(folder, suffix, parts):
     return paths
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", ["arrays", "csr", ".npy", ".npz", ".parquet", "callables", "memmap", "one file"])
 @pytest.mark.parametrize("options", [{}, {"alpha": 1.0}, {"augment": True, "center": True, "scale": "features"}])
 def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
@@ -81,7 +80,6 @@ def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
     np.testing.assert_allclose(*gradients, rtol=1e-9, atol=1e-9 * np.abs(gradients[0]).max())
 
 
-@pytest.mark.covering(1)
 @every_norm
 @every_kernel
 @pytest.mark.parametrize("refit", ["none", "output", "full"])
@@ -103,7 +101,7 @@ def test_blocks_do_not_depend_on_threads(monkeypatch):
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=1.0)
+        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=3.0)
         found.append(mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3).x)
     np.testing.assert_array_equal(*found)
 
@@ -227,7 +225,7 @@ def test_blocks_without_rows_are_left_out():
         np.testing.assert_array_equal(problem.classes, whole.classes)
         expected = whole.measure(whole.start(NETWORK), "exact")
         assert problem.measure(problem.start(NETWORK), "exact").fun == pytest.approx(expected.fun, rel=1e-12)
-        found = MultiOutputPNClassifier(max_units=2).fit(blocks)
+        found = MultiOutputPNClassifier(max_units=2, strength=mopn.Ratio(0.3)).fit(blocks)
         np.testing.assert_array_equal(found.classes_, np.unique(Y))
     with pytest.raises(ValueError, match="X is empty: its blocks have no rows"):
         MultiOutputPNClassifier().fit(mopn.RowBlocks([X[:0]], Y[:0]))
@@ -239,7 +237,7 @@ def test_targets_of_rows_without_weight_have_no_part(kind):
     weights = np.where(Y == 2, 0.0, WEIGHTS)
     y = np.where(Y == 2, 1e6, X[:, 0]) if kind is MultiOutputPNRegressor else np.array([3.0, 1.0, 2.0])[Y]
     options = {"loss": "huber"} if kind is MultiOutputPNRegressor else {}
-    options |= {"max_units": 2, "norm": "l1/l2", "strength": 0.3}
+    options |= {"max_units": 2, "norm": "l1/l2", "strength": mopn.Ratio(0.3)}
     whole = kind(**options).fit(X, y, weights)
     found = kind(**options).fit(mopn.RowBlocks(cut(X), y), None, weights)
     for attribute in ("classes_", "levels_"):
@@ -262,7 +260,6 @@ def changed(what):
 
 @pytest.mark.parametrize("what", ["numbers", "NaN", "order", "columns", "rows", "labels", "new labels"])
 @pytest.mark.parametrize("in_memory", [False, True], ids=["brought", "y in memory"])
-@pytest.mark.covering(1)
 def test_blocks_that_change_between_passes_are_noticed(what, in_memory):
     """The run ends with the best network of the passes before, and with what was proven of it."""
     if in_memory and "labels" in what:
@@ -276,7 +273,7 @@ def test_blocks_that_change_between_passes_are_noticed(what, in_memory):
         return part[0] if in_memory else part
 
     blocks = [lambda number=number: block(number) for number in range(3)]
-    problem = mopn.NetworkProblem(mopn.RowBlocks(blocks, Y.astype(int) if in_memory else None), strength=0.1)
+    problem = mopn.NetworkProblem(mopn.RowBlocks(blocks, Y.astype(int) if in_memory else None), strength=1.0)
 
     def change(intermediate_result):
         is_old[0] = intermediate_result.nit < 2
@@ -285,7 +282,7 @@ def test_blocks_that_change_between_passes_are_noticed(what, in_memory):
     assert result.status == Status.FAILED
     assert isinstance(result.error, OSError)
     assert re.search("block 1 is not what it was in the first pass|the blocks have 39 rows now", str(result.error))
-    fixed = mopn.NetworkProblem(mopn.RowBlocks(parts, Y.astype(int)), strength=0.1)
+    fixed = mopn.NetworkProblem(mopn.RowBlocks(parts, Y.astype(int)), strength=1.0)
     assert len(result.basis) > 0
     assert fixed.measure(fixed.start(result), "exact").fun == pytest.approx(result.fun, rel=1e-6)
 

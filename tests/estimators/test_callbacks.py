@@ -35,6 +35,7 @@ OPTIONS = {
     "refit": "output",
     "n_components": 2,
     "random_state": 0,
+    "curves": 1,
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -108,7 +109,6 @@ def check_nested(events):
     assert root in seen
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_tasks_are_nested_and_change_nothing(kind):
     recorder, plain = Recorder(), small(kind).fit(X, LABELS, WEIGHT)
@@ -122,7 +122,6 @@ def test_tasks_are_nested_and_change_nothing(kind):
     np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_estimators_with_callbacks_are_cloned_and_pickled(kind):
     estimator = small(kind)

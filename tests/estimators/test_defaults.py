@@ -47,7 +47,6 @@ def same(cls, ours, theirs, X, Z):
     assert np.isclose(theirs.objective_, ours.objective_, rtol=1e-3)
 
 
-@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
 @pytest.mark.slow
@@ -63,18 +62,6 @@ def test_units_and_origins_of_single_features_do_not_matter(cls):
     same(cls, fitted(cls), few(cls).fit(Z, y), X, Z)
 
 
-@pytest.mark.covering(1)
-@every_estimator
-@pytest.mark.slow
-def test_repeated_samples_change_nothing(cls):
-    X, y = data(cls)
-    once = fitted(cls)
-    # A ridge is a sum as the losses are.
-    thrice = few(cls).set_params(ridge=3 * once.ridge).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3, axis=0))
-    assert_allclose(outputs(thrice, X), outputs(once, X), atol=1e-2 * np.abs(outputs(once, X)).max())
-    assert np.isclose(thrice.strength_, 3 * once.strength_, rtol=1e-6)
-
-
 @every_estimator
 def test_a_ratio_is_to_the_smallest_strength_whose_solution_is_zero(cls):
     X, y = data(cls)
@@ -82,7 +69,7 @@ def test_a_ratio_is_to_the_smallest_strength_whose_solution_is_zero(cls):
     assert len(cls(strength=1.02 * cls(strength=Ratio(0.7)).fit(X, y).strength_ / 0.7).fit(X, y).basis_) == 0
     half, tenth = (cls(strength=Ratio(value), max_units=2).fit(X, y).strength_ for value in (0.5, 0.1))
     assert np.isclose(half, 5 * tenth)
-    assert cls(strength=0.3, max_units=2).fit(X, y).strength_ == 0.3
+    assert cls(strength=30.0, max_units=2).fit(X, y).strength_ == 30.0
 
 
 @every_estimator
@@ -94,13 +81,14 @@ def test_a_warm_start_goes_on_in_the_coordinates_of_the_new_data(cls):
     assert np.isclose(estimator.objective_, first, rtol=1e-9)
 
 
-@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("odd", [np.full, lambda n, value: value + 1e-15 * np.random.default_rng(0).random(n)])
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-30, 1e30])
 def test_constant_features_do_no_harm(cls, odd, value):
     X, y = data(cls)
-    plain, other = (cls(max_units=6).fit(Z, y) for Z in (X, np.column_stack([X, odd(len(X), value)])))
+    plain, other = (
+        cls(max_units=3, strength=Ratio(0.1)).fit(Z, y) for Z in (X, np.column_stack([X, odd(len(X), value)]))
+    )
     assert np.isfinite(other.objective_)
     assert other.objective_ <= 1.1 * plain.objective_
 
@@ -123,13 +111,12 @@ def test_fewer_samples_than_features_and_a_class_of_one_sample(cls):
     assert model.score(X, y) == 1.0
 
 
-@pytest.mark.covering(1)
 @every_estimator
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_plain_arrays_are_checked_like_others(cls, bad):
     """They do not pass through scikit-learn's checks, which take ten times as long as the prediction of a row."""
-    X, y = data(cls)
-    estimator = few(cls).fit(X, y)
+    X, _ = data(cls)
+    estimator = fitted(cls)
     assert_allclose(estimator.predict(X[:1]), estimator.predict(X[:1].tolist()))
     row = X[:1].copy()
     row[0, 1] = bad

@@ -25,13 +25,13 @@ REGRESSORS = [FactorizationMachineRegressor, PolynomialNetworkRegressor]
 CLASSIFIERS = [FactorizationMachineClassifier, PolynomialNetworkClassifier]
 
 
-def regression(n=200, d=5):
+def regression(n=100, d=5):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, d))
     return X, X[:, 0] * X[:, 1] * X[:, 2] - X[:, 3] + 2.0
 
 
-def classification(n=200):
+def classification(n=100):
     X, y = regression(n)
     return X, np.where(y > 2.0, "high", "low")
 

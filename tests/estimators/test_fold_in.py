@@ -113,11 +113,14 @@ NETWORKS = {
 }
 
 
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
-@pytest.mark.parametrize("scale", ["features", "data", "large", None])
-@pytest.mark.parametrize("alpha", [None, 0.5])
-@pytest.mark.parametrize("interactions", [None, [range(8), range(8, 14)]])
+GROUPS = [range(8), range(8, 14)]
+
+
+@pytest.mark.parametrize(
+    ("norm", "scale", "alpha", "interactions"),
+    [("l1", "features", None, GROUPS), ("l1/l2", "data", 0.5, None), ("l1/linf", "large", 0.5, GROUPS)]
+    + [("l1/l2", None, None, None)],
+)
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_networks_of_all_targets(kind, norm, scale, alpha, interactions):
     estimator, of_ratings, new, encoded = NETWORKS[kind]
@@ -156,7 +159,6 @@ SINGLE = [
 ]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("options", SINGLE, ids=str)
 @pytest.mark.parametrize("kind", [FactorizationMachineRegressor, FactorizationMachineClassifier])
 def test_machines_of_one_output_of_any_degree(kind, options):

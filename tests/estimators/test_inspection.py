@@ -6,7 +6,7 @@ import pytest
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 
-from mopn import estimators
+from mopn import Ratio, estimators
 from mopn.explain import certified_radius
 
 mpl.use("Agg")
@@ -33,13 +33,14 @@ OTHERS = ("PathCV", "TableEncoder")
 def fitted(request):
     cls = getattr(estimators, request.param)
     y = TARGETS.get(cls, CODES)
-    options = {"max_units": 3} if "max_units" in cls().get_params() else {"n_components": 3, "random_state": 0}
-    if cls is estimators.OrdinalFMRegressor:
-        options["strength"] = 0.1  # the default is for ratings, of which there are more
+    options = (
+        {"max_units": 3, "strength": Ratio(0.1)}
+        if "max_units" in cls().get_params()
+        else {"n_components": 3, "random_state": 0}
+    )
     return cls(**options).fit(X, y)
 
 
-@pytest.mark.covering(1)
 def test_partial_dependence(fitted):
     """Of a pair, and averaged as it is defined: over the rows, the features set to the values of the grid."""
     several = len(getattr(fitted, "classes_", ())) > 2

@@ -25,7 +25,7 @@ every_estimator = pytest.mark.parametrize("name", Y)
 
 
 def make(name, **options):
-    return getattr(estimators, name)(max_units=5, strength=0.1, random_state=0, **options)
+    return getattr(estimators, name)(max_units=4, strength=mopn.Ratio(0.1), random_state=0, **options)
 
 
 @every_estimator
@@ -56,7 +56,9 @@ def test_names_of_columns_mean_their_indices(name):
         found = make(name, interactions=NAMED).fit(data, y).model_
         np.testing.assert_array_equal(found.groups, expected.groups)
         np.testing.assert_allclose(found.outputs(X), expected.outputs(X), atol=0.05 * np.abs(expected.outputs(X)).max())
-    search = estimators.PathCV(make(name, interactions=NAMED), max_units=5, strengths=(1.0, 0.1), cv=2).fit(frame, y)
+    search = estimators.PathCV(make(name, interactions=NAMED), max_units=4, strengths=(mopn.Ratio(0.1),), cv=2).fit(
+        frame, y
+    )
     np.testing.assert_array_equal(search.model_.groups, expected.groups)
 
 

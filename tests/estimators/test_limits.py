@@ -134,7 +134,7 @@ def test_an_interrupted_choice_keeps_the_best_model_so_far(monkeypatch, name):
 @pytest.mark.parametrize("name", [*KINDS, "PathCV"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_verbose_tells_what_is_done_from_the_beginning(capsys, name):
-    estimator, y = limited(name, None, verbose=1, tol=0.5, max_units=4, max_iter=20)
+    estimator, y = limited(name, None, verbose=1, tol=0.5, max_units=2, max_iter=20)
     estimator.fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "reading the samples"

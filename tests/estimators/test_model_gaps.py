@@ -41,7 +41,6 @@ def exact_outputs(model, X):
     ]
 
 
-@pytest.mark.covering(1)
 @far_away
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("storage", STORAGES)
@@ -49,7 +48,7 @@ def test_the_gap_holds_for_the_model_in_fractions_and_in_floats(storage, weighte
     X, y = far_data(LEAST[storage])
     X = STORAGES[storage](X)
     weights = np.random.default_rng(1).choice([0.5, 1.0, 3.0], N) if weighted else np.ones(N)
-    options = {"strength": mopn.Ratio(1e-9), "tol": 1e-4, "max_units": 12}
+    options = {"strength": mopn.Ratio(1e-9), "tol": 1e-4, "max_units": 4}
     fitted = estimators.MultiOutputPNRegressor(**options).fit(X, y, sample_weight=weights)
     dense = X.toarray() if sparse.issparse(X) else X
     outputs = [row[0] for row in exact_outputs(fitted.model_, dense)]
@@ -64,7 +63,7 @@ def test_the_gap_holds_for_the_model_in_fractions_and_in_floats(storage, weighte
 def test_the_gap_of_blocks_holds_for_the_model():
     X, y = far_data(LEAST["dense"])
     blocks = mopn.RowBlocks([X[:20], X[20:]], y)
-    fitted = estimators.MultiOutputPNRegressor(strength=mopn.Ratio(1e-9), tol=1e-4, max_units=12).fit(blocks)
+    fitted = estimators.MultiOutputPNRegressor(strength=mopn.Ratio(1e-9), tol=1e-4, max_units=4).fit(blocks)
     assert 0.5 * np.sum((fitted.predict(X) - y) ** 2) <= fitted.objective_ + fitted.gap_
 
 
@@ -73,7 +72,9 @@ def test_the_gap_of_blocks_holds_for_the_model():
 def test_gaps_of_other_estimators_hold_for_their_models(name):
     X, y = far_data(LEAST["dense"])
     numbers, labels = name == "TableRegressor", np.digitize(y, [-0.1, 0.1])
-    fitted = getattr(estimators, name)(strength=mopn.Ratio(1e-4), tol=1e-4).fit(X, y if numbers else labels)
+    fitted = getattr(estimators, name)(strength=mopn.Ratio(1e-4), tol=1e-4, max_units=4).fit(
+        X, y if numbers else labels
+    )
     losses = 0.5 * (fitted.predict(X) - y) ** 2 if numbers else -np.log(fitted.predict_proba(X)[np.arange(N), labels])
     assert np.sum(losses) <= fitted.objective_ + fitted.gap_
 
@@ -83,11 +84,10 @@ def test_rounding_that_decides_is_said_once():
     with pytest.warns(
         UserWarning, match=r"^X: features are up to .* deviations from 0.*subtract numbers near"
     ) as caught:
-        estimators.MultiOutputPNRegressor(strength=mopn.Ratio(1e-9), tol=1e-4, max_units=12).fit(X, y)
+        estimators.MultiOutputPNRegressor(strength=mopn.Ratio(1e-9), tol=1e-4, max_units=4).fit(X, y)
     assert [warning.filename for warning in caught] == [__file__]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", ["MultiOutputPNRegressor", "MultiOutputFMRegressor"])
 def test_gaps_of_ordinary_data_are_as_before(name, storage):
@@ -101,7 +101,7 @@ def test_gaps_of_ordinary_data_are_as_before(name, storage):
             kernel="homogeneous" if "PN" in name else "anova",
             **{"augment": True, "center": "PN" in name and scale is not None, "scale": scale, "strength": 0.1},
         )
-        result = mopn.minimize(problem, tol=1e-2, max_iter=20)
+        result = mopn.minimize(problem, tol=1e-2, max_iter=5)
         rounding = problem.model_rounding(result)
         assert rounding <= 1e-9 * result.fun
         assert (rounding > 0.0) == (scale is not None)

@@ -51,8 +51,8 @@ CASES = {
     "PathCV": {"y": CLASSES, "estimator": estimators.MultiOutputPNClassifier(), "max_units": 2, "strengths": [1.0]},
     "PolynomialNetworkClassifier": {"y": PRODUCT > 0, "loss": "logistic", "beta": 1.0},
     "PolynomialNetworkRegressor": {"y": PRODUCT},
-    "TableClassifier": {"y": CLASSES, "max_units": 5, "strength": mopn.Ratio(0.01)},
-    "TableRegressor": {"y": PRODUCT, "max_units": 5, "strength": mopn.Ratio(0.01)},
+    "TableClassifier": {"y": CLASSES, "max_units": 3, "curves": 2, "strength": mopn.Ratio(0.1)},
+    "TableRegressor": {"y": PRODUCT, "max_units": 3, "curves": 2, "strength": mopn.Ratio(0.1)},
 }
 
 
@@ -83,7 +83,6 @@ def fitted(name):
     return make_pipeline(StandardScaler(), getattr(estimators, name)(**options)).fit(X, y)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", TOLERANCES)
 @pytest.mark.parametrize("name", [name for name in estimators.__all__ if name != "TableEncoder"])
 def test_a_pipeline_is_one_graph(name, kind):
@@ -106,12 +105,12 @@ def test_a_pipeline_is_one_graph(name, kind):
 
 
 def classifier(**options):
-    return estimators.MultiOutputPNClassifier(max_units=3, **options)
+    return estimators.MultiOutputPNClassifier(max_units=3, strength=mopn.Ratio(0.1), **options)
 
 
-REGRESSOR, RIDGE = estimators.MultiOutputPNRegressor(max_units=3), ("ridge", Ridge())
+REGRESSOR, RIDGE = estimators.MultiOutputPNRegressor(max_units=3, strength=mopn.Ratio(0.1)), ("ridge", Ridge())
 OF_REGRESSORS = {
-    "voting": VotingRegressor([("network", REGRESSOR), ("levels", estimators.OrdinalPNRegressor(max_units=3))]),
+    "voting": VotingRegressor([("network", REGRESSOR), ("levels", estimators.OrdinalPNRegressor(max_units=2))]),
     "bagging": BaggingRegressor(REGRESSOR, n_estimators=2, max_features=2, random_state=0),
     "stacking": StackingRegressor([("network", REGRESSOR), RIDGE], cv=2),
     "stacked": StackingRegressor([RIDGE], final_estimator=REGRESSOR, cv=2),
@@ -147,7 +146,6 @@ OF_CLASSIFIERS = {
 }
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("y", [(PRODUCT > 0).astype(int), LEVELS], ids=["two", "three"])
 @pytest.mark.parametrize("name", OF_CLASSIFIERS)
@@ -182,8 +180,8 @@ TABLE_TYPES = [("x", "FloatTensorType"), ("y", "FloatTensorType"), ("level", "St
 @pytest.mark.parametrize(
     "estimator",
     [
-        estimators.TableRegressor(max_units=5, strength=mopn.Ratio(0.01)),
-        make_pipeline(estimators.TableEncoder(curves=3), estimators.MultiOutputPNRegressor(max_units=5)),
+        estimators.TableRegressor(max_units=3, curves=2, strength=mopn.Ratio(0.1)),
+        make_pipeline(estimators.TableEncoder(curves=2), REGRESSOR),
     ],
     ids=["estimator", "encoder"],
 )
@@ -214,7 +212,7 @@ def test_columns_of_a_table_are_inputs(estimator):
 def test_initial_types_of_columns(column, kind, message):
     """Those that a column has give Python's predictions, and others are refused, or warned of where digits are lost."""
     frame = pd.DataFrame({"c": column, "level": CLASSES})
-    regressor = estimators.TableRegressor(max_units=5, strength=mopn.Ratio(0.01)).fit(frame, PRODUCT)
+    regressor = estimators.TableRegressor(max_units=3, curves=2, strength=mopn.Ratio(0.1)).fit(frame, PRODUCT)
     types = [("c", typed(kind)), ("level", typed("StringTensorType"))]
     if message is not None:
         with pytest.raises((ValueError, UserWarning), match=message):

@@ -36,31 +36,32 @@ SCORES = RNG.normal(size=(6, 2))[ROWS[:, 0]] * RNG.normal(size=(5, 2))[ROWS[:, 1
 Y = np.digitize(SCORES.sum(axis=1), [-0.7, 0.7])
 WEIGHTS = RNG.integers(0, 3, N).astype(float)
 BY_TABLE = {
-    "labels": MultiOutputFMClassifier(max_units=None),
-    "labels of networks": MultiOutputPNClassifier(max_units=2, fit_intercept=False),
+    "labels": MultiOutputFMClassifier(max_units=None, strength=mopn.Ratio(0.2)),
+    "labels of networks": MultiOutputPNClassifier(max_units=3, strength=mopn.Ratio(0.1), fit_intercept=False),
     "ordered": OrdinalFMRegressor(max_units=2),
     "ordered, networks": OrdinalPNRegressor(max_units=2),
     # Fits of two units end in different minima.
-    "numbers": MultiOutputFMRegressor(max_units=4),
+    "numbers": MultiOutputFMRegressor(max_units=4, strength=mopn.Ratio(0.1)),
     "held out": OrdinalFMRegressor(max_units=2, validation_fraction=0.2, random_state=0),
     "groups": OrdinalFMRegressor(max_units=2, interactions=[range(10), range(10, 18)]),
-    "a choice": PathCV(OrdinalFMRegressor(max_units=2), strengths=(1.0, 0.5), cv=2),
-    "one output": FactorizationMachineRegressor(random_state=0, n_components=3),
+    "a choice": PathCV(OrdinalFMRegressor(max_units=1), strengths=(2.0, 1.0), cv=2),
+    "one output": FactorizationMachineRegressor(random_state=0, n_components=2, max_iter=20),
 }
 PLAINLY = {
-    "two classes": FactorizationMachineClassifier(random_state=0, n_components=3),
-    "degree 3": FactorizationMachineRegressor(degree=3, random_state=0, n_components=3),
+    "two classes": FactorizationMachineClassifier(random_state=0, n_components=2, max_iter=20),
+    "degree 3": FactorizationMachineRegressor(degree=3, random_state=0, n_components=2, max_iter=10),
     "steps": FactorizationMachineRegressor(solver="adagrad", random_state=0, n_components=3, max_iter=3),
-    "lifted": PolynomialNetworkRegressor(random_state=0, n_components=3),
+    "lifted": PolynomialNetworkRegressor(random_state=0, n_components=2, max_iter=10),
 }
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def targets(estimator):
     return Y > 0 if isinstance(estimator, FactorizationMachineClassifier) else Y
 
 
-@pytest.mark.covering(1)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
 @pytest.mark.parametrize("estimator", (BY_TABLE | PLAINLY).values(), ids=BY_TABLE | PLAINLY)
 def test_fits_and_predictions(estimator, weights):
@@ -91,7 +92,7 @@ def test_repeated_and_weighted_samples_are_the_same():
 
 
 def test_cross_validation():
-    model = FactorizationMachineRegressor(random_state=0, n_components=3)
+    model = FactorizationMachineRegressor(random_state=0, n_components=2, max_iter=20)
     scores = [cross_val_score(model, X, Y, cv=3) for X in (RELATED, PLAIN)]
     np.testing.assert_allclose(*scores, rtol=1e-9)
 

@@ -19,8 +19,8 @@ FACTORIZATION_MACHINES = MultiOutputFMClassifier, MultiOutputFMRegressor, Ordina
 
 @pytest.mark.parametrize("cls", [MultiOutputFMClassifier, MultiOutputFMRegressor, MultiOutputPNRegressor])
 def test_the_ridge_is_that_of_the_problem(cls):
-    fitted = cls(ridge=0.5, max_units=None, tol=1e-2).fit(X, y)
-    plain = cls(ridge=0.0, max_units=None, tol=1e-2).fit(X, y)
+    fitted = cls(ridge=0.5, strength=1.0, max_units=None, tol=1e-2).fit(X, y)
+    plain = cls(ridge=0.0, strength=1.0, max_units=None, tol=1e-2).fit(X, y)
     assert plain.objective_ < fitted.objective_
     assert fitted.relative_gap_ <= 1.1e-2
 

@@ -10,7 +10,7 @@ from mopn import Ratio, estimators
 NETWORK = {"max_units": 5, "tol": 0.1}
 SINGLE = {"random_state": 0, "max_iter": 100}
 # Of the quick tier: a check fits up to twenty times.
-TINY = {"max_units": 3, "tol": 0.1, "refit": "output"}
+TINY = {"max_units": 3, "tol": 0.5, "refit": "output", "strength": Ratio(0.1)}
 TINY_SINGLE = {"random_state": 0, "max_iter": 30, "n_components": 2, "beta": 1.0, "tol": 1e-2}
 CLASSIFIER = estimators.MultiOutputPNClassifier(tol=0.1, refit="output")
 SEARCH = {"strengths": (Ratio(0.1), Ratio(0.01)), "cv": 2}
@@ -48,7 +48,7 @@ many_levels = pytest.mark.filterwarnings("ignore:y has .* levels")
         estimators.PolynomialNetworkClassifier(**TINY_SINGLE),
         estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.5),
         estimators.TableEncoder(curves=1),
-        estimators.PathCV(estimators.MultiOutputPNClassifier(**TINY), max_units=3, strengths=(Ratio(0.1),), cv=2),
+        estimators.PathCV(estimators.MultiOutputFMRegressor(**TINY), max_units=3, strengths=(Ratio(0.1),), cv=2),
     ],
     expected_failed_checks=expected_failed,
 )

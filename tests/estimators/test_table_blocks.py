@@ -30,7 +30,7 @@ TRUTH = (np.sin(2.0 * FRAME["size"]) * np.where(FRAME["color"] == "red", 1.0, -1
 FRAME.loc[::17, "size"] = np.nan
 LABELS = np.where(TRUTH > 0.2, "high", "low")
 WEIGHTS = RNG.integers(1, 3, N).astype(float)
-FIXED = {"strength": Ratio(0.05), "curves": 1, "max_units": 1, "tol": 0.5}
+FIXED = {"strength": Ratio(0.2), "curves": 1, "max_units": 1, "tol": 0.5}
 FITTED = ("basis_", "weights_", "objective_", "gap_", "strength_")
 
 

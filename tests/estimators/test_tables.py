@@ -41,7 +41,7 @@ TRUTH = np.sin(2.0 * FRAME["size"]) * np.where(FRAME["color"] == "red", 1.0, -1.
 FRAME.loc[::17, "size"] = np.nan
 FRAME.loc[::13, "color"] = None
 LABELS = np.select([TRUTH > 0.5, TRUTH < -0.5], ["high", "low"], "middle")
-FIXED = {"strength": Ratio(0.01), "curves": 4}
+FIXED = {"strength": Ratio(0.05), "curves": 2}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ FIXED = {"strength": Ratio(0.01), "curves": 4}
 def test_a_table_is_a_network_of_its_features(table, network, y):
     fitted = table(**FIXED).fit(FRAME, y)
     options = {name: fitted.get_params()[name] for name in ("loss", "max_units", "tol")} | {"ridge": 0.0}
-    pipeline = make_pipeline(TableEncoder(curves=4), network(strength=Ratio(0.01), scale="data", **options)).fit(
+    pipeline = make_pipeline(TableEncoder(curves=2), network(strength=Ratio(0.05), scale="data", **options)).fit(
         FRAME, y
     )
     assert np.array_equal(fitted.predict(FRAME), pipeline.predict(FRAME))
@@ -159,15 +159,6 @@ def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
             expected[j] += (after - before) / len(orders)
             before = after
     assert np.allclose(mopn.explain.shap_values(model, row[columns], background[columns])[0], expected, atol=1e-12)
-
-
-def test_models_come_back_from_files(tmp_path):
-    table = TableClassifier(**FIXED).fit(FRAME, LABELS)
-    table.save(tmp_path / "model")
-    model = mopn.load(tmp_path / "model")
-    assert np.array_equal(model.predict_proba(FRAME), table.predict_proba(FRAME))
-    assert model.predict(FRAME.iloc[0].to_dict()).tolist() == table.predict(FRAME[:1]).tolist()
-    assert model.model.feature_names.tolist() == table.encoding_.feature_names.tolist()
 
 
 def test_files_hold_no_names_twice_and_functions_in_single_precision(tmp_path):
@@ -324,7 +315,7 @@ def test_many_classes_of_many_features_share_units(monkeypatch):
 
 
 def test_without_a_proof_a_fit_ends_near_the_minimum_by_an_estimate():
-    fixed = {"strength": Ratio(0.0005), "curves": 2, "tol": 3e-3}
+    fixed = {"strength": Ratio(0.002), "curves": 1, "tol": 1e-2}
     proven, fitted = (TableClassifier(**fixed, prove=prove).fit(FRAME, LABELS) for prove in (True, False))
     assert fitted.objective_ <= proven.objective_ * (1.0 + fitted.tol)
     assert fitted.estimated_gap_ <= 20.0 * fitted.tol * fitted.objective_
@@ -334,5 +325,5 @@ def test_without_a_proof_a_fit_ends_near_the_minimum_by_an_estimate():
 @pytest.mark.parametrize(("most", "options"), [(1, {}), (1, {"max_units": None}), (1, {"prove": True})])
 def test_large_tables_are_proven_on_request(monkeypatch, most, options):
     monkeypatch.setattr(tables, "_PROVEN", most)
-    fitted = TableClassifier(strength=Ratio(0.003), curves=2, tol=1e-3, **options).fit(FRAME, LABELS)
+    fitted = TableClassifier(strength=Ratio(0.01), curves=1, tol=3e-3, **options).fit(FRAME, LABELS)
     assert (fitted.relative_gap_ > fitted.tol) == (not options)

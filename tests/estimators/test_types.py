@@ -194,7 +194,6 @@ def fits(what, cell, door, y):
     return []
 
 
-@pytest.mark.covering(1)
 @quiet
 @pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
 def test_classes(door, kind, make):
@@ -210,7 +209,6 @@ def test_classes(door, kind, make):
         assert {type(label) for label in predicted.tolist()} <= {type(label) for label in fitted.classes_.tolist()}
 
 
-@pytest.mark.covering(1)
 @quiet
 @pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
 def test_targets_of_regressions(door, kind, make):
@@ -222,7 +220,6 @@ def test_targets_of_regressions(door, kind, make):
         assert fitted.score(X, y) == expected.score(X, numbers)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize(("door", "kind", "make"), TARGETS)
 def test_ordered_levels(door, kind, make):
     cell, y = ROWS[kind][4], make(N)
@@ -314,7 +311,7 @@ def test_large_labels_stay_apart(storage, estimator, blocks):
         "array": lambda: np.array(ids),
         "objects": lambda: np.array(ids, object),
     }.get(storage, lambda: pd.Series(ids, dtype=storage))()
-    estimator = clone(estimator).set_params(max_units=3)
+    estimator = clone(estimator).set_params(max_units=3, strength=mopn.Ratio(0.5))
     fitted = estimator.fit(mopn.RowBlocks([X]) if blocks else X, y)
     assert fitted.classes_.tolist() == sorted(set(ids))
     assert set(fitted.predict(X).tolist()) <= set(ids)

@@ -86,6 +86,7 @@ def same_fits(make, form, y, times):
     weighted, copied = make().fit(form(X), y, sample_weight=times), make().fit(form(X[rows]), y[rows])
     assert repr(weighted.loss_) == repr(copied.loss_)
     assert weighted.strength_ == copied.strength_
+    assert len(weighted.trace_["fun"]) > 1
     assert_array_equal(numbers(weighted, form(X)), numbers(copied, form(X)))
     assert_array_equal(weighted.trace_["fun"], copied.trace_["fun"])
 
@@ -93,23 +94,20 @@ def same_fits(make, form, y, times):
 STORAGES = {"dense": np.array, "float32": np.float32, "csr": sparse.csr_array, "csc": sparse.csc_array}
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", STORAGES.values(), ids=STORAGES)
 @pytest.mark.parametrize(("cls", "options", "y"), members(NETWORKS))
 def test_networks_to_the_last_bit(cls, options, y, form):
     times = np.where(np.arange(N) == 7, 0, TIMES)
-    same_fits(lambda: cls(max_units=4, **options), form, y, times)
+    same_fits(lambda: cls(max_units=3, strength=Ratio(0.1), **options), form, y, times)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("strength", ["auto", Ratio(0.05)], ids=str)
 @pytest.mark.parametrize(("cls", "options", "y"), members(TABLES))
 def test_tables_to_the_last_bit(cls, options, y, strength):
     # Below ten times on average, copies are told from rows that repeat by nature.
-    same_fits(lambda: cls(max_units=3, strength=strength, curves=3, **options), np.array, y, TIMES)
+    same_fits(lambda: cls(max_units=2, strength=strength, curves=2, **options), np.array, y, TIMES)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -123,21 +121,13 @@ def test_tables_to_the_last_bit(cls, options, y, strength):
 @pytest.mark.parametrize("cls", [cls for classes in NETWORKS for cls in classes])
 def test_solvers_and_norms_to_the_last_bit(cls, options):
     target = next(targets for classes, targets in NETWORKS.items() if cls in classes)
-    same_fits(lambda: cls(max_units=4, **options), np.array, Y[next(iter(target))], TIMES)
+    same_fits(lambda: cls(**{"max_units": 3, "strength": Ratio(0.2)} | options), np.array, Y[next(iter(target))], TIMES)
 
 
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("class_weight", ["balanced", {0: 0.5, 1: 2.0, 2: 1.0}], ids=["balanced", "given"])
 @pytest.mark.parametrize(
-    "cls", [estimators.MultiOutputPNClassifier, estimators.MultiOutputFMClassifier, estimators.TableClassifier]
+    ("solver", "form"),
+    [("cd", np.array), ("cd", sparse.csc_array), ("lbfgs", sparse.csr_array), ("lbfgs", np.float32)],
 )
-def test_weights_of_classes_to_the_last_bit(cls, class_weight):
-    same_fits(lambda: cls(max_units=3, strength=0.1, class_weight=class_weight), np.array, Y["labels"], TIMES)
-
-
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("form", STORAGES.values(), ids=STORAGES)
-@pytest.mark.parametrize("solver", ["cd", "lbfgs"])
 @pytest.mark.parametrize(("cls", "options", "y"), members(SINGLE))
 def test_one_output(cls, options, y, solver, form):
     rows = repeated(TIMES)
@@ -175,8 +165,8 @@ def test_tables_of_all_kinds_of_columns_to_the_last_bit(cls):
     frame.loc[::7, "a"], frame.loc[::9, "c"] = np.nan, None
     frame["e"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N), unit="D")
     y, rows = Y["labels" if cls is estimators.TableClassifier else "numbers"], repeated(TIMES)
-    weighted = cls(strength=Ratio(0.05)).fit(frame, y, sample_weight=TIMES)
-    copied = cls(strength=Ratio(0.05)).fit(frame.iloc[rows], y[rows])
+    weighted = cls(strength=Ratio(0.1), max_units=3).fit(frame, y, sample_weight=TIMES)
+    copied = cls(strength=Ratio(0.1), max_units=3).fit(frame.iloc[rows], y[rows])
     assert_array_equal(numbers(weighted, frame), numbers(copied, frame))
 
 

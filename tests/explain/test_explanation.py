@@ -73,7 +73,6 @@ def shapley_interactions(values, d):
     return Phi
 
 
-@pytest.mark.covering(1)
 @every_model
 @pytest.mark.parametrize("size", [1, 7])
 def test_values_are_those_of_the_definition(model, size):
@@ -148,7 +147,6 @@ def test_bad_rows(X, background, message):
 FIELDS = {"user": [0, 3], "item": [1], "rest": range(2, 3)}
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", OF_DEGREE_TWO)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_contributions_are_interaction_values_with_fields_as_players(name, storage):

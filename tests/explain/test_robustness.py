@@ -54,7 +54,6 @@ def inside(rng, radii, d, norm, count=200):
 # -- what radii and attacks promise ------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @every_norm
 @every_model
 def test_predictions_stay_within_the_radius_and_change_at_the_attack(model, norm):

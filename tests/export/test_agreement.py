@@ -66,7 +66,6 @@ def skip_without(form):
         pytest.importorskip("onnxruntime")
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("kind", KINDS)

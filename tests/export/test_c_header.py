@@ -56,7 +56,6 @@ def rows_of(model, dtype):
     return X[:, : model.n_features].astype(REALS[dtype][1])
 
 
-@pytest.mark.covering(1)
 @every_kind
 def test_functions_return_what_the_methods_return(library, kind):
     """Predictions are those of the functions' own outputs, as rounding may decide between classes nearly as likely."""

@@ -72,7 +72,6 @@ def c_outputs(functions, integers, X, m):
 
 
 @needs_compiler
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("data", ROWS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DEGREE_TWO)
@@ -99,7 +98,6 @@ def test_c_computes_the_simulation_bit_for_bit(tmp_path, kind, dtype, data):
     assert [functions.check(pointer(row)) for row in given] == [0] * len(X)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DEGREE_TWO)
 def test_outputs_are_within_their_bounds(kind, dtype):
@@ -114,7 +112,6 @@ def test_outputs_are_within_their_bounds(kind, dtype):
         assert integers.agreement.error <= integers.agreement.bound
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DEGREE_TWO)
 def test_what_overflows_proves_nothing(kind, dtype):

@@ -28,7 +28,6 @@ def run(graph, X):
     return dict(zip([output.name for output in outputs], session.run(None, {"X": X.astype(kind)}), strict=True))
 
 
-@pytest.mark.covering(1)
 @every_dtype
 @every_model
 def test_a_graph_returns_what_the_methods_return(model, dtype):

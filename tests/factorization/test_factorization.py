@@ -290,7 +290,10 @@ THREADED = {
 }
 
 
-@pytest.mark.parametrize("kind", THREADED)
+# All but one compile much.
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "lifted")) for kind in THREADED]
+)
 def test_threads_do_not_change_the_iterates(kind):
     problem = THREADED[kind](*one_hot())
     runs = [mopn.minimize(problem, CoordinateDescent(n_threads=t), tol=0, max_iter=3) for t in (1, 2, 3)]

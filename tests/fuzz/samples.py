@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -127,10 +128,12 @@ def draw_options(rng: Generator, function: Any, given: tuple[str, ...] = ()) -> 
     return options
 
 
+@cache
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(function).parameters)
 
 
+@cache
 def _choices(function: Any) -> dict[str, list[Any]]:
     """Return the choices of options that a docstring lists in braces, and the names of losses that it mentions."""
     doc = inspect.cleandoc(function.__doc__ or "")

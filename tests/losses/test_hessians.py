@@ -50,7 +50,6 @@ def test_products_equal_finite_differences_and_have_the_diagonal(name, m, rng):
     np.testing.assert_allclose(loss.hessian(y, out).diagonal, diagonal, rtol=1e-14, atol=1e-15)
 
 
-@pytest.mark.covering(1)
 @every_case
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("own", [False, True])

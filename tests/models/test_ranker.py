@@ -54,7 +54,6 @@ def scores_of_rows(model, rows):
     return model.predict(rows) if model.target == "ordinal" else model.outputs(rows)[:, 0]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array])
 @examples(10)

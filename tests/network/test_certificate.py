@@ -56,7 +56,6 @@ def test_the_allowance_for_rounding_has_no_unit_of_its_own_for_the_squared_loss(
     assert gaps[1] == gaps[0]
 
 
-@pytest.mark.covering(1)
 @every_norm
 @every_form
 def test_certify_any_model(norm, form):
@@ -112,7 +111,6 @@ def test_rounded_outputs_count_where_the_gradient_at_them_is_zero(loss, size, of
         assert measured.restricted_gap >= measured.rounding
 
 
-@pytest.mark.covering(1)
 @every_form
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("bound", [0.05, 0.4, 2.5, 40.0])

@@ -83,7 +83,6 @@ def test_gradients_of_the_joint_refit_are_those_of_finite_differences(storage, a
         assert np.isclose(change / (2 * step), gradient @ direction, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.covering(1)
 @every_storage
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("alpha", [None, 2.0])

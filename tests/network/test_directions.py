@@ -76,7 +76,6 @@ def is_new(units, others):
     return np.array([not np.any(np.all(unit == others, axis=1)) for unit in units], dtype=bool)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize(("norm", "rule"), [*((norm, "line-search") for norm in NORMS), ("l1", "short")])
 @other_directions
 @every_form
@@ -85,9 +84,9 @@ def test_the_objective_falls_to_the_optimum(norm, form, direction, rule):
     best = mopn.minimize(problem, ConditionalGradient("full"), tol=1e-5)
     assert best.success
     solver = ConditionalGradient(PlainStep(rule, direction), oracle="exact")
-    result = mopn.minimize(problem, solver, tol=0.05, max_iter=200)
+    result = mopn.minimize(problem, solver, tol=0.1, max_iter=200)
     assert result.success
-    assert best.fun * (1 - 1e-5) <= result.fun <= best.fun / (1 - 0.05)
+    assert best.fun * (1 - 1e-5) <= result.fun <= best.fun / (1 - 0.1)
     fun = result.trace["fun"]
     assert np.all(np.diff(fun) <= 1e-12 * fun[0])
     assert np.all(fun - result.trace["gap"] <= best.fun * (1 + 1e-12))
@@ -166,8 +165,7 @@ def test_blocks_of_rows_take_the_same_steps(direction):
     assert parts.fun == pytest.approx(whole.fun, rel=1e-9)
 
 
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @other_directions
 @every_form
 @every_norm

@@ -18,7 +18,6 @@ SIZES = [(1, 1, 1), (10, 4, 3), (8, 9, 2)]
 every_data = pytest.mark.parametrize("data", DATA)
 
 
-@pytest.mark.covering(1)
 @every_kernel
 @every_data
 @every_p

@@ -89,7 +89,6 @@ def test_small_blocks_and_other_coordinates(groups, storage, monkeypatch):
     np.testing.assert_allclose(kernel_of(groups).features(design, H), K, rtol=0, atol=1e-13)
 
 
-@pytest.mark.covering(1)
 @every_groups
 @pytest.mark.parametrize("kind", DATA)
 @every_p

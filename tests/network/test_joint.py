@@ -100,7 +100,6 @@ def in_other_units(units, norm, form, kernel):
         yield mopn.NetworkProblem(c * X, y, kernel=kernel, norm=norm, **value)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("options", [{"max_units": 4}, {"max_units": 4, "schedule": "fill"}], ids=["grow", "fill"])
 @every_form
 @every_norm
@@ -116,7 +115,6 @@ def test_a_refit_of_both_layers_does_not_depend_on_the_unit_of_the_data(norm, fo
         assert run.gap == pytest.approx(first.gap, abs=1e-3 * first.fun)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2"])
 @every_form
 @pytest.mark.slow
@@ -127,7 +125,6 @@ def test_nor_does_one_in_the_form_of_the_paper(norm, form):
     assert [run.fun for run in runs] == pytest.approx([runs[0].fun] * len(runs), rel=1e-4)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("alpha", [None, 1.0])
 @every_form
 @every_norm

@@ -86,7 +86,6 @@ def test_the_bound_of_the_curvature_holds():
 # -- the problem -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("form", ["strength", "radius"])
 @pytest.mark.slow
@@ -145,16 +144,6 @@ def test_a_warm_start_goes_on():
     # A start without a linear term finds one.
     other = mopn.minimize(problem, ConditionalGradient(refit="full"), start=(cold.basis, cold.weights), tol=1e-4)
     assert other.fun == pytest.approx(cold.fun, rel=1e-3)
-
-
-def test_weights_are_repetitions():
-    counts = RNG.integers(1, 4, N)
-    weighted = solve(make_problem(norm="l1/l2", sample_weight=counts), refit="full")
-    rows = np.repeat(np.arange(N), counts)
-    options = {"kernel": "anova", "norm": "l1/l2", "strength": 1.0, "alpha": ALPHA}
-    plain = mopn.NetworkProblem(X[rows], TARGETS["binary-logistic"][rows], "binary-logistic", **options)
-    repeated = solve(plain, refit="full")
-    assert weighted.fun == pytest.approx(repeated.fun, rel=1e-4)
 
 
 def test_bad_coefficients():

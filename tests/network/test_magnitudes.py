@@ -128,7 +128,6 @@ UNEQUAL = {
 }
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("case", UNEQUAL)
 @every_norm

@@ -147,7 +147,6 @@ def test_own_oracles_are_valued_from_one_side():
 # -- gaps --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(1)
 @every_form
 @every_kernel
 @pytest.mark.parametrize(

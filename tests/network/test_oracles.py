@@ -61,7 +61,6 @@ def check_answer(answer, reference):
     assert answer.certified == (answer.bound <= values[0] * (1 + 1e-6))
 
 
-@pytest.mark.covering(1)
 @every_choice
 @every_kind
 @tried(4, seed=seeds, shape=shapes)
@@ -107,7 +106,6 @@ def test_refined_values_reach_a_plain_ascent_from_every_output(norm, kind):
     assert max(ahead) > 1.01 or p == 2
 
 
-@pytest.mark.covering(1)
 @every_choice
 @every_kernel
 @pytest.mark.parametrize("dense_limit", [0, 500])

@@ -96,7 +96,6 @@ def bounds_below(problem, right, units):
     return result
 
 
-@pytest.mark.covering(1)
 @every_fault
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS)

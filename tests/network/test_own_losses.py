@@ -13,7 +13,6 @@ from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDesce
 every_own = pytest.mark.parametrize("loss", OWN_LOSSES, ids=lambda loss: loss.name)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", [*OWN_LOSSES, *REGRESSION_LOSSES], ids=repr)
 @pytest.mark.parametrize("form", ["strength", "radius"])
 @pytest.mark.slow
@@ -159,7 +158,6 @@ def test_newton_and_first_order_steps_agree(loss, norm):
         assert one.fun - one.gap <= other.fun * (1 + 1e-14)
 
 
-@pytest.mark.covering(1)
 @every_loss
 @pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csc_array])
 def test_weights_are_repetitions_and_storage_does_not_matter(loss, storage):

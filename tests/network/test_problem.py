@@ -56,7 +56,6 @@ def make(case, loss, **form):
     return X, mopn.NetworkProblem(X, y, loss=loss, **left, **(form or {"strength": 1.0}))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("case", [case for case in PROBLEMS if "l1/l2" not in case])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gaps_bracket_the_optimum_over_matrices(loss, case):
@@ -77,7 +76,6 @@ def test_gaps_bracket_the_optimum_over_matrices(loss, case):
         assert solve(free, tol=1e-6, refit="full", max_iter=1000).fun < highest
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("case", PROBLEMS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("form", ["strength", "radius"])
@@ -85,7 +83,7 @@ def test_gaps_are_valid_at_any_network(loss, case, form):
     """At random feasible ones fun - gap lies below a value that is next to the minimum."""
     _, problem = make(case, loss, **{form: 1.5})
     best, rng = solve(problem, tol=1e-4, refit="full", max_iter=30), np.random.default_rng(1)
-    for scale in (0.0, 0.01, 0.1, 1.0, 10.0):
+    for scale in (0.0, 0.1, 10.0):
         V, W = scale * rng.standard_normal((6, 3)), scale * rng.standard_normal((3, 5))
         V, W = np.maximum(V, 0.0) if problem.norm.nonnegative else V, W if "alpha" in PROBLEMS[case][0] else None
         network = problem.start((rng.standard_normal((6, 4)), V, W))
@@ -126,7 +124,6 @@ def test_ball_and_penalty_agree(norm):
     assert second.fun + radius == pytest.approx(first.fun, rel=2e-4)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", ["open-loop", "line-search", "short"])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "squared-hinge"])
 def test_theorem_1_along_plain_steps(loss, step):
@@ -163,7 +160,6 @@ def test_refits_are_monotone_and_full_is_never_worse(norm, form):
     assert np.linalg.norm(joint.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_strength_max(norm, loss):
@@ -198,7 +194,6 @@ def test_a_ratio_becomes_a_strength_at_its_first_use(monkeypatch):
     assert len(searched) == 2
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_weight_is_a_repetition(norm, loss):
@@ -251,7 +246,7 @@ def test_start_is_scaled_and_made_feasible():
 @pytest.mark.parametrize("schedule", ["grow", "fill"])
 def test_no_start_has_more_units_than_the_limit(norm, options, schedule):
     """A larger network; and one whose units have all outputs, of which refits of both layers make several under l1."""
-    problem, rng = problem_of(norm, value=0.3), np.random.default_rng(0)
+    problem, rng = problem_of(norm, value=1.0), np.random.default_rng(0)
     solver = ConditionalGradient(max_units=6, schedule=schedule, **options)
     for k in (5, 9):
         start = rng.standard_normal((k, 5)), rng.standard_normal((k, 3))
@@ -299,14 +294,13 @@ def test_an_oracle_of_another_norm_is_refused(norm):
         mopn.minimize(problem, ConditionalGradient(oracle=3))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", ["short", "line-search", "open-loop"])
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_plain_steps_stay_in_the_ball(norm, step):
     """Also where the oracle's vertex is worse than the point itself."""
     X, y = data("squared")
     problem = mopn.NetworkProblem(X, y, loss="squared", norm=norm, radius=2.0)
-    good = solve(problem, tol=1e-4, refit="full")
+    good = solve(problem, tol=1e-3, refit="full")
     seen, solver = [], ConditionalGradient(refit=PlainStep(step), oracle="eigh")
     mopn.minimize(problem, solver, start=good, tol=0, max_iter=20, callback=lambda **now: seen.extend(now.values()))
     assert len(seen) >= 2

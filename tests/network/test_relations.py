@@ -73,7 +73,7 @@ def test_fits_and_their_proofs(options):
     refit = mopn.solvers.FullRefit(polish_tol=1e-10, polish_iter=5000)
     found, expected = (
         mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit=refit, max_units=2), tol=1e-9, max_iter=3)
-        for problem in problems(strength=5.0, **options)
+        for problem in problems(strength=20.0, **options)
     )
     assert found.fun == pytest.approx(expected.fun, rel=1e-9)
     assert found.gap_is_proven

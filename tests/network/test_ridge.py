@@ -299,14 +299,6 @@ def test_refits_of_the_output_layer_prove_their_gap(solver):
         assert again.lower <= found.fun
 
 
-def test_a_weight_of_two_is_a_repeated_row():
-    X, y = data("logistic")
-    twice = mopn.NetworkProblem(np.vstack([X, X]), np.r_[y, y], strength=0.5, ridge=0.3)
-    weighted = mopn.NetworkProblem(X, y, strength=0.5, ridge=0.3, sample_weight=np.full(len(y), 2.0))
-    first, second = (mopn.minimize(p, ConditionalGradient(refit="full"), tol=1e-5) for p in (twice, weighted))
-    assert first.fun == pytest.approx(second.fun, rel=2e-5)
-
-
 def test_relation_blocks_are_the_plain_matrix():
     rng = np.random.default_rng(0)
     tables = np.eye(5), rng.standard_normal((4, 3))

@@ -56,7 +56,6 @@ def test_the_weighted_loss_keeps_the_contract(loss):
     assert (weighted.name, weighted.link) == (loss, LOSSES[loss].link)
 
 
-@pytest.mark.covering(1)
 @every_form
 @every_norm
 @every_loss

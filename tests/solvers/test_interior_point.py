@@ -81,7 +81,6 @@ def check_optimal(problem, norm, form, result, rel=1e-8):
 # Optima
 
 
-@pytest.mark.covering(1)
 @every_loss
 @every_form
 def test_gap_and_optimum(loss, norm, form):
@@ -97,7 +96,6 @@ def test_gap_and_optimum(loss, norm, form):
         assert -1e-9 * fista.fun <= recomputed_gap(problem, norm, form, fista.weights) <= 1e-4 * fista.fun
 
 
-@pytest.mark.covering(1)
 @every_loss
 @every_form
 def test_nearly_collinear_features(loss, norm, form):
@@ -159,7 +157,6 @@ def test_scale_of_the_loss_and_of_the_features(norm, form, weight, unit):
 # Starts
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("loss", ["squared-hinge", "squared"])
 @every_form
 def test_any_start_leads_to_the_same_objective(loss, norm, form):
@@ -189,20 +186,6 @@ def test_the_result_is_never_worse_than_the_start(norm, form):
         result = solve(problem, tol=0, start=start, **limits)
         assert result.fun <= result.trace["fun"][0] * (1 + 1e-14)
         assert result.fun <= result.trace["fun"].min() * (1 + 1e-14)
-
-
-@pytest.mark.parametrize("loss", ["logistic", "binary-squared-hinge", "squared"])
-@every_form
-def test_a_weight_is_a_repetition(loss, norm, form):
-    features, y = data(loss)
-    counts = np.random.default_rng(3).integers(0, 4, len(y))
-    again = np.repeat(np.arange(len(y)), counts)
-    weighted = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, sample_weight=counts, **{form: 1.0})
-    repeated = mopn.OutputLayerProblem(features[again], y[again], loss=loss, norm=norm, **{form: 1.0})
-    a, b = solve(weighted), solve(repeated)
-    assert a.success
-    assert b.success
-    assert a.fun == pytest.approx(b.fun, rel=2e-9)
 
 
 @every_loss
@@ -320,7 +303,6 @@ def test_separable_classes(norm, form):
 # Options and limits
 
 
-@pytest.mark.covering(1)
 @every_form
 @pytest.mark.slow
 def test_without_a_tolerance_the_run_ends_at_the_limit_of_accuracy(norm, form):

@@ -59,7 +59,6 @@ def test_its_values_with_some_signs_fixed(seed):
     assert (node.shape, form.shape) == ((3, 3), (5, 3))
 
 
-@pytest.mark.covering(1)
 @either_norm
 @every_kind
 @varied()

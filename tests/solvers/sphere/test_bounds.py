@@ -28,7 +28,6 @@ from mopn.solvers.sphere.branch_signs import majorants
 from mopn.solvers.sphere.cholesky import norm_bound
 
 
-@pytest.mark.covering(1)
 @every_kind
 @every_p
 @varied(shape=shapes)

@@ -21,7 +21,6 @@ def test_dual_vectors_attain_the_norm(p, seed, m):
     np.testing.assert_allclose(np.sum(W * Q, axis=1), norms(Q, p), rtol=1e-14, atol=0)
 
 
-@pytest.mark.covering(1)
 @every_kind
 @every_p
 @varied(shape=shapes)

@@ -68,7 +68,7 @@ def test_terms_of_blocks_have_one_thread(n_threads, monkeypatch):
     """As many Python threads as the call was given compute them, and all give the same bits."""
     monkeypatch.setattr(blas_threads, "_LARGE", 0.0)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    X = np.random.default_rng(0).uniform(-1, 1, (600, 3))
+    X = np.random.default_rng(0).uniform(-1, 1, (100, 3))
     y = X[:, 0] * X[:, 1] > 0
     seen = set()
 
