@@ -118,8 +118,12 @@ GROUPS = [range(8), range(8, 14)]
 
 @pytest.mark.parametrize(
     ("norm", "scale", "alpha", "interactions"),
-    [("l1", "features", None, GROUPS), ("l1/l2", "data", 0.5, None), ("l1/linf", "large", 0.5, GROUPS)]
-    + [("l1/l2", None, None, None)],
+    [
+        ("l1", "features", None, GROUPS),
+        ("l1/l2", "data", 0.5, None),
+        ("l1/linf", "large", 0.5, GROUPS),
+        ("l1/l2", None, None, None),
+    ],
 )
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_networks_of_all_targets(kind, norm, scale, alpha, interactions):
