@@ -19,15 +19,14 @@ if (
 from mopn import oracles as oracles
 from mopn import solvers as solvers
 from mopn.core.regularizers import Ratio
-from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.losses.losses import Huber, Loss, Poisson, Quantile
 from mopn.models.load import load
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel as TableModel
-from mopn.network.certificate import certify
-from mopn.network.norm_certificate import certify_network
+from mopn.network.norm_certificate import certify, certify_network
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import path

@@ -3,8 +3,6 @@
 Without it a loop is compiled when it first runs. Machine code is stored next to the sources, or in ``NUMBA_CACHE_DIR``.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial

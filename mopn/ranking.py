@@ -5,17 +5,14 @@ scikit-learn's ``ndcg_score``. The gain of an item is its relevance y, or 2^y - 
 gradient descent, ICML 2005); discounts are 1 / log2(1 + rank).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from mopn.data.validation import distinct_labels, finite_numbers
-from mopn.models.ranker import Ranker
-from mopn.models.similarity import similar_features
+from mopn.models.ranker import Ranker, similar_features
 from mopn.solvers.tools.checks import choice, count
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 __all__ = ["Ranker", "grouped_ndcg", "similar_features"]
 

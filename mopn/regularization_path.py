@@ -1,7 +1,5 @@
 """The regularisation path: a problem is solved for a series of strengths, each from the solution before it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,10 +15,10 @@ from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_positive, check_seconds, count, shown
-from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.decorators import callers_state, door
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import callers_state, door
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 
@@ -200,10 +198,7 @@ def path(
 def solutions(
     problem: NetworkProblem, strengths: Iterable[float], solver: Solver, deadline: Deadline, **options: Any
 ) -> Iterator[tuple[NetworkProblem, Result]]:
-    """Yield the problem with each strength and its solution, from the one before; an interruption is the last.
-
-    The deadline includes the work on solutions; options are for :func:`mopn.minimize`.
-    """
+    """Yield the problem with each strength and its solution, from the one before; an interruption is the last."""
     result = None
     for strength in strengths:
         part = problem.with_strength(float(strength))
@@ -220,11 +215,7 @@ def path_solver(
     max_iter: int = 100,
     precision: Precision = "double",
 ) -> ConditionalGradient:
-    """Return a solver for paths of a length: few units per strength, short refits, and cheap searches for units.
-
-    ``max_units`` can be reached half-way. ``max_iter`` limits a refit that is given by its name, and ``precision`` is
-    for the features in refits of both layers (:class:`mopn.solvers.FullRefit`).
-    """
+    """Return a solver for a path: few units per strength, short refits of ``max_iter``, and cheap searches."""
     full = {"polish_tol": _POLISH_TOL, "least_tol": _LEAST_TOL, "precision": precision}
     step = make_corrective_step(refit, full=full, max_iter=max_iter, polish_iter=max_iter)
     return ConditionalGradient(

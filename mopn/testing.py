@@ -1,7 +1,5 @@
 """Checks for classes of your own."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -13,8 +11,8 @@ from mopn.losses.hessians import Hessian
 from mopn.losses.loss import LINKS
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.tools.door import door
-from mopn.solvers.tools.generators import make_generator
+from mopn.solvers.tools.checks import make_generator
+from mopn.solvers.tools.decorators import door
 
 __all__ = ["check_loss"]
 

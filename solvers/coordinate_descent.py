@@ -1,7 +1,5 @@
 """Coordinate descent: minimisation, of the objective or of an upper bound, along one coordinate after the other."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Blockwise, Monitor, Solver
-from mopn.solvers.numerics.plateau import Plateau, negligible_decrease
+from mopn.solvers.numerics.precision import Plateau, negligible_decrease
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_nonnegative, check_options, count
 

@@ -11,14 +11,21 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SERVED_BY, Measure, Problem, Solver, check_needs
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.result import Result, Status, Trace, gap_in_words, proof_in_words
 from mopn.solvers.tools.blas_threads import limited_threads
-from mopn.solvers.tools.checks import check_callback, check_nonnegative, check_seconds, check_verbose, count, shown
-from mopn.solvers.tools.door import callers_state, door
-from mopn.solvers.tools.generators import make_seed
+from mopn.solvers.tools.budgets import FailureBudget
+from mopn.solvers.tools.checks import (
+    check_callback,
+    check_nonnegative,
+    check_seconds,
+    check_verbose,
+    count,
+    make_seed,
+    shown,
+)
+from mopn.solvers.tools.decorators import callers_state, door
 
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
@@ -155,7 +162,6 @@ def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor)
 
 
 def _checked_problem(problem: SomeProblem) -> SomeProblem:
-    """Return a problem; raise ``TypeError`` for what is none."""
     if isinstance(problem, type) or not isinstance(getattr(problem, "oracles", None), Set):
         raise TypeError(f"problem must be a problem such as mopn.NetworkProblem(X, y), got {shown(problem)}")
     return problem
@@ -176,10 +182,7 @@ def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
 
 @dataclass(eq=False)
 class RunMonitor:
-    """The monitor of one run: it records every iteration, and ends the run at a limit or by the stopping test.
-
-    A proven lower bound of the minimum stays valid, so ``gap`` is relative to the largest one of the run.
-    """
+    """The monitor of one run, which ends it at a limit or by the stopping test, with its largest lower bound."""
 
     problem: Problem
     solver: Solver[Any]
@@ -211,7 +214,6 @@ class RunMonitor:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start, without callbacks and printing."""
         return time.perf_counter() - self._began - self._seconds_paused
 
     @property
@@ -221,13 +223,11 @@ class RunMonitor:
 
     @property
     def _is_within_tol(self) -> bool:
-        """Whether the best point is proven to be within the tolerance."""
         measure = self._bounded(self.at_best)
         return measure.gap <= self.tol * abs(measure.fun) or measure.relative_gap == 0.0
 
     @property
     def left(self) -> float:
-        """Seconds until the time limit; none once the run is to end."""
         return max(self.max_time - self.elapsed, 0.0) if self._status_of_subproblem is None else 0.0
 
     def __call__(
@@ -272,7 +272,6 @@ class RunMonitor:
         return measure._replace(lower=self.lower)
 
     def check_finite(self, fun: float) -> None:
-        """End the run if an objective is infinite or NaN, before anything is computed from it."""
         if not math.isfinite(fun):
             self.stop(Status.NONFINITE)
 
@@ -317,11 +316,9 @@ class RunMonitor:
             self.stop(Status.MAX_TIME)
 
     def set_least(self, point: Any, fun: float, status: Status) -> None:
-        """Set a point that is the result if no later one is better; a run that ends by itself then has a status."""
         self._least = point, fun, status
 
     def stop(self, status: Status) -> NoReturn:
-        """End the run with a status."""
         self.status = status
         raise StopIteration
 
@@ -335,7 +332,6 @@ class RunMonitor:
         max_iter: int,
         as_point: Callable[[Result], Any] | None = None,
     ) -> Result:
-        """Run a solver on a subproblem within the time left; Ctrl-C in it ends this run at the next iteration."""
         try:
             result = minimize(
                 problem,

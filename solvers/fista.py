@@ -1,7 +1,5 @@
 """FISTA: accelerated proximal gradient with backtracking and restart."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from mopn.solvers.interface import Composite, Evaluation, Monitor, Solver
-from mopn.solvers.numerics.plateau import Plateau
-from mopn.solvers.numerics.precision import NOISE
+from mopn.solvers.numerics.precision import NOISE, Plateau
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_options, count
 

@@ -26,10 +26,10 @@ from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, Self, 
 
 import numpy as np
 
-from mopn.solvers.failure_budget import FailureBudget
+from mopn.solvers.numerics.precision import proven_upper
 from mopn.solvers.result import Result, Status, proof_in_words, relative
+from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_options, number, shown
-from mopn.solvers.tools.proven import proven_upper
 
 Bounds = tuple[np.ndarray, np.ndarray]
 
@@ -70,7 +70,7 @@ class Measure(NamedTuple):
     seed: int | None = None
     """The seed that the user gave for these random numbers."""
     dual: Any = None
-    """The dual point that proves ``lower``; of network problems a :class:`mopn.network.dual.Dual`."""
+    """The dual point that proves ``lower``; of network problems a :class:`mopn.network.point.Dual`."""
 
     @property
     def gap(self) -> float:
@@ -177,10 +177,7 @@ class Smooth(Problem, Protocol):
 
 
 class Composite(Problem, Protocol):
-    """The oracle "composite": a smooth function of a linear image of the point, plus a regulariser with a prox.
-
-    The image is e.g. the outputs Phi V, or the point itself; solvers extrapolate images instead of computing them.
-    """
+    """The oracle "composite": a smooth function of a linear image of the point, plus a regulariser with a prox."""
 
     @property
     def curvature(self) -> float:
@@ -262,10 +259,7 @@ class LayerHessian(Protocol):
 
 
 class WithBarrier(Composite, Protocol):
-    """The oracle "barrier": second derivatives, and the regulariser as a barrier with multipliers.
-
-    Points have a ``shape`` (k, m), and ``dual_bound`` is finite; see :class:`mopn.solvers.InteriorPoint`.
-    """
+    """The oracle "barrier": second derivatives, and the regulariser as a barrier, for points of shape (k, m)."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -291,8 +285,8 @@ class Blockwise(Problem, Protocol):
     def blocks(self, x: np.ndarray, n_threads: int) -> Any:
         """Return the state of coordinate descent at a point: its ``updates``, ``value()`` and ``point()``.
 
-        Each update minimises along the coordinates of one block in turn, never increases the objective, and returns
-        the largest product of a derivative and its step.
+        An update minimises along the coordinates of a block, and returns the largest product of a derivative and its
+        step.
         """
 
 
@@ -302,10 +296,7 @@ class Passes(Protocol):
     n: int
 
     def run(self, order: np.ndarray, batch: int, step: float, *, adaptive: bool) -> None:
-        """Take a step along the mean gradient of every ``batch`` of the samples in ``order``.
-
-        If ``adaptive``, each parameter's step is divided by the root of the sum of its squared gradients so far.
-        """
+        """Take steps along mean gradients of batches of ``order``, ``adaptive`` or not, as AdaGrad is."""
 
     def point(self) -> np.ndarray:
         """Return the flat point."""
@@ -418,10 +409,7 @@ class Segment(Protocol):
 
 
 class ActiveUnits(NamedTuple):
-    """A point as a convex combination of vertices: coefficients (q,), and the slope of the objective towards each (q,).
-
-    They are in the order of the units; the vertex 0, of slope 0, comes last where the point has a share of it.
-    """
+    """A point as a convex combination of vertices, 0 last: coefficients and slopes towards each, (q,)."""
 
     coefficients: np.ndarray
     slopes: np.ndarray
@@ -439,10 +427,7 @@ class Atomic(Problem, Protocol):
         """Objective at a point, and the loss gradient G at its outputs."""
 
     def oracle(self, spec: Any, failure_budget: FailureBudget, seed: int) -> Any:
-        """Return the oracle that the user specified, for ``lmo`` and ``bound`` in one run; it may keep a state.
-
-        Random bounds draw on the failure budget, other random numbers on the seed.
-        """
+        """Return the oracle that the user specified, for ``lmo`` and ``bound`` in one run; it may keep a state."""
 
     def lmo(self, at: Any, oracle: Any, effort: Effort) -> Atoms:
         """Select units for a gradient, with a proven bound on every unit: the linear minimisation oracle."""
@@ -559,17 +544,15 @@ class Corrective(Atomic, Protocol):
         """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
         return None
 
-    def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False, seed: int = 0) -> Any:
-        """Return at most ``most`` atoms whose dual value exceeds the strength, and at least the best one.
+    def sample_to_start(self, seed: int) -> Corrective | None:
+        """Return the problem on a sample of the rows that tells where to start; None where all rows take little."""
+        return None
 
-        With ``fill`` other units are added up to ``most``, as many as a refit can use.
-        """
+    def select_units(self, point: Any, at: Any, atoms: Any, most: int, *, fill: bool = False, seed: int = 0) -> Any:
+        """Return at most ``most`` atoms whose dual value exceeds the strength; with ``fill`` others up to ``most``."""
 
     def limited(self, point: Any, most: int, *, jointly: bool) -> Any:
-        """Return the point with at most its ``most`` units of the largest weights.
-
-        With ``jointly`` they are counted as refits of both layers count them, which may make several units of one.
-        """
+        """Return the point with its ``most`` largest units, counted as joint refits do with ``jointly``."""
         while point.n_units > most:
             point = point.without_smallest_unit()
         return point
@@ -587,10 +570,7 @@ P = TypeVar("P", contravariant=True, bound=Problem)
 
 
 class Monitor(Protocol):
-    """The state of a run, which a solver calls in every iteration, as in the example of :class:`Solver`.
-
-    The driver implements it. It ends the run by ``StopIteration``.
-    """
+    """The state of a run, which a solver calls in every iteration; it ends the run by ``StopIteration``."""
 
     tol: float
     """The tolerance; with 0 only the limits end the run."""
@@ -622,10 +602,7 @@ class Monitor(Protocol):
         dual: Any = None,
         **columns: float,
     ) -> None:
-        """Record one iteration, of the values of :class:`Measure` and further ``columns`` of the trace.
-
-        Raises ``StopIteration`` when the run is over.
-        """
+        """Record one iteration, of the values of :class:`Measure` and further ``columns`` of the trace."""
 
     def check_finite(self, fun: float) -> None:
         """End the run if an objective is infinite or NaN, before anything is computed from it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mopn.solvers.failure_budget import FAILURE
+from mopn.solvers.tools.budgets import FAILURE
 from mopn.solvers.tools.display import Displayed
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.
@@ -184,7 +184,7 @@ class Result(Displayed, OptimizeResult):
     lower : float
         Proven lower bound of the minimum, the largest of the run; ``-inf`` if none is known.
     dual : object or None
-        The dual point that proves ``lower``: of network problems a :class:`mopn.network.dual.Dual`, else None.
+        The dual point that proves ``lower``: of network problems a :class:`mopn.network.point.Dual`, else None.
     gap : float
         Upper bound of ``fun``, and of the exact objective at the point, minus the minimum: ``fun - lower`` plus
         ``rounding``, rounded up. ``inf`` if no bound is known.

@@ -1,7 +1,5 @@
 """Stochastic gradient descent and AdaGrad, with sparse steps."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mopn.solvers.interface import Monitor, Passes, Solver, WithPasses
-from mopn.solvers.numerics.plateau import Plateau
+from mopn.solvers.numerics.precision import Plateau
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_nonnegative, check_options, check_positive, count
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from mopn.solvers import Result, Solver, Status, minimize
-from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import Atomic, Bounds, Corrective, Effort, Evaluation, Form, Measure, Problem, Smooth
+from mopn.solvers.tools.budgets import FailureBudget
 
 # How far the bounds of the oracle "patient" exceed the dual norm if it is not asked for more.
 _LOOSE = 1.0

@@ -11,8 +11,8 @@ import mopn
 from mopn.losses.losses import LOSSES
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.bounds import upper_bound
+from mopn.solvers.sphere.branch_signs import majorants
 from mopn.solvers.sphere.lifting import lifting
-from mopn.solvers.sphere.majorants import majorants
 from mopn.solvers.sphere.sum_of_squares import Quartic
 
 RNG = np.random.default_rng

@@ -81,6 +81,16 @@ CALLS = {
         lambda c, r: TableClassifier(strength=0).fit(X, LABELS),
         "strength must be 'auto', a number > 0 or a mopn.Ratio, got 0",
     ),
+    "threads": (lambda c, r: TableClassifier(n_jobs=2), r"^TableClassifier.__init__\(\) got .* is OMP_NUM_THREADS, a "),
+    "threads of a path": (lambda c, r: mopn.estimators.PathCV(c, n_threads=2), "^PathCV.* is OMP_NUM_THREADS, a var"),
+    "set threads": (
+        lambda c, r: c.set_params(n_jobs=2),
+        "^TableClassifier has no parameter n_jobs: .* OMP_NUM_THR",
+    ),
+    "no parameter": (
+        lambda c, r: setattr(c, "random_state", 3),
+        "^TableClassifier has no parameter 'random_state'; it h",
+    ),
     "strength of networks": (
         lambda c, r: MultiOutputPNClassifier(strength=0, ridge=0).fit(X, LABELS),
         "give a strength > 0, or tol=0 and a limit such as max_units or max_time",
@@ -95,7 +105,7 @@ CALLS = {
 def test_the_message_says_what_to_do(tables, call):
     pytest.importorskip("matplotlib")
     make, words = CALLS[call]
-    with pytest.raises((TypeError, ValueError), match=words):
+    with pytest.raises((AttributeError, TypeError, ValueError), match=words):
         make(*tables)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import mopn
-from mopn.data.thread_pool import in_threads
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier
 from mopn.solvers import ConditionalGradient
-from mopn.solvers.tools.door import callers_state, door
+from mopn.solvers.tools.blas_threads import in_threads
+from mopn.solvers.tools.decorators import callers_state, door
 from tests.fuzz.changes import interfaces
 from tests.fuzz.checks import surroundings
 

@@ -71,18 +71,18 @@ CONSTANTS = (
     Constant(f"{_POLICY}.refits", "_NEAR", 0.0),
     Constant(f"{_POLICY}.refits", "_FALL", 1.0, 0.35),
     Constant(f"{_POLICY}.refits", "_JOINT_TOL", 1e-9),
-    Constant("mopn.solvers.sphere.plan", "_AUTO_WORK", 0.0),
-    Constant("mopn.solvers.sphere.directions", "_SAME_DIRECTION", 1.0, 0.96),
+    Constant("mopn.solvers.sphere.search", "_AUTO_WORK", 0.0),
+    Constant("mopn.solvers.sphere.refinement", "_SAME_DIRECTION", 1.0, 0.96),
     Constant("mopn.solvers.sphere.dense_search", "_WORK", 2e8),
     Constant("mopn.solvers.sphere.dense_search", "ROUGH", 0.0),
     Constant("mopn.solvers.sphere.dense_search", "REFINED", 1),
     Constant("mopn.solvers.sphere.dense_search", "STEPS", 1),
-    Constant("mopn.network.matrix_free_oracle", "_FINER", 1e-9),
+    Constant("mopn.network.oracles", "_FINER", 1e-9),
     Constant("mopn.solvers.sphere.nested", "_WORTH", 1.0),
     Constant("mopn.solvers.sphere.nested", "_RELAXATION", 1.0),
-    Constant("mopn.solvers.sphere.starts", "_GRAM_STARTS", 1),
-    Constant("mopn.solvers.sphere.starts", "_RANDOM_WORK", 0.0),
-    Constant("mopn.solvers.sphere.starts", "_RITZ_STARTS", 1),
+    Constant("mopn.solvers.sphere.refinement", "_GRAM_STARTS", 1),
+    Constant("mopn.solvers.sphere.refinement", "_RANDOM_WORK", 0.0),
+    Constant("mopn.solvers.sphere.refinement", "_RITZ_STARTS", 1),
 )
 
 
@@ -91,26 +91,25 @@ ROOMS = ("mopn.solvers", "mopn.network", "mopn.core", "mopn.data")
 # Numbers of these rooms without a row, and why.
 EXEMPT = {
     "a term of a proof, or what floating point takes for zero or for equal": [
-        "barriers.ROOT_STEPS", "barriers.ROOT_TOL", "barriers.VANISHING", "bounds.EIGEN", "cones.DIGITS",
-        "cones.NARROW", "cones.SINGULAR", "cones.SOLVE", "conjugate_gradients.LEAST_EIGENVALUE",
-        "conjugate_gradients.RIDGE", "eigenvectors.ROUNDED", "gap.DUAL_ERROR", "gap.TERM_ERROR", "interior_point.NOISE",
-        "majorants.FLOOR", "nested.MARGIN", "oracles.CERTIFIED_TOL", "precision.NOISE", "precision.NULL",
-        "principal_directions.NOTHING", "regularizers.ON_THE_SPHERE", "regularizers.RADIUS_TOL", "segment.WHOLE",
-        "steps.NEGLIGIBLE", "steps.NOISE",
+        "barriers.ROOT_STEPS", "barriers.VANISHING", "bounds.EIGEN", "branch_signs.FLOOR", "cones.DIGITS",
+        "cones.NARROW", "cones.SINGULAR", "eigenvectors.ROUNDED", "gap.DUAL_ERROR", "gap.TERM_ERROR",
+        "interior_point.NOISE", "interior_point.RIDGE", "nested.MARGIN", "oracles.CERTIFIED_TOL",
+        "precision.NOISE", "precision.NULL", "regularizers.RADIUS_TOL", "stack.NOTHING", "steps.NEGLIGIBLE",
+        "steps.NOISE",
     ],
     "memory and blocks: they change the time of large data, and results by rounding": [
-        "blas_threads.LARGE", "branch_signs.BATCH", "cache.CACHE_ENTRIES", "checksums.RUN",
-        "directions.PAIRS", "eigenvectors.MEMORY", "enumeration.CHUNK",
-        "factor_kernels.UNROLLED", "few_outputs.AT_A_TIME", "lbfgs.BYTES", "probable.AT_A_TIME",
+        "blas_threads.LARGE", "branch_signs.BATCH", "designs.CACHE_ENTRIES", "chunked_rows.RUN",
+        "refinement.PAIRS", "eigenvectors.MEMORY", "branch_signs.CHUNK",
+        "factor_kernels.UNROLLED", "cones.AT_A_TIME", "lbfgs.BYTES", "probable.AT_A_TIME",
         "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS",
         "rows.SPARSE_ROWS", "rows.TYPICAL_COLUMNS",
     ],
     "what input is refused, what is printed, and a baseline": [
         "checks.MOST_CHARACTERS", "chunked_rows.CHECKED", "driver.BETWEEN", "driver.WIDTH",
-        "enumeration.MAX_ENUMERATED", "magnitudes.LARGEST_SINGLE", "validation.LARGEST", "validation.LARGEST_INPUT",
+        "branch_signs.MAX_ENUMERATED", "magnitudes.LARGEST_SINGLE", "validation.LARGEST", "validation.LARGEST_INPUT",
     ],
     "definitions: other values are another problem, or another promise": [
-        "failure_budget.FAILURE", "feature_scaling.SQUARED_LENGTH", "generators.SEEDS", "linear_term.OF_CONSTANTS",
+        "budgets.FAILURE", "feature_scaling.SQUARED_LENGTH", "checks.SEEDS", "linear_term.OF_CONSTANTS",
     ],
 }  # fmt: skip
 # Parts whose numbers no fit of the study uses: the check of a loss of one's own.

@@ -16,7 +16,7 @@ SETS = ("vowel", "segment", "satimage", "letter", "digits")
 # Seconds after which a fit is given up.
 _MAX_TIME = 30.0
 # No stack has its matrices formed.
-_NO_MATRICES = Constant("mopn.solvers.sphere.plan", "DENSE_LIMIT", 0)
+_NO_MATRICES = Constant("mopn.solvers.sphere.search", "DENSE_LIMIT", 0)
 
 
 _SMALL = ("vowel", "segment", "digits")

@@ -23,7 +23,7 @@ from mopn.network.gradient_forms import GradientForms
 from mopn.network.oracles import BasisAtoms, basis_oracle
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
+from mopn.solvers.sphere.refinement import dominant_starts, extreme_starts, gram_starts, random_starts
 
 # The exponents p of the dual norms that Figure 2 is about.
 EXPONENTS = {"l1/linf": 1, "l1/l2": 2}

@@ -71,13 +71,12 @@ from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.biquadratic import Biquadratic, rest_majorant
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
-from mopn.solvers.sphere.branch_forms import branch_on_forms
 from mopn.solvers.sphere.branch_signs import NODE_WORK
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.nested import nest_and_bound
-from mopn.solvers.sphere.principal_directions import in_basis, principal_basis, rotated_outputs
+from mopn.solvers.sphere.nested import branch_on_forms, nest_and_bound
 from mopn.solvers.sphere.probable import probable_bound
+from mopn.solvers.sphere.stack import in_basis, principal_basis, rotated_outputs
 from mopn.solvers.sphere.sum_of_squares import Quartic
+from mopn.solvers.tools.budgets import Budget
 
 _DIGITS = 40
 # Precision and work of proofs for wide stacks, and the probability with which random bounds may fail.

@@ -18,7 +18,7 @@ from scipy import sparse
 
 import mopn
 from benchmarks.common.figures import legend_below, plt, save, tidy
-from mopn.factorization.conversions import lifted_to_direct
+from mopn.factorization.single_output import lifted_to_direct
 
 _BETA, _RANK, _SEED = 100.0, 10, 0
 _KERNELS = {"anova": "$A^2$", "homogeneous": "$H^2$"}

@@ -29,7 +29,7 @@ from benchmarks.common.processes import peak_memory
 from benchmarks.common.study import make_parser, run
 from benchmarks.recommender.data import load, random_parts
 from mopn.estimators import OrdinalFMRegressor
-from mopn.models.ordinal import cumulative_targets
+from mopn.models.base import cumulative_targets
 
 _STRENGTHS = {
     "ml-100k": {"l1": 2.5, "l1/l2": 3.5, "l1/linf": 6.0},

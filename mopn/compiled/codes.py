@@ -1,11 +1,9 @@
 """The integer codes of the losses whose derivatives are compiled; importing them does not import numba."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 # Names of losses for compiled code; their order means nothing.
-SQUARED, LOGISTIC, SQUARED_HINGE, CLIPPED, POISSON = KNOWN = 0, 1, 2, 3, 4
+SQUARED, LOGISTIC, SQUARED_HINGE, CLIPPED, POISSON = range(5)
 # Beyond this output the exponential of the Poisson loss is continued by its tangent: the square of e^300 is a number.
 LARGEST_EXPONENT = 300.0
 

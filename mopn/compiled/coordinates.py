@@ -2,14 +2,16 @@
 
 The kernel K is ANOVA with coefficients ``theta``; or a factor of a product, sum_j p_j x_j (xi - omega_j x_j), if theta
 is None; or all-subsets, if omega is None too. As None has its own type, each kind is compiled separately.
+
+Also the derivatives of losses, and all coordinates of a small quadratic with a weighted l1 norm.
 """
 
-from __future__ import annotations
+import math
 
 import numpy as np
 
-from mopn.compiled.jit import inlined
-from mopn.compiled.vectorization import IN_ORDER
+from mopn.compiled.codes import CLIPPED, LARGEST_EXPONENT, LOGISTIC, POISSON, SQUARED
+from mopn.compiled.jit import IN_ORDER, inlined, jit
 
 # A smaller factor of the all-subsets kernel is not used as a divisor.
 _SMALL_FACTOR = 1e-3
@@ -17,7 +19,6 @@ _SMALL_FACTOR = 1e-3
 
 @inlined()
 def weight_of(weights, i):  # type: ignore[no-untyped-def]
-    """Return the weight of a sample, 1 if there are no weights."""
     if weights is None:
         return 1.0
     return weights[i]
@@ -25,16 +26,12 @@ def weight_of(weights, i):  # type: ignore[no-untyped-def]
 
 @inlined()
 def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
-    """Return the step to the minimum of the quadratic bound."""
     return slope / curvature if curvature > 0.0 else 0.0
 
 
 @inlined(fastmath=IN_ORDER)
 def penalized_step(g, c, ridge, old):  # type: ignore[no-untyped-def]
-    """Return the step to the minimum along p_j, of losses of slope g and curvature c, and the derivative times it.
-
-    The penalty is ``ridge / 2 * p_j^2``.
-    """
+    """Return the step to the minimum along p_j with ``ridge / 2 * p_j^2``, and the derivative times it."""
     slope = g + ridge * old
     step = quadratic_step(slope, c + ridge)
     return step, slope * step
@@ -42,10 +39,7 @@ def penalized_step(g, c, ridge, old):  # type: ignore[no-untyped-def]
 
 @inlined(fastmath=IN_ORDER)
 def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
-    """Return the derivative h of K with respect to p_j at a sample, and the size of the terms it is computed from.
-
-    For ANOVA, h = x sum_t theta_t e_{t-1}, where e_t is A^t without feature j: e_t = A^t - p x e_{t-1}.
-    """
+    """Return the derivative h of K in p_j at a sample, and the size of its terms: ANOVA's e_t = A^t - p x e_{t-1}."""
     if theta is None:
         if omega is None:
             factor = 1.0 + p * x
@@ -79,3 +73,40 @@ def update_state(theta, omega, state, i, x, p, j, change):  # type: ignore[no-un
         e = a - p * x * e
         h += theta[t] * e
     return x * h
+
+
+@jit()
+def minimize_l1(K, slopes, thresholds, z, rounds, tol):  # type: ignore[no-untyped-def]
+    """Minimise <slopes, u> + u' K u / 2 + sum_s thresholds_s |z_s + u_s| over u; add u to z in place.
+
+    K (k, k) is positive semidefinite; coordinates with K_ss = 0 stay. ``slopes`` (k,) become slopes + K u. At most
+    ``rounds`` passes are made, until one changes no coordinate by more than ``tol`` times the largest of z.
+    """
+    for _ in range(rounds):
+        moved = 0.0
+        for s in range(len(z)):
+            if K[s, s] == 0.0:
+                continue
+            target = z[s] - slopes[s] / K[s, s]
+            new = np.sign(target) * max(abs(target) - thresholds[s] / K[s, s], 0.0)
+            step = new - z[s]
+            if step != 0.0:
+                z[s] = new
+                slopes += step * K[s]
+                moved = max(moved, abs(step))
+        if moved <= tol * np.abs(z).max():
+            return
+
+
+@inlined()
+def derivative(loss, y, output):  # type: ignore[no-untyped-def]
+    """Return the derivative of a ``CompiledLoss``."""
+    if loss.code == SQUARED:
+        return output - y
+    if loss.code == LOGISTIC:
+        return -y / (1.0 + math.exp(y * output))
+    if loss.code == CLIPPED:
+        return min(max((output - y) / loss.width, loss.low), loss.high)
+    if loss.code == POISSON:
+        return math.exp(min(output, LARGEST_EXPONENT)) - y
+    return -2.0 * y * max(1.0 - y * output, 0.0)

@@ -7,15 +7,12 @@ h_j x_j are taken out of <h, x>. The adjoint of a row for a unit, sum_c G_ci V_c
 V (m, k), is the derivative of the losses with respect to K(h_s, x_i).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
-from mopn.compiled.jit import inlined, jit
+from mopn.compiled.jit import FAST, inlined, jit
 from mopn.compiled.storage import place, span, value
-from mopn.compiled.vectorization import FAST
 
 
 class Pairs(NamedTuple):
@@ -123,7 +120,6 @@ def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, 
 
 @_row
 def _add_linear_row(rows, i, linear, row, outputs):  # type: ignore[no-untyped-def]
-    """Add the linear term of a row to its outputs (m, b)."""
     m = linear.shape[1]
     for c in range(m):
         outputs[c, row] += linear[0, c]
@@ -149,10 +145,10 @@ def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-unt
 
 @jit(nogil=True, fastmath=FAST)
 def set_outputs(pairs, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
-    """Set the outputs (m, b) of the rows ``begin`` to ``stop - 1``.
+    """Set the outputs (m, b) of the rows ``begin`` to ``stop - 1``: sums of K(h, x) V, and a linear term.
 
-    They are the sums of K(h, x) times the weights (m, k), for units (d, k) with constants (2, k), plus a linear term
-    (1 + d, m), constants first, unless it has length 0.
+    For ``units`` (d, k) with ``constants`` (2, k), weights (m, k) and ``linear`` (1 + d, m), constants first, or (0,
+    m).
     """
     distinct, groups, n_groups = pairs
     workspace = np.empty((2 + n_groups, units.shape[1]), units.dtype)
@@ -174,9 +170,8 @@ def add_gradients(  # type: ignore[no-untyped-def]
 ):
     """Add the gradients of a loss with the slopes (m, b); features are computed again, not stored.
 
-    They belong to weights (m, k), units (d, k), a linear term (1 + d, m) unless of length 0, and constants (2, k),
-    sums of adjoint * <h, x> and of adjoint. Without ``of_weights`` only units get gradients, and without ``weights``
-    only weights.
+    They are in the arrays of ``set_outputs``, and for ``of_constants`` sums of adjoint * <h, x> and of adjoint. Without
+    ``of_weights`` only units get gradients, and without ``weights`` only weights.
     """
     distinct, groups, n_groups = pairs
     workspace = np.empty((3 + n_groups, units.shape[1]), units.dtype)

@@ -4,8 +4,6 @@ A row has an option in each of its columns. A flip to another option s takes ``g
 s and t, of different columns, take ``pairs[s, t]`` more.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mopn.compiled.jit import inner, jit
@@ -13,17 +11,16 @@ from mopn.compiled.jit import inner, jit
 # Greedy attacks of a row begin with each of so many single flips.
 _STARTS = 32
 # How the search for a row ends: no flips change its class, some do, or rounding or the limit of work leaves it open.
-_PROVEN, _FOUND, _OPEN = 0, 1, 2
+_PROVEN, _FOUND, _OPEN = range(3)
 
 
 @jit()
 def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found, picks):  # type: ignore[no-untyped-def]
     """Lower ``found`` (n,) where flips, one after the other, turn the margin of a row by more than rounding.
 
-    P (T, T) is the quadratic part of the margin between the T options, ``lines`` (n, T) are its slopes along them at
-    each row. The options of column j begin at ``starts[j]``; ``allowed`` (T,) are those to flip to, ``current`` (n, C)
-    those of the rows, ``picks`` (n, C) those that columns flip to, or -1. ``tolerances`` (n, C + 1) are rounding errors
-    after so many flips.
+    P (T, T) is the quadratic part of the margin between the T options, ``lines`` (n, T) are its slopes, ``tolerances``
+    (n, C + 1) rounding errors after so many flips. The options of column j begin at ``starts[j]``; ``allowed`` (T,) are
+    those to flip to, ``current`` (n, C) those of the rows, ``picks`` (n, C) those that columns flip to, or -1.
     """
     for i in range(len(margins)):
         columns, options, gains, pairs = _game(P, lines[i], starts, allowed, current[i])
@@ -50,8 +47,8 @@ def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found,
 def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_work, proven, found, picks):  # type: ignore[no-untyped-def]
     """Lower ``proven`` (n,) to the largest number of flips that leave the margin above rounding, as far as is proven.
 
-    It is at most as it was, and below ``found``, which is lowered where the search meets fewer flips. A row reads about
-    ``most_work`` entries at most, a nanosecond each. All other parameters as for :func:`attack_flips`.
+    It stays below ``found``, which is lowered where the search meets fewer flips. A row reads about ``most_work``
+    entries at most, a nanosecond each. All else as for :func:`attack_flips`.
     """
     for i in range(len(margins)):
         most = min(proven[i], found[i] - 1)
@@ -97,7 +94,6 @@ def _game(P, line, starts, allowed, current):  # type: ignore[no-untyped-def]
 
 @inner()
 def _is_finite(margin, gains, pairs):  # type: ignore[no-untyped-def]
-    """Whether nothing overflowed: else nothing is known."""
     return np.isfinite(margin) and np.isfinite(gains).all() and np.isfinite(pairs).all()
 
 
@@ -159,10 +155,7 @@ def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # t
 
 @inner()
 def _begin(margin, tolerance, heads, gains, bonus, order, flips, places):  # type: ignore[no-untyped-def]
-    """List the flips that a set of ``bonus.shape[1]`` may begin with, and the places of their columns; return how many.
-
-    The columns in ``order``, of which the set is made, are sorted.
-    """
+    """List the flips that a set of ``bonus.shape[1]`` may begin with, and their places; ``order`` is sorted."""
     budget, count = bonus.shape[1], 0
     best = np.zeros(len(order))
     for place, j in enumerate(order):
@@ -183,7 +176,6 @@ def _begin(margin, tolerance, heads, gains, bonus, order, flips, places):  # typ
 
 @inner()
 def _pick(flips, columns, options, picks):  # type: ignore[no-untyped-def]
-    """Set the option that each column flips to, -1 if it does not."""
     picks[:] = -1
     for s in flips:
         picks[columns[s]] = options[s]

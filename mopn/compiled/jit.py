@@ -2,23 +2,34 @@
 
 ``njit(cache=True)`` refuses a function where no folder can be written to, and raises errors of damaged files and full
 disks: here the function is compiled anew. It takes machine code for fresh while the function's own file is unchanged,
-whatever else it calls: here all sources are part of the key.
+whatever else it calls: here all sources are part of the key. Some processes lack numba's threads, and some of its
+layers do not share them.
 """
-
-from __future__ import annotations
 
 import gc
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from numba import njit
+from numba import njit, threading_layer
 from numba.core.caching import FunctionCache, NullCache
 
+# The threading layers that take calls of several Python threads at a time; numba's own queue ends the process.
+_SHARED = ("omp", "tbb")
+_turn = Lock()
+_lost = False
+# Units whose kernels are computed at a time: a vector register of doubles.
+WIDTH = 8
+# Multiplications and additions may be fused, and the signs of zeros ignored; the order of sums is kept.
+IN_ORDER = {"contract", "nsz"}
+# The order of sums may change too.
+FAST = IN_ORDER | {"reassoc"}
 _SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
 # Divisions are NumPy's: checks of divisors would have to be compiled too. Nobody needs the addresses of functions.
@@ -58,7 +69,6 @@ def _compile(compile_: Callable[..., Any], signature: Any) -> Any:
 
 class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the machine code for a signature, or None."""
         code = None
         try:
             code = super().load_overload((sig, _SOURCES), target_context)
@@ -71,7 +81,6 @@ class _Cache(FunctionCache):
         return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save the machine code for a signature if that is possible."""
         with suppress(Exception):
             super().save_overload((sig, _SOURCES), data)
 
@@ -84,3 +93,33 @@ class _NoCache(NullCache):
 @cache
 def _announce(when: str) -> None:
     logging.getLogger("mopn").warning("mopn compiles loops that this call needs, which takes some seconds, %s", when)
+
+
+def threads_usable() -> bool:
+    """Return whether numba's threads survive in this process: not if its parent started them before a fork."""
+    return not _lost
+
+
+def in_turn(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function that uses the threads; Python's threads wait for each other where they must."""
+    if _layer() in _SHARED:
+        return function(*arguments)
+    with _turn:
+        return function(*arguments)
+
+
+def _layer() -> str | None:
+    """Return the name of the threading layer, or None before the first function that uses it is compiled or loaded."""
+    try:
+        return threading_layer()
+    except ValueError:
+        return None
+
+
+def _after_fork() -> None:
+    global _lost, _turn
+    _lost, _turn = _lost or _layer() is not None, Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -8,19 +8,16 @@ Eight kernels p_1, ..., p_8 are computed at a time by vector instructions: ``pan
 panels of eight, padded with zeros.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 from numba import prange
 
-from mopn.compiled.jit import inner, jit
+from mopn.compiled.jit import FAST, WIDTH, inner, jit
 from mopn.compiled.storage import Lines, place, span, value
-from mopn.compiled.vectorization import FAST, WIDTH
 
 # The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m.
-ANOVA, SUBSETS = 0, 1
+ANOVA, SUBSETS = range(2)
 # Rows whose kernels of one unit stay in the cache.
 _BLOCK = 1024
 
@@ -62,10 +59,7 @@ def workspace(kind, theta, longest):  # type: ignore[no-untyped-def]
 
 @inner(fastmath=FAST)
 def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
-    """Set out (8,) to the kernels of a row and panel c, and ``table`` to the intermediate values for ``row_gradient``.
-
-    For ANOVA these are the table of Algorithm 1: table[j, t] is A^t of the first j entries.
-    """
+    """Set out (8,) to the kernels of a row and panel c; for ANOVA table[j, t] is A^t of the first j entries."""
     first, end = span(lines.starts, row, lines.length)
     if kind == ANOVA:
         degree = len(theta)
@@ -99,10 +93,10 @@ def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[
 
 @inner(fastmath=FAST)
 def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
-    """Add scale (8,) times the gradients of the kernels of a row to ``gradient`` (panels, d, 8), after ``row_values``.
+    """Add scale (8,) times the gradients of the kernels of a row to ``gradient``, after ``row_values``.
 
-    For ANOVA that is Algorithm 2: adjoints[t] is the derivative with respect to A^t of the first j entries. The
-    gradient of the all-subsets kernel is a product of those before and after an entry, without division by 1 + p x.
+    For ANOVA adjoints[t] is the derivative with respect to A^t of the first j entries (Algorithm 2). That of the
+    all-subsets kernel is a product of those before and after an entry, without division by 1 + p x.
     """
     first, end = span(lines.starts, row, lines.length)
     if kind == ANOVA:
@@ -130,7 +124,6 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
 
 @inner()
 def longest_line(lines):  # type: ignore[no-untyped-def]
-    """Return the largest number of entries of a line."""
     longest = np.int64(0)
     for line in range(lines.size):
         first, end = span(lines.starts, line, lines.length)
@@ -161,10 +154,7 @@ def add_outputs(kind, theta, lines, panels, weights, out):  # type: ignore[no-un
 
 @jit(fastmath=FAST)
 def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-def]
-    """Add the same for ANOVA with coefficients ``theta``; this is faster, for predictions.
-
-    If ``theta`` is a tuple, its length is known to the compiler, and the kernels of a row stay in registers.
-    """
+    """Add the same for ANOVA, faster: if ``theta`` is a tuple, the kernels of a row stay in registers."""
     A = np.empty((len(theta) + 1, WIDTH))
     for s in range(WIDTH):
         A[0, s] = 1.0
@@ -188,10 +178,7 @@ def add_anova(theta, lines, panels, weights, out):  # type: ignore[no-untyped-de
 
 @jit(fastmath=FAST)
 def anova_degrees(theta, lines, panels, c, out, begin, stop):  # type: ignore[no-untyped-def]
-    """Set out[s, t - 1, i] (8, m - 1, n) to A^t(p_s, x_i) for t = 1, ..., m - 1 and the kernels of panel c.
-
-    ``theta``, a tuple or an array, has length m; the rows are those from ``begin`` to ``stop - 1``.
-    """
+    """Set out[s, t - 1, i] (8, m - 1, n) to A^t(p_s, x_i), t < m, of panel c and rows ``begin`` to ``stop - 1``."""
     A = np.empty((len(theta), WIDTH))
     for s in range(WIDTH):
         A[0, s] = 1.0

@@ -6,15 +6,12 @@ samples of b, and their changes are affine in r_i: samples are read before and a
 Scaling Factorization Machines to Relational Data, VLDB 2013). The sums are about the mean of r_i: no large differences.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from mopn.compiled.cancellation import CANCELLATION
 from mopn.compiled.coordinates import penalized_step, weight_of
-from mopn.compiled.jit import inner, jit
+from mopn.compiled.jit import IN_ORDER, inner, jit
 from mopn.compiled.storage import place, span, value
-from mopn.compiled.vectorization import IN_ORDER
+from mopn.compiled.sweeps import CANCELLATION
 
 
 @inner(fastmath=IN_ORDER)
@@ -47,11 +44,10 @@ def _without(rows, own, mean, b, p, j, x):  # type: ignore[no-untyped-def]
 def sweep_tables(columns, rows, cuts, places, weights, slopes, own, p, scale, ridge, linear):  # type: ignore[no-untyped-def]
     """Minimise along p_0, p_1, ... in turn; return the largest product of a derivative and its step.
 
-    ``columns`` and ``rows`` are those of all tables, block diagonal, N rows in all. Table t has the columns
-    ``cuts[t]``, ..., ``cuts[t + 1] - 1``, and sample i has its row ``places[t, i]``. ``slopes`` (n,) are
-    w_i (o_i - y_i), ``own`` (N,) are <p, b>; both are updated, as p (d,) is. ``scale`` is the factor of the kernel in
-    the outputs; the penalty is ``ridge / 2 * p_j^2``. With ``linear`` the kernel is <p, x>, of which e_b is 0 and r_i
-    is 1, and not A^2.
+    ``columns`` and ``rows`` are those of all tables, block diagonal. Table t has the columns ``cuts[t]`` to ``cuts[t +
+    1] - 1``, and sample i has its row ``places[t, i]``. ``slopes`` w_i (o_i - y_i) and ``own`` <p, b> are updated, as p
+    is. ``scale`` is the factor of the kernel in the outputs; the penalty is ``ridge / 2 * p_j^2``. With ``linear`` the
+    kernel is <p, x>, of which e_b is 0 and r_i is 1, and not A^2.
     """
     largest = 0.0
     n_tables, n = places.shape

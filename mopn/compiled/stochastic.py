@@ -4,17 +4,14 @@ The gradient of a sample is zero except for its own features: each of the ``coun
 an equal share of the penalty of p_j. So the mean over all samples is the gradient of the objective over n.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from mopn.compiled.jit import jit
+from mopn.compiled.coordinates import derivative
+from mopn.compiled.jit import WIDTH, jit
 from mopn.compiled.kernels import longest_line, row_gradient, row_values, workspace
-from mopn.compiled.losses import derivative
 from mopn.compiled.storage import place, span, value
-from mopn.compiled.vectorization import WIDTH
 
 # Keeps AdaGrad's first steps finite.
 _TINY = 1e-12
@@ -22,7 +19,6 @@ _TINY = 1e-12
 
 @jit()
 def count_entries(lines):  # type: ignore[no-untyped-def]
-    """Return the number of rows that have each feature (d,)."""
     counts = np.zeros(lines.length)
     for row in range(lines.size):
         first, end = span(lines.starts, row, lines.length)
@@ -48,11 +44,10 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Take one step for every ``batch`` rows in ``order``.
 
-    ``thetas`` (c, m) are the coefficients of the kernels of each panel. ``lines`` are the rows of X, with ``dummies``
-    leading dummies; ``counts`` (d,) says how many rows have each feature. ``y``, ``offset`` and ``weights`` are (n,).
-    If ``adaptive``, steps are divided by the roots of the sums of squared gradients (AdaGrad): ``panel_sums`` (c, d, 8)
-    of the ``panels``, ``w_sums`` (d,) of w, and the second entry of ``intercept`` (2,) of the intercept. ``lams`` and
-    ``ridges`` are (c, 8). If ``linear``, w is fitted, with the strength ``alpha``.
+    ``thetas`` (c, m) are the coefficients of the kernels of each panel, with ``lams`` and ``ridges`` (c, 8). ``lines``
+    have ``dummies`` leading dummies; ``counts`` (d,) says how many rows have each feature. If ``adaptive``, steps are
+    divided by the roots of sums of squared gradients (AdaGrad): ``panel_sums``, ``w_sums``, and the second entry of
+    ``intercept`` (2,). If ``linear``, w is fitted, with the strength ``alpha``.
     """
     longest = longest_line(lines)
     table, adjoints = workspace(kind, thetas[0], longest)

@@ -8,21 +8,35 @@ O(m^2).
 
 ``state`` (n, 1 + q) has a row per sample, contiguous as its entries are used together: first the slope
 w_i l'(y_i, o_i), then the values from which h is computed.
-"""
 
-from __future__ import annotations
+The derivative of K along p_j follows from A^1, ..., A^{m-1} of all features by subtraction, which loses digits where
+feature j dominates. Such columns are computed again from the rows, by kernels without feature j.
+
+For dummies, the columns of ones in front of X, A^t([gamma, p], [1, x]) = sum_u D^{t-u} A^u(p, x), where D^0, D^1, ...
+are the elementary symmetric polynomials of gamma. So they are equivalent to coefficients of lower degrees, and the
+derivative with respect to one of them is a sum of the A^u(p, x), without subtraction.
+"""
 
 import numpy as np
 from numba import prange, types
 from numba.extending import overload
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from mopn.compiled.cancellation import CANCELLATION, set_without
-from mopn.compiled.coordinates import derivative_of, penalized_step, update_state, weight_of
-from mopn.compiled.dummies import as_theta, lower_degrees, sweep_dummies, symmetric_polynomials
-from mopn.compiled.jit import inlined, inner, jit
-from mopn.compiled.losses import SQUARED, derivative
+from mopn.compiled.coordinates import (
+    SQUARED,
+    derivative,
+    derivative_of,
+    penalized_step,
+    quadratic_step,
+    update_state,
+    weight_of,
+)
+from mopn.compiled.jit import FAST, IN_ORDER, inlined, inner, jit
 from mopn.compiled.storage import Lines, place, span, value
-from mopn.compiled.vectorization import FAST, IN_ORDER
+
+# The loss by cancellation, beyond that by the signs of a row's products, from which on a column is computed from its
+# rows; and the number of rows in which the effect of the signs is measured.
+CANCELLATION, _SAMPLED = 1e3, 16
 
 
 # The compiler may change the order of the sums, the same for calls with and without threads.
@@ -60,15 +74,12 @@ def sweep(  # type: ignore[no-untyped-def]
 ):
     """Minimise along the coordinates p_begin, ..., p_{stop-1} in turn; return the largest derivative times its step.
 
-    This product is twice the decrease of the bound along a coordinate, whatever the units of X and p. The kinds of
-    kernels are those of :mod:`mopn.compiled.coordinates`.
-
-    ``theta`` is a tuple, whose loops are unrolled, or an array of m floats, (1.0,) for the linear kernel, or None.
-    ``columns`` and ``rows`` are those of X; rows are None for kernels whose derivatives have no differences that
-    cancel, the linear one and factors. ``smoothness`` is the bound mu of the loss's second derivative. ``outputs`` (n,)
-    are updated unless the loss is squared: then they follow from the slopes. ``weights`` (n,) are None if all are 1.
-    ``state`` (n, 1 + q) has the slopes, and A^1, ..., A^{m-1} for ANOVA, the kernel for all-subsets, xi for a factor.
-    ``scale`` is the factor of K in the outputs; the penalty is ``ridge / 2 * p_j^2``.
+    This is twice the decrease of the bound along a coordinate, whatever the units of X and p. ``theta`` is a tuple,
+    whose loops are unrolled, or an array (m,), (1.0,) for the linear kernel, or None. ``rows`` are None for kernels
+    whose derivatives have no differences that cancel, ``weights`` if all are 1. ``smoothness`` bounds the loss's second
+    derivative. ``outputs`` are updated unless the loss is squared: then they follow from the slopes. ``state`` (n, 1 +
+    q) has the slopes, and A^1, ..., A^{m-1} for ANOVA, the kernel for all-subsets, xi for a factor. ``scale`` is the
+    factor of K in the outputs; the penalty is ``ridge / 2 * p_j^2``.
     """
     largest = 0.0
     if rows is not None:
@@ -108,12 +119,11 @@ def sweep(  # type: ignore[no-untyped-def]
 def sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies
 ):
-    """Sweep over one unit after the other; return the largest product of a derivative and its step.
+    """Sweep over one unit after the other, as ``sweep``; return the largest product of a derivative and its step.
 
     ``values[s]`` (q, n) is the state of unit s without the slopes; ANOVA's is updated. ``P`` (k, dummies + d),
-    ``scales`` (k,), ``ridges`` (k,) and ``omegas`` (k, d) or None have a row per unit. The first columns of P are the
-    entries of dummies, which only ANOVA has and which ``columns`` does not contain; None if there are none, for which
-    less is compiled. The others are as in ``sweep``.
+    ``scales``, ``ridges`` and ``omegas`` have a row per unit. The first columns of P are the entries of dummies, which
+    only ANOVA has and ``columns`` has not; None if there are none, for which less is compiled.
     """
     largest = 0.0
     for s in range(len(P)):
@@ -142,11 +152,7 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
     theta, omegas, columns, rows, loss, smoothness, y, outputs, weights, state, values, P, scales, ridges, dummies,
     parts,
 ):  # fmt: skip
-    """Sweep with threads; the iterates are the same to the last bit.
-
-    ``parts`` (groups, threads + 1) divides the coordinates into groups of columns without common rows, and each group
-    into one run of columns per thread.
-    """
+    """Sweep with threads, to the same bits: ``parts`` are groups of columns without common rows, a run per thread."""
     # Parallel loops take arrays, not tuples of them.
     c_starts, c_indices, c_values, d, n = columns.starts, columns.indices, columns.values, columns.size, columns.length
     r_starts, r_indices, r_values = rows.starts, rows.indices, rows.values
@@ -180,3 +186,119 @@ def parallel_sweep_units(  # type: ignore[no-untyped-def]
                     for i in range(thread * n // threads, (thread + 1) * n // threads):
                         values[s, t, i] = state[i, t + 1]
     return max(largest.max(), of_dummies)
+
+
+@inner()
+def _without(theta, rows, i, j, p, e, moduli):  # type: ignore[no-untyped-def]
+    """Set e to A^0, ..., A^{m-1}, or e[1] to the all-subsets kernel, of a sample without j; ``moduli`` of |p|, |x|."""
+    first, end = span(rows.starts, i, rows.length)
+    e[0] = 1.0
+    for t in range(1, len(e)):
+        e[t] = 1.0 if theta is None else 0.0
+    for entry in range(first, end):
+        feature, x = place(rows.indices, entry, first), value(rows.values, entry)
+        if feature == j:
+            continue
+        rho = abs(p[feature] * x) if moduli else p[feature] * x
+        if theta is None:
+            e[1] *= 1.0 + rho
+        else:
+            for t in range(len(e) - 1, 0, -1):
+                e[t] += rho * e[t - 1]
+
+
+@inner()
+def set_without(theta, columns, rows, state, weights, p, j, sizes, c):  # type: ignore[no-untyped-def]
+    """Set the state of a column's samples to that for p_j = 0, from their rows, if their h lose digits; return whether.
+
+    They do if the sizes behind h exceed its moduli, x sum_t |theta_t| A^{t-1}(|p|, |x|) without j, too far. Where
+    products cancel by their signs, a new computation gains nothing.
+    """
+    first, end = span(columns.starts, j, columns.length)
+    e = np.empty(state.shape[1])
+    if theta is not None:
+        moduli, sampled = 0.0, 0.0
+        for entry in range(first, end, 1 + (end - first) // _SAMPLED):
+            i, x = place(columns.indices, entry, first), value(columns.values, entry)
+            h, _ = derivative_of(theta, None, state, i, x, p[j], j)
+            sampled += weight_of(weights, i) * h * h
+            _without(theta, rows, i, j, p, e, np.bool_(True))
+            h = 0.0
+            for t in range(len(theta)):
+                h += abs(theta[t]) * e[t]
+            moduli += weight_of(weights, i) * (x * h) ** 2
+        # If all of them vanish, nothing is known, and the column is computed from its rows.
+        if not sizes * sampled >= CANCELLATION**2 * c * moduli:
+            return False
+    for entry in range(first, end):
+        i = place(columns.indices, entry, first)
+        _without(theta, rows, i, j, p, e, np.bool_(False))
+        for t in range(1, len(e)):
+            state[i, t] = e[t]
+    return True
+
+
+@inner()
+def symmetric_polynomials(gamma, without):  # type: ignore[no-untyped-def]
+    """Return D^0, D^1, ... of the entries of gamma but for one; of all if ``without`` is -1."""
+    D = np.zeros(len(gamma) + 1)
+    D[0] = 1.0
+    for g in range(len(gamma)):
+        if g != without:
+            for t in range(len(gamma), 0, -1):
+                D[t] += gamma[g] * D[t - 1]
+    return D
+
+
+@inner()
+def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
+    """Return sum_{t >= u} theta_t D^{t-u} for u = 1, ..., m: of all dummies, the coefficient of A^u."""
+    coefficients = np.zeros(len(theta))
+    for u in range(1, len(theta) + 1):
+        for t in range(u, min(u + len(D), len(theta) + 1)):
+            coefficients[u - 1] += theta[t - 1] * D[t - u]
+    return coefficients
+
+
+def as_theta(theta, coefficients):  # type: ignore[no-untyped-def]
+    """Return the coefficients with the type of theta: a tuple, whose loops are unrolled, an array, or None."""
+
+
+@overload(as_theta)
+def _as_theta_of_types(theta, coefficients):  # type: ignore[no-untyped-def]
+    if isinstance(theta, types.BaseTuple):
+        length = len(theta)
+        return lambda theta, coefficients: to_fixed_tuple(coefficients, length)  # type: ignore[call-arg]
+    if isinstance(theta, types.NoneType):
+        return lambda theta, coefficients: None
+    return lambda theta, coefficients: coefficients
+
+
+@inner(fastmath=IN_ORDER)
+def sweep_dummies(  # type: ignore[no-untyped-def]
+    theta, loss, smoothness, y, outputs, weights, state, gamma, scale, ridge
+):
+    largest = 0.0
+    for g in range(len(gamma)):
+        kappa = lower_degrees(theta, symmetric_polynomials(gamma, g))
+        slope, curvature = 0.0, 0.0
+        for i in range(len(state)):
+            h = kappa[0]
+            for u in range(1, len(kappa)):
+                h += kappa[u] * state[i, u]
+            slope += state[i, 0] * h
+            curvature += weight_of(weights, i) * h * h
+        slope, curvature = scale * slope + ridge * gamma[g], smoothness * scale * scale * curvature + ridge
+        step = quadratic_step(slope, curvature)
+        largest = max(largest, slope * step)
+        gamma[g] -= step
+        for i in range(len(state)):
+            h = kappa[0]
+            for u in range(1, len(kappa)):
+                h += kappa[u] * state[i, u]
+            if loss.code == SQUARED:
+                state[i, 0] -= weight_of(weights, i) * scale * step * h
+            else:
+                outputs[i] -= scale * step * h
+                state[i, 0] = weight_of(weights, i) * derivative(loss, y[i], outputs[i])
+    return largest

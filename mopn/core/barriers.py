@@ -7,8 +7,6 @@ are variables of their own, so that mu may decrease fast: primal-dual methods fo
 Golub and Mulet (1999) for lengths. Solvers see the states as :class:`mopn.solvers.interface.Barrier`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -16,7 +14,7 @@ from scipy.optimize import brentq
 
 from mopn.core.norms import Norm
 from mopn.solvers.interface import BarrierHessian
-from mopn.solvers.numerics.precision import EPS, TINY
+from mopn.solvers.numerics.precision import EPS, NULL, TINY
 
 # A step takes multipliers at most this fraction of the way to the boundary of their cones.
 _TO_THE_BOUNDARY = 0.99
@@ -26,8 +24,8 @@ _NEAREST = 0.5
 _VANISHING = 1e-100
 # Weights whose bounds have a larger relative slack count as zero, as the bounds of nonzero weights become active.
 _INACTIVE = 0.05
-# Largest number of Newton steps to the best bound of a row, and the relative accuracy of its slack.
-_ROOT_STEPS, _ROOT_TOL = 50, 1e-12
+# Largest number of Newton steps to the best bound of a row.
+_ROOT_STEPS = 50
 
 
 # Second derivatives omega in t, and coupling in t and v; with t eliminated, diag(diagonal) - sum_r e_r e_r' in v, with
@@ -112,7 +110,7 @@ class Boxes(Cones):
             slope = mu * np.sum(1.0 / near**2 + 1.0 / far**2, axis=1, keepdims=True)
             step = (f / multiplier - 1.0) * f / slope
             slack = slack + np.maximum(step, 0.0)
-            if np.all(step <= _ROOT_TOL * slack):
+            if np.all(step <= NULL * slack):
                 break
         return slack
 
@@ -302,7 +300,7 @@ class BallBarrier(PenaltyBarrier):
 
         # The slack is at most mu / multiplier times the degree, so that the excess is negative at the upper end.
         low, high = self.mu / (2.0 * budget), (self.degree + 1) * self.mu / budget
-        return brentq(budget_excess, low, high, xtol=TINY, rtol=_ROOT_TOL)
+        return brentq(budget_excess, low, high, xtol=TINY, rtol=NULL)
 
     def budget_curvature(self, multiplier: float) -> float:
         return multiplier**2 / self.mu

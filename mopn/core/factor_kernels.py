@@ -3,15 +3,13 @@
 ANOVA A^m and its weighted sums over the degrees, all-subsets S, homogeneous H^m; see :mod:`mopn.compiled.kernels`.
 """
 
-from __future__ import annotations
-
 from abc import ABC
 from typing import Any
 
 import numpy as np
 
 from mopn.compiled import kernels as compiled
-from mopn.compiled.vectorization import WIDTH
+from mopn.compiled.jit import WIDTH
 from mopn.data.designs import Design, SparseDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import check_factor_kernel
@@ -124,7 +122,6 @@ def _packed_weights(lams: np.ndarray) -> np.ndarray:
 
 
 def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKernel:
-    """Return the kernel of a name."""
     kernel, degree, theta = check_factor_kernel(kernel, degree, theta)
     if kernel == "all-subsets":
         return AllSubsetsFactors()

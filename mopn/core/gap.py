@@ -16,18 +16,82 @@ do: their terms may be larger than the sums. They are bounded by the sum of the 
 weights.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-from mopn.data.sum_of_losses import SumOfLosses
-from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.tools.cached import cached_property
-from mopn.solvers.tools.proven import proven_lower, proven_upper
+from mopn.data.losses_of_rows import Losses
+from mopn.data.rows import Block, Rows
+from mopn.losses.losses import dual_of
+from mopn.solvers.numerics.precision import EPS, proven_lower, proven_upper
+from mopn.solvers.tools.decorators import cached_property
+
+
+class SumOfLosses:
+    """The sum of the losses of all rows, as a function of outputs O (n, m); bounds trust built-in conjugates alone."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        of = rows.losses
+        self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
+        self.smoothness, self.is_built_in = of.smoothness, dual_of(of.loss) is not None
+
+    @property
+    def in_memory(self) -> Losses:
+        """The losses of all rows, with targets, weights and offset; ``TypeError`` for data in blocks."""
+        if not isinstance(self.rows.losses, Losses):
+            raise TypeError("data in blocks is not held in memory; sums over its rows read it")
+        return self.rows.losses
+
+    @property
+    def n(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def total_weight(self) -> float:
+        return self.rows.target_sums[1]
+
+    @property
+    def output_unit(self) -> float:
+        """The size of outputs: the loss's scale or, if larger, the root mean square of targets that are numbers."""
+        size = 0.0
+        if self.loss.targets == "numbers":
+            squares, weight, _ = self.rows.target_sums
+            size = math.sqrt(squares / (weight * self.n_outputs))
+        return max(size, self.loss.output_scale) or 1.0
+
+    # Sums of the methods of ``Losses``.
+
+    def value(self, O: Any) -> float:  # noqa: E741
+        return self.rows.sum(_call, "value", along=(O,))
+
+    def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
+        return self.rows.sum_and_map(_call, "value_gradient", along=(O,))
+
+    def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.rows.sum(_call, scales, "conjugates_and_sizes", along=(G,))
+
+    def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        return self.rows.sum(_call, scales, "conjugate_bounds_and_sizes", along=(G, O))
+
+    def slope_size(self, G: Any) -> float:
+        return self.rows.sum(_call, "slope_size", along=(G,))
+
+    def squared_length(self, D: Any) -> float:
+        return self.rows.sum(_call, "squared_length", along=(D,))
+
+    def max_scale(self, G: Any) -> float:
+        """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
+        return self.rows.reduce(_call, "max_scale", along=(G,), combine=min) if self.is_built_in else 1.0
+
+
+def _call(block: Block, *arguments: Any) -> Any:
+    """Call a method of the losses of a block, whose name comes last, after its arguments."""
+    *given, method = arguments
+    return getattr(block.losses, method)(*given)
+
 
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
@@ -65,7 +129,6 @@ class DualPoint:
 
     @cached_property
     def max_scale(self) -> float:
-        """The largest s with F* finite at s G."""
         return self.losses.max_scale(self.G)
 
     def conjugates_and_sizes(self, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,35 +162,16 @@ def objective_rounding(point: DualPoint, fun: float) -> float:
 def lower_bound(
     point: DualPoint, regularizer: Conjugate, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> float:
-    """Return a proven lower bound of the minimum; see :func:`bound_and_scale`."""
     return bound_and_scale(point, regularizer, dual, ridge, search=search)[0]
 
 
 def bound_and_scale(
     point: DualPoint, regularizer: Conjugate, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> tuple[float, float]:
-    """Return a proven lower bound of the minimum, -F*(s G) - R*(s G) - s^2 ``ridge``, rounded down, and s.
+    """Return a proven lower bound -F*(s G) - R*(s G) - s^2 ``ridge`` of the minimum, rounded down, and s.
 
-    Parameters
-    ----------
-    point : DualPoint
-        F, and its gradient G, or any point whose multiples up to 1 are in the domain of F*.
-    regularizer : Conjugate
-        R.
-    dual : float
-        A proven upper bound of the dual norm of G pulled back to the weights.
-    ridge : float, default 0
-        Upper bound of the conjugate of the ridge at G.
-    search : bool, default True
-        Search s in one dimension; without it s is 1, or the largest admissible scale below 1.
-
-    Returns
-    -------
-    lower : float
-        -inf where there is no certificate: without a regulariser (strength 0), for a dual norm that is not finite, or
-        where conjugates overflow.
-    s : float
-        0 where there is no bound.
+    ``dual`` bounds the dual norm of G pulled back to the weights, ``ridge`` the conjugate of the ridge at G. Without
+    ``search`` s is 1, or the largest admissible scale below 1. Without a certificate the bound is -inf and s is 0.
     """
     if not regularizer.active or not math.isfinite(dual):
         return -math.inf, 0.0
@@ -152,10 +196,7 @@ def bound_and_scale(
 def _least(
     negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float
 ) -> tuple[float, float]:
-    """Return about the least value in [0, upper] of a convex function and its scale: ``start`` if none near is better.
-
-    Its bound of the rounding error is added. New scales are around the least point of a parabola, or in the middle.
-    """
+    """Return about the least value in [0, upper] of a convex function, plus its rounding, and its scale."""
     near = np.array([start, (1.0 - _NEARBY) * start, min((1.0 + _NEARBY) * start, upper)])
     values, errors = negative_duals(near)
     if values[1] >= values[0] and values[2] >= values[0]:

@@ -2,20 +2,20 @@
 
 ``homogeneous``: K = <h, x>^2, polynomial networks. ``anova``: K = sum_{i<j} h_i x_i h_j x_j, factorization machines.
 Gamma_c = X' diag(G_c) X for the first; half of it with the diagonal taken out for the second (section 4 of Blondel et
-al., NIPS 2017). Where only features of different groups interact, whole blocks are taken out.
+al., NIPS 2017). Where only features of different groups interact, whole blocks are taken out: groups are lists of
+columns, or a number for every feature.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from mopn.data.designs import Design
-from mopn.data.validation import check_member
+from mopn.data.validation import as_array, check_member
 from mopn.solvers.numerics.precision import NULL
+from mopn.solvers.tools.checks import shown
 
 KernelName = Literal["homogeneous", "anova"]
 
@@ -149,7 +149,6 @@ KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Homogeneous(), 
 
 
 def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel:
-    """Return the kernel of a name, or an object of ``KERNELS``; between the groups of features if there are some."""
     reason = "bounds over all units and compiled loops hold for these alone"
     found = check_member(kernel, "kernel", Kernel, KERNELS, reason)
     if groups is None:
@@ -162,12 +161,59 @@ def get_kernel(kernel: str | Kernel, groups: np.ndarray | None = None) -> Kernel
 
 
 def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nonzero eigenvalues (r,) and unit eigenvectors (r, d) of W = sum_s weights_s h_s h_s'.
-
-    Fewer units cannot represent W, and the moduli of the eigenvalues add up to its nuclear norm.
-    """
+    """Return the nonzero eigenvalues (r,) and eigenvectors (r, d) of W = sum_s weights_s h_s h_s'."""
     # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
     Q, R = np.linalg.qr(units.T)
     values, vectors = np.linalg.eigh((R * weights) @ R.T)
     kept = np.abs(values) > NULL * np.abs(values).max(initial=0.0)
     return values[kept], (Q @ vectors[:, kept]).T
+
+
+def feature_groups(interactions: Any, d: int, names: Sequence[Any] = ()) -> np.ndarray | None:
+    """Return the number (d,) of each feature's group in lists of columns, -1 for one alone; None if all are."""
+    listed = list(interactions) if _is_collection(interactions) else [interactions]
+    if not all(map(_is_collection, listed)):
+        raise TypeError(
+            "interactions must hold groups of columns, such as [range(100), range(100, 300)]: pairs of different "
+            f"groups interact; got {shown(interactions)}"
+        )
+    places = {name: j for j, name in enumerate(names) if isinstance(name, str)}
+    groups = np.full(d, -1)
+    for number, group in enumerate(listed):
+        for column in group:
+            j = places.get(column, column) if isinstance(column, str) else column
+            if isinstance(j, (bool, np.bool_)) or not isinstance(j, (int, np.integer)) or not 0 <= j < d:
+                known = "or names of columns" if places else "as the columns have no names"
+                raise ValueError(
+                    f"interactions must hold indices of columns from 0 to {d - 1}, {known}, got {column!r}"
+                )
+            if groups[j] != -1:
+                raise ValueError(
+                    f"interactions: the groups {groups[j]} and {number} overlap in the column {column!r}; give each "
+                    "column in one group, or in none if it interacts with all others"
+                )
+            groups[j] = number
+    sizes = np.bincount(groups[groups >= 0], minlength=len(listed))
+    if not sizes.all():
+        raise ValueError(f"interactions: the group {int(np.argmin(sizes))} is empty; leave it out")
+    if sizes.max(initial=0) == d:
+        raise ValueError("interactions: all columns are in one group, so no pair is left; give several groups")
+    return check_groups(groups, d)
+
+
+def check_groups(groups: Any, d: int) -> np.ndarray | None:
+    """Return groups by number as ``feature_groups`` does: groups of several features are 0, 1, ... in their order."""
+    groups = as_array(groups, "groups")
+    if groups.shape != (d,) or groups.dtype.kind not in "iu" or (groups < -1).any():
+        raise ValueError(
+            f"groups must hold an integer of at least -1 for each of the {d} features, got {shown(groups)}"
+        )
+    numbers, which, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    several = (numbers >= 0) & (sizes > 1)
+    if not several.any():
+        return None
+    return np.where(several, np.cumsum(several) - 1, -1)[which]
+
+
+def _is_collection(value: Any) -> bool:
+    return np.iterable(value) and not isinstance(value, str)

@@ -1,7 +1,5 @@
 """Checks that data, and the losses, slopes and weights that follow, are within the range of floating point."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,10 +14,7 @@ _LARGEST_SINGLE = 1e12
 
 
 class Scales(NamedTuple):
-    """A problem at weights of zero: its loss, its slopes sum_ir |G_ic| max_r |Phi_ir|, and its largest feature.
-
-    The slopes bound the dual norm of the gradient, hence the strengths that are of use.
-    """
+    """A problem at weights of zero: its loss, its slopes sum_ir |G_ic| max_r |Phi_ir|, and its largest feature."""
 
     loss: float
     slope: float

@@ -4,8 +4,6 @@ Each has its value, its dual norm, the prox of ``step * norm`` and the projectio
 beyond nonnegative weights is no norm but a gauge, to which all of this applies: units then only add to outputs.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import Literal
@@ -32,7 +30,6 @@ class Norm(ABC):
         """Return the numbers whose sum is the norm of V: one for each entry, or one for each row."""
 
     def value(self, V: np.ndarray) -> float:
-        """Return the norm of V."""
         return float(self.sizes(V).sum())
 
     def dual(self, G: np.ndarray) -> float:
@@ -146,10 +143,7 @@ class L1Linf(Norm):
 
 
 def _clipping_levels(V: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return per row the level at which the prox of the l-infinity norm clips, and how many entries it clips.
-
-    By Moreau, the level u solves sum_c max(|v_c| - u, 0) = step; u = 0 where the row's l1 norm is at most the step.
-    """
+    """Return u (k,) with sum_c max(|v_c| - u, 0) = step, or 0, for every row, and the entries that it clips."""
     a = -np.sort(-np.abs(V), axis=1)
     counts = np.arange(1, V.shape[1] + 1)
     levels = (np.cumsum(a, axis=1) - step) / counts
@@ -163,5 +157,4 @@ NORMS: dict[str, Norm] = {norm.name: norm for norm in (L1(), L1L2(), L1Linf(), N
 
 
 def get_norm(norm: str | Norm) -> Norm:
-    """Return the norm of a name; the objects of ``NORMS`` are returned as they are, all others are refused."""
     return check_member(norm, "norm", Norm, NORMS, "bounds over all units are proven for these alone")

@@ -25,14 +25,11 @@ from mopn.core.barriers import BallBarrier, PenaltyBarrier, QuadraticBarrier
 from mopn.core.norms import NORMS, Norm, get_norm
 from mopn.data.validation import check_nonnegative
 from mopn.solvers.interface import Barrier
-from mopn.solvers.numerics.dot import dot
-from mopn.solvers.numerics.precision import TINY
+from mopn.solvers.numerics.precision import NULL, TINY, dot
 from mopn.solvers.tools.checks import check_fraction, shown
 
 SQUARED_L2 = "squared-l2"
 
-# Squared norms this near the radius, relative, are on the sphere.
-_ON_THE_SPHERE = 1e-12
 # Norms may exceed the radius by this much, relative, in networks that users certify.
 _RADIUS_TOL = 1e-9
 
@@ -128,10 +125,7 @@ class Regularizer(ABC):
 
     @abstractmethod
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
-        """Return an interior-point state at weights V (k, m), near the central path for the level mu.
-
-        V is moved into the interior of a ball; how far depends on the loss gradient (k, m) at V.
-        """
+        """Return an interior-point state at weights V (k, m), moved into a ball, near the central path for mu."""
 
 
 class NormRegularizer(Regularizer):
@@ -152,7 +146,6 @@ class NormRegularizer(Regularizer):
         return self.norm.dual(G)
 
     def with_strength(self, strength: float) -> Penalty:
-        """Return the penalty of the same norm with a strength."""
         return Penalty(self.norm, check_nonnegative(strength, "strength"))
 
     @abstractmethod
@@ -169,16 +162,10 @@ class NormRegularizer(Regularizer):
 
     @abstractmethod
     def vertex(self, least: float, value: float) -> tuple[float, float]:
-        """Return the norm of the extreme point of a conditional gradient step, and the penalty per unit of norm.
-
-        ``least`` is an objective value already reached, ``value`` the dual value of the best atom.
-        """
+        """Return the norm of the extreme point of a step, and the penalty per unit of norm."""
 
     def shares(self, V: np.ndarray, least: float) -> np.ndarray:
-        """Return the coefficients (k,) of V as a combination of extreme points of the rows' directions, and of 0.
-
-        What they lack of 1 is the coefficient of 0. ``least`` is an objective value already reached, as for ``vertex``.
-        """
+        """Return the coefficients (k,) of V as a combination of extreme points of the rows' directions, and 0."""
         size, _ = self.vertex(least, math.inf)
         return np.array([self.norm.value(row[None]) for row in V]) / max(size, math.ulp(0.0))
 
@@ -188,10 +175,7 @@ class NormRegularizer(Regularizer):
 
     @abstractmethod
     def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return R at the units A of B, and the gradient of F + R with respect to B.
-
-        ``gradient`` (k, d) is that of F with respect to A.
-        """
+        """Return R at the units A of B, and the gradient of F + R in B, from that of F in A."""
 
 
 @dataclass(frozen=True)
@@ -313,13 +297,10 @@ class Ball(NormRegularizer):
         return B * self._scale(B)
 
     def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
-        """Outside the ball, return the gradient without its component along A, scaled as B is.
-
-        On the sphere, return the gradient of the side on which the objective decreases.
-        """
+        """Outside the ball, return the gradient without its component along A, scaled as B is."""
         along = float(np.vdot(gradient, A)) / max(float(np.vdot(A, A)), TINY)
         outside = float(np.vdot(B, B)) / max(self.radius, TINY) - 1.0
-        if outside < -_ON_THE_SPHERE or (outside <= _ON_THE_SPHERE and along > 0):
+        if outside < -NULL or (outside <= NULL and along > 0):
             return 0.0, gradient
         return 0.0, (gradient - along * A) * self._scale(B)
 

@@ -1,4 +1,4 @@
-"""Blocks of rows that the workers of a Dask cluster hold, and sums over them."""
+"""Blocks of rows that the workers of a Dask cluster hold, sums over them, and the problem of networks on them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ import distributed
 import numpy as np
 from dask.core import flatten
 
+import mopn.network.problem
 from mopn.data.chunked_rows import Chunks, stored_numbers
-from mopn.data.row_blocks import RawBlock, named
+from mopn.data.row_blocks import RawBlock, named, row_by_row
 from mopn.data.rows import Function, tree_sum
 from mopn.data.validation import distinct_labels
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_seconds, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # Seconds that a pass may take.
 TIMEOUT = 3600.0
@@ -42,11 +43,7 @@ _LARGE = 1 << 18
 
 
 class DaskBlocks(Chunks):
-    """Blocks on the workers; the blocks of a worker that died are computed anew.
-
-    Each of ``groups``, which one task of a pass takes, is a future of a list of ``size`` consecutive ``RawBlock``, a
-    power of two. A pass may take ``timeout`` seconds. ``classes`` are the sorted labels that y may have.
-    """
+    """Blocks on the workers, in ``groups`` of ``size``, a power of two; those of a dead worker are computed anew."""
 
     def __init__(self, client: Any, groups: Sequence[Any], timeout: float, classes: Any = None, size: int = 1) -> None:
         self.client, self.groups, self.timeout, self.classes, self.size = client, groups, timeout, classes, size
@@ -85,10 +82,7 @@ class DaskBlocks(Chunks):
         return DaskBlocks(self.client, self.client.get(graph, keys, sync=False), self.timeout, classes, size)
 
     def _reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
-        """Return the combined terms: a task for every group of blocks, and one for every branch of the tree.
-
-        Raises ``OSError`` if a block cannot be computed, or the cluster does not answer in time; from then on at once.
-        """
+        """Return the combined terms, by a task for every group and branch; ``OSError`` without the cluster."""
         if self._lost is not None:
             raise self._lost
         try:
@@ -117,7 +111,6 @@ class DaskBlocks(Chunks):
         return graph | tasks, keys
 
     def _result(self, graph: dict[Any, Any], key: list[Any]) -> Any:  # noqa: RET503  (``_raise`` does not return)
-        """Compute and wait for a result, for no longer than the limits."""
         began, future = time.monotonic(), None
         while True:
             try:
@@ -161,7 +154,6 @@ class DaskBlocks(Chunks):
         return bool(self._asked("events", topic="worker-restart-memory"))
 
     def _asked(self, what: str, **arguments: Any) -> Any:
-        """Return what the scheduler answers."""
         try:
             return self.client.sync(getattr(self.client.scheduler, what), **arguments, callback_timeout=_ANSWER)
         except (OSError, distributed.TimeoutError) as error:
@@ -272,7 +264,6 @@ def _client() -> distributed.Client:
 
 
 def _raw_block(*parts: Any) -> list[RawBlock]:
-    """Return a group of one block without a number, of X, y and weights or None."""
     return [RawBlock(-1, *(part[0] if isinstance(part, list) else part for part in parts))]
 
 
@@ -313,3 +304,60 @@ def _call(sent: bytes, first: int, group: list[RawBlock]) -> Any:
 
 def _branch(combine: Function, *terms: Any) -> Any:
     return tree_sum(terms, combine)
+
+
+class DaskNetworkProblem(mopn.network.problem.NetworkProblem):
+    """A :class:`mopn.NetworkProblem` on dask arrays: the workers compute the sums over their blocks of rows.
+
+    The cluster computes the blocks at once and holds them. This process holds nothing of n rows: :func:`mopn.minimize`
+    sends parameters and receives sums. They are added up in a tree, so results are the same to the last bit for any
+    number of workers, and for :class:`mopn.RowBlocks` of the same blocks. What a dead worker held is computed anew, so
+    a block must be the same whenever it is computed.
+
+    Parameters
+    ----------
+    X : dask array or DataFrame of shape (n, d)
+        Rows in chunks, which may be of unknown sizes; all columns in one chunk. Blocks are dense or SciPy's CSR.
+    y : dask array, DataFrame or Series of shape (n,) or (n, m)
+        In as many chunks as X if their sizes are unknown.
+    loss : str or Loss, default "logistic"
+    sample_weight, classes, client, timeout
+        As of :func:`mopn.dask.fit`; ``classes`` are for multi-class losses.
+    **options
+        Of :class:`mopn.NetworkProblem`; ``offset`` is (m,).
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what a problem in memory refuses, too; messages name the block and the row in it.
+    OSError
+        If a block cannot be computed, or the cluster is lost. In :func:`mopn.minimize` this ends the run with the best
+        point so far.
+
+    Examples
+    --------
+    >>> import dask.array, numpy as np, mopn, mopn.dask
+    >>> from dask.distributed import Client
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 5))
+    >>> y = np.sign(X[:, 0] * X[:, 1]).astype(int)
+    >>> X, y = (dask.array.from_array(a, chunks=(50, *a.shape[1:])) for a in (X, y))
+    >>> with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"):
+    ...     problem = mopn.dask.DaskNetworkProblem(X, y, norm="l1", strength=1.0)
+    ...     mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-2).success
+    True
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: Any = "logistic",
+        *,
+        sample_weight: Any = None,
+        classes: Any = None,
+        client: Any = None,
+        timeout: float = TIMEOUT,
+        **options: Any,
+    ) -> None:
+        blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
+        super().__init__(arranged(blocks, blocks.count(), row_by_row), None, loss, **options)

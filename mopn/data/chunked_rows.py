@@ -7,6 +7,7 @@ is computed in blocks of fewer rows, as data in memory are.
 from __future__ import annotations
 
 import operator
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +17,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mopn.data.checksums import checksum
 from mopn.data.designs import AugmentedDesign, DenseDesign, Design, SparseDesign, stored_design
 from mopn.data.feature_scaling import Coordinates
 from mopn.data.loss_checks import check_user_loss
 from mopn.data.losses_of_rows import Losses, OutputLoss
-from mopn.data.relation_blocks import design_of
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.rows import (
     ArrayRows,
@@ -39,9 +39,11 @@ from mopn.data.rows import (
     tree_sum,
 )
 from mopn.data.validation import as_array, as_numbers, check_input, check_weights, distinct_labels, label_codes
-from mopn.losses.losses import Loss, get_loss
+from mopn.losses.losses import Loss, dual_of, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
+# Words of 8 bytes that are added up before the CRC, which is slower.
+_RUN = 1024
 # Targets of the first chunk, on which a user's loss is checked.
 _CHECKED = 10
 # Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, where passes need
@@ -57,7 +59,7 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
         return chunked_rows(X, loss, offset, target_weight)
     if y is None:
         raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
-    design = design_of(X)
+    design = X.design if isinstance(X, RelationBlocks) else stored_design(X)
     check_input(design.largest, "X")
     losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset, target_weight)
     if losses.weights is not None:
@@ -66,24 +68,15 @@ def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: A
 
 
 class Chunks(ABC):
-    """Sums over chunks in a tree by their numbers. Chunks without rows are left out; changed chunks are errors.
+    """Sums over chunks in a tree by their numbers. Chunks without rows are left out; changed chunks are errors."""
 
-    Attributes
-    ----------
-    classes : ndarray or None
-        Sorted labels that y may have; None for the labels found.
-    """
-
+    # Sorted labels that y may have; None for the labels found.
     classes: np.ndarray | None = None
     # The checksums of the chunks that have rows, by number, from the first pass on.
     _checksums: dict[int, int] | None = None
 
     def reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
-        """Return the combined terms; the task and the terms can be sent to other processes.
-
-        Raises ``OSError`` if a chunk cannot be read, or has changed since the first pass; ``ValueError`` if there are
-        no rows.
-        """
+        """Return the combined terms; ``OSError`` for a chunk that cannot be read, or has changed."""
         try:
             total = self._reduce(partial(_term, task), partial(_added, combine))
         except (ValueError, TypeError):
@@ -167,7 +160,6 @@ class ChunkView:
     single: bool = False
 
     def blocks(self, chunk: RawBlock) -> list[Block]:
-        """Return the blocks of a chunk, with rows counted from its first one."""
         base = _design(chunk.X)
         design = self.design(base)
         losses = self.losses.with_targets(chunk.y, _weights(chunk))
@@ -258,7 +250,8 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: A
         raise ValueError("sample_weight is zero for all samples; at least one must be positive")
     losses = OutputLoss.of_blocks(loss, m, classes, offset)
     first_y = losses.with_targets(summary.first_y, None).y
-    check_user_loss(loss, first_y)
+    if dual_of(loss) is None:
+        check_user_loss(loss, first_y)
     return ChunkedRows(chunks, ChunkView(losses.by_target(target_weight, first_y)), summary, passes)
 
 
@@ -326,7 +319,6 @@ def stored_numbers(X: Any) -> int:
 
 
 def _drawn(chunk: RawBlock, fraction: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return random rows of positive weight, their targets and weights."""
     n, weights = np.shape(chunk.X)[0], _weights(chunk)
     weights = np.ones(n) if weights is None else weights
     rows = np.flatnonzero((np.random.default_rng((seed, chunk.number)).random(n) < fraction) & (weights > 0))
@@ -347,3 +339,25 @@ def _merged(a: Summary, b: Summary) -> Summary:
         raise ValueError(f"block {b.number} has {b.n_outputs} targets a row, and block {a.number} has {a.n_outputs}")
     classes = None if a.classes is None else distinct_labels(np.concatenate([a.classes, b.classes]))[0]
     return replace(a, n=a.n + b.n, weight=a.weight + b.weight, classes=classes)
+
+
+def checksum(*parts: Any) -> int:
+    """Return a number that is equal for equal arrays, sparse matrices and tables, and almost surely for no others."""
+    total = 0
+    for part in parts:
+        stored = part.tocsr() if sparse.issparse(part) else part
+        plain = getattr(part, "stored_arrays", (stored,))  # of a table
+        arrays = (stored.indptr, stored.indices, stored.data) if sparse.issparse(part) else plain
+        total = zlib.crc32(repr(np.shape(part)).encode(), total)
+        for array in arrays:
+            total = _of_array(np.asarray(array), total)
+    return total
+
+
+def _of_array(array: np.ndarray, before: int) -> int:
+    if array.dtype.hasobject:
+        array = np.frombuffer("\0".join(map(str, array.flat)).encode(errors="surrogatepass"), np.uint8)
+    stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    whole = len(stored) - len(stored) % (8 * _RUN)
+    sums = stored[:whole].view(np.uint64).reshape(-1, _RUN).sum(axis=1)
+    return zlib.crc32(stored[whole:].tobytes(), zlib.crc32(sums.tobytes(), before))

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.data.cache import rows_at_once
-from mopn.data.sparse_structure import compressed
-from mopn.data.validation import as_numbers
+from mopn.data.validation import as_numbers, compressed
 from mopn.data.values import to_host
+from mopn.solvers.numerics.precision import TINY
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.tools.blas_threads import threads_for
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
+
+# Entries of a block of rows: two such arrays of float64 stay in the cache.
+CACHE_ENTRIES = 1 << 18
+
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
@@ -137,14 +140,12 @@ class Design(ABC):
 
     @cached_property
     def row_lines(self) -> Lines:
-        """The rows for compiled functions, in float64, cached."""
         from mopn.compiled.storage import row_lines
 
         return row_lines(self.matrix())
 
     @property
     def without_dummies(self) -> Design:
-        """The design without its leading dummies."""
         return self
 
     @property
@@ -154,7 +155,6 @@ class Design(ABC):
 
     @property
     def least_rows(self) -> int:
-        """The number of rows from which on a block costs no more than its rows."""
         return 1
 
     @property
@@ -172,14 +172,12 @@ class Design(ABC):
 
     @cached_property
     def column_lines(self) -> Lines:
-        """The columns for compiled functions, in float64, cached."""
         from mopn.compiled.storage import column_lines
 
         return column_lines(self.matrix())
 
     @cached_property
     def squared_norms(self) -> np.ndarray:
-        """Squared lengths of the rows (n,)."""
         return self.project_squares(np.ones((1, self.shape[1])))[:, 0]
 
     @property
@@ -286,13 +284,11 @@ class SparseDesign(Design):
 
     @property
     def stored_columns(self) -> np.ndarray:
-        """The column of every stored entry."""
         if self.X.format == "csr":
             return self.X.indices
         return np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
 
     def _with_data(self, data: np.ndarray) -> SparseDesign:
-        """Return the design with other stored entries; the index arrays are shared."""
         return SparseDesign(type(self.X)((data, self.X.indices, self.X.indptr), shape=self.shape))
 
     @cached_property
@@ -329,7 +325,6 @@ class SparseDesign(Design):
         return self.X
 
     def scaled(self, scale: np.ndarray) -> SparseDesign:
-        """Return the design with the features divided by a scale (d,)."""
         return self._with_data(self.X.data / scale[self.stored_columns])
 
     @cached_property
@@ -444,17 +439,15 @@ class AugmentedDesign(Design):
 
 
 def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridge: Any = 0.0) -> np.ndarray:
-    """Return steps (d,) in the coefficients of features that matter equally, for sums of squares (d,) and a ridge.
+    """Return steps (d,) in coefficients that matter equally, for sums of squares (d,) and a ridge.
 
-    The losses have ``curvature`` times the squares, and a ridge adds as much in all coefficients. Popular items occur
-    in a thousand times as many samples as others, and on one-hot rows L-BFGS takes several times as many iterations
-    without these scales. Their unit is 1 / ``largest``, the largest entry of X, so that a fit does not depend on it.
-    Columns (k, 1) of curvatures and ridges, of k units, give scales (k, d).
+    The losses have ``curvature`` times the squares; columns (k, 1) of curvatures and ridges give scales (k, d) in the
+    unit 1 / ``largest``. On one-hot rows, where popular items occur a thousand times as often as others, L-BFGS takes
+    several times as many iterations without them.
     """
-    tiny = float(np.finfo(float).tiny)
-    unit = max(largest, tiny) if largest else 1.0
-    mean = max(float(squares.mean()), tiny)
-    share = ridge / (ridge + np.maximum(curvature * mean, tiny))
+    unit = max(largest, TINY) if largest else 1.0
+    mean = max(float(squares.mean()), TINY)
+    share = ridge / (ridge + np.maximum(curvature * mean, TINY))
     return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * squares / mean)) / unit
 
 
@@ -470,11 +463,7 @@ def linear_design(design: Design) -> Design:
 
 
 def make_design(X: Any, dummies: int = 0) -> Design:
-    """Validate X (n, d), an array-like or sparse matrix of finite numbers, wrap it, and put dummies in front of it.
-
-    Dense float64 and float32, canonical CSR and CSC are used without a copy; everything else is converted to float64,
-    and to canonical CSR or CSC.
-    """
+    """Validate X (n, d), wrap it, and put dummies in front of it; floats and canonical CSR and CSC stay."""
     design = stored_design(X)
     return AugmentedDesign(design, dummies) if dummies else design
 
@@ -540,3 +529,8 @@ def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
     for term in terms:
         total = total + term
     return total
+
+
+def rows_at_once(entries: int) -> int:
+    """Return the number of rows, at least 1, that stay in the cache for a number of entries per row."""
+    return max(1, CACHE_ENTRIES // entries)

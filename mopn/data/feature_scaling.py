@@ -2,28 +2,162 @@
 
 With dummies, the networks on [1, x] and on [1, (x - c) / s] are the same functions; only the penalty differs, and in
 the latter it depends neither on the origin of the features nor on their units. Means and deviations are weighted.
+Neither X - 1 c' for sparse X nor (X - 1 c') / s for dense X takes a copy of X.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mopn.data.centered import CenteredDesign, MappedDesign, uncentered
-from mopn.data.designs import DenseDesign, Design, SparseDesign
+from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, as_slice
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.numerics.precision import NOISE, NULL
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import cached_property, warn_caller
+
+if TYPE_CHECKING:
+    from mopn.compiled.storage import Lines
+
+
+def uncentered(H: np.ndarray, center: np.ndarray | None, dummies: int) -> np.ndarray:
+    """Return the coefficients (k, q + d) of [1, x] from coefficients of [1, x - c]; the first dummy takes up c."""
+    if center is None:
+        return H
+    H = H.copy()
+    H[:, 0] -= H[:, dummies:] @ center
+    return H
+
+
+class CenteredDesign(Design):
+    """X - 1 c' for sparse X (n, d) and a center c (d,): products with X and a correction of rank one."""
+
+    def __init__(self, base: SparseDesign, center: np.ndarray) -> None:
+        self.base, self.center = base, center
+        self.shape = base.shape
+
+    @cached_property
+    def squares(self) -> CenteredDesign:
+        """(X - 1 c')^2 = (X^2 - 2 X diag(c)) - 1 (-c^2)'."""
+        data = self.base.X.data.astype(np.float64, copy=False)
+        changed = data * (data - 2.0 * self.center[self.base.stored_columns])
+        return CenteredDesign(self.base._with_data(changed), -self.center * self.center)
+
+    def project(self, H: np.ndarray) -> np.ndarray:
+        return self.base.project(H) - (H @ self.center.astype(H.dtype, copy=False))
+
+    def adjoint(self, R: np.ndarray) -> np.ndarray:
+        return self.base.adjoint(R) - np.outer(R.sum(axis=0), self.center.astype(R.dtype, copy=False))
+
+    def gram(self, g: np.ndarray) -> np.ndarray:
+        # X' D X - s c' - c s' + <g, 1> c c' for s = X' g.
+        half = np.outer(self.base.adjoint(g[:, None])[0] - 0.5 * g.sum() * self.center, self.center)
+        return self.base.gram(g) - half - half.T
+
+    def occurrences(self, weights: np.ndarray) -> np.ndarray:
+        # Entries of a feature with a center are hardly ever zero.
+        return np.where(self.center != 0, weights.sum(), self.base.occurrences(weights))
+
+    def inner_products(self, unit: float) -> np.ndarray:
+        base, center = SparseDesign(self.base.X / unit), self.center / unit
+        along = self.base.project(center[None])[:, 0] / unit
+        return base.inner_products(1.0) - along[:, None] - along + center @ center
+
+    @cached_property
+    def squared_sizes(self) -> np.ndarray:
+        return self.absolute.squared_norms
+
+    @property
+    def squared_column_sizes(self) -> np.ndarray:
+        return self.absolute.adjoint_squares(np.ones((self.shape[0], 1)))[0]
+
+    @cached_property
+    def largest(self) -> float:
+        """The larger bound of stored and of other entries."""
+        stored = np.abs(self.base.X.data - self.center[self.base.stored_columns]).max(initial=0.0)
+        return float(max(stored, np.abs(self.center).max()))
+
+    @cached_property
+    def absolute(self) -> CenteredDesign:
+        """|x| + |c|, at least |x - c|."""
+        return CenteredDesign(self.base.absolute, -np.abs(self.center))
+
+    def matrix(self) -> np.ndarray:
+        return self.base.matrix().toarray() - self.center
+
+    @property
+    def entries(self) -> Entries:
+        return Entries(0, self.center)
+
+    @property
+    def stored_lines(self) -> Lines:
+        return self.base.row_lines
+
+    def rows(self, rows: slice | np.ndarray) -> CenteredDesign:
+        return CenteredDesign(self.base.rows(rows), self.center)
+
+    def _of_columns(self, features: np.ndarray) -> CenteredDesign:
+        return CenteredDesign(SparseDesign(self.base.X[:, features]), self.center[features])
+
+    def single(self) -> CenteredDesign:
+        return CenteredDesign(self.base.single(), self.center)
+
+
+class MappedDesign(DenseDesign):
+    """(X - 1 c') / s for dense data X (n, d), a center c and a scale s, each of shape (d,) or a number.
+
+    It is computed block by block in double precision, so that equal numbers in single and in double precision are the
+    same data.
+    """
+
+    def __init__(self, X: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> None:
+        super().__init__(X)
+        self.center, self.scale = center, scale
+
+    def _block(self, rows: slice) -> np.ndarray:
+        mapped = self.X[rows].astype(np.float64)
+        mapped -= self.center
+        mapped /= self.scale
+        return mapped
+
+    @cached_property
+    def largest(self) -> float:
+        return max(float(np.abs(block).max()) for _, block in self._blocks(temporary=True))
+
+    @cached_property
+    def absolute(self) -> DenseDesign:
+        return DenseDesign(np.abs(self.matrix()))
+
+    def matrix(self) -> np.ndarray:
+        return self._block(slice(None))
+
+    def rows(self, rows: slice | np.ndarray) -> MappedDesign:
+        return MappedDesign(self.X[rows], self.center, self.scale)
+
+    def _of_columns(self, features: np.ndarray) -> MappedDesign:
+        center, scale = (np.broadcast_to(a, self.shape[1:])[features] for a in (self.center, self.scale))
+        return MappedDesign(self.X[:, as_slice(features)], center, scale)
+
+    def stored(self) -> DenseDesign:
+        """Return the mapped data in memory, in the precision of X."""
+        mapped = np.empty_like(self.X)
+        for rows, block in self._blocks(temporary=True):
+            mapped[rows] = block
+        return DenseDesign(mapped)
+
+    def single(self) -> DenseDesign:
+        return self.stored().single()
+
 
 ScaleName = Literal["features", "data", "large"]
 SCALES = get_args(ScaleName)
-# Deviations, relative to its size, below which a feature counts as constant; and below which it is, but for rounding
-# errors in the data. Sparse data are not centered in memory: products with them lose the digits that the mean has.
-_LEAST, _LEAST_OF_SPARSE, _NOISE = 1e-12, 1e-6, 1e-14
+# Deviation, relative to its size, below which a sparse feature counts as constant: sparse data are not centered in
+# memory, and products with them lose the digits that the mean has. A dense feature counts as constant below NULL.
+_LEAST_OF_SPARSE = 1e-6
 # The mean squared lengths of a scaled sample, and of a sample of a user and an item, which have a one each.
 _SQUARED_LENGTH, _PAIR = 4.0, 2.0
 
@@ -43,7 +177,6 @@ class Coordinates:
 
     @property
     def finite_scale(self) -> np.ndarray:
-        """The scale (d,), with 0 for constant features."""
         return np.where(np.isfinite(self.scale), self.scale, 0.0)
 
     @property
@@ -52,7 +185,6 @@ class Coordinates:
         return np.zeros(len(self.scale)) if self.center is None else np.abs(self.center) / self.scale
 
     def design(self, base: DenseDesign | SparseDesign | RelationDesign) -> Design:
-        """Return the data in these coordinates; sparse data stay sparse, and float32 is mapped when read."""
         design = self.view(base)
         if isinstance(design, MappedDesign) and isinstance(base, DenseDesign) and base.X.dtype == np.float64:
             return design.stored()
@@ -81,13 +213,12 @@ class Coordinates:
 
 
 def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
-    """Return the coordinates of weighted rows without dummies, centered at their mean or not; None for the user's.
+    """Return the coordinates of weighted rows, centered at their mean or not; None for the user's.
 
-    The scale "features" gives all features equal deviations, or without ``center`` equal mean squares; "data" divides
-    all by the same number. Either makes the mean squared length of a sample 4. "large" leaves the smallest features
-    that make up a mean squared length of 2, such as users and items, and divides the larger ones, such as a gender, to
-    the largest mean square of these. Above that size a column is penalised by its frequency, as in the weighted trace
-    norm of Srebro and Salakhutdinov, Collaborative Filtering in a Non-Uniform World (NIPS 2010).
+    "features" gives all features equal deviations, or without ``center`` equal mean squares; "data" divides all by one
+    number. Either makes the mean squared length of a sample 4. "large" leaves the smallest features that make up a mean
+    squared length of 2, such as users and items, and divides the larger ones to their largest mean square: above it a
+    column is penalised by its frequency (Srebro and Salakhutdinov, NIPS 2010).
     """
     if not center and scale is None:
         return None
@@ -102,9 +233,9 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         mean = sums / total
         first, second = (part / total for part in rows.sum(_moments_about, mean))
         variances = second - first**2
-        least = _LEAST if rows.entries is None else _LEAST_OF_SPARSE
+        least = NULL if rows.entries is None else _LEAST_OF_SPARSE
         squares = np.where(variances > least**2 * about_zero, variances, 0.0)
-        _warn_of_lost(np.flatnonzero((squares == 0.0) & (variances > _NOISE**2 * about_zero)), least)
+        _warn_of_lost(np.flatnonzero((squares == 0.0) & (variances > NOISE**2 * about_zero)), least)
     else:
         mean, squares = None, about_zero
     if scale is None:

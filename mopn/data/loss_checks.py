@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.losses.losses import Loss, dual_of
+from mopn.losses.losses import Loss
 from mopn.solvers.numerics.precision import EPS
 
 # Distances of outputs from the targets, or from 0, and multiples of the targets near which they are: runs begin at 0.
@@ -24,11 +24,10 @@ _LEAST = 100.0 * EPS / ROUNDING
 
 
 def check_user_loss(loss: Loss, y: np.ndarray) -> None:
-    """Check a user's loss on targets like these."""
-    if dual_of(loss) is None:
-        with np.errstate(all="ignore"):
-            for check in LossCheck.of_targets(loss, y):
-                check.run()
+    """Check a loss that is not built in on targets like these."""
+    with np.errstate(all="ignore"):
+        for check in LossCheck.of_targets(loss, y):
+            check.run()
 
 
 def check_sum_over_outputs(loss: Loss, y: np.ndarray) -> None:
@@ -47,11 +46,7 @@ def check_sum_over_outputs(loss: Loss, y: np.ndarray) -> None:
 
 
 class LossCheck:
-    """Rows of one check: targets y (n,) or (n, m), outputs O and P (n, m), and values (n,) and gradients G (n, m) at O.
-
-    Outputs are at some distances from the targets. If ``scaled``, these are in the unit of the targets, which a
-    threshold of the loss or a domain of the conjugate may have.
-    """
+    """Rows of one check: targets y, outputs O and P (n, m), and values (n,) and gradients G (n, m) at O."""
 
     def __init__(self, loss: Loss, y: np.ndarray | None, rng: np.random.Generator, *, scaled: bool = False) -> None:
         self.loss, self.scaled = loss, scaled
@@ -78,7 +73,6 @@ class LossCheck:
         return checks
 
     def _by_row(self, values: tuple[float, ...]) -> np.ndarray:
-        """Return the values in equal parts of the rows (n, 1)."""
         return np.resize(np.repeat(values, -(-self.n // len(values))), self.n)[:, None]
 
     def _targets(self, y: np.ndarray | None, rng: np.random.Generator, largest: float) -> np.ndarray:
@@ -95,7 +89,6 @@ class LossCheck:
         return y / max(1.0, float(np.abs(y).max()) / largest)
 
     def run(self) -> None:
-        """Raise for the first fault."""
         self.values_and_gradients()
         self.rows_apart()
         self.subgradients()
@@ -190,13 +183,11 @@ class LossCheck:
         return array
 
     def number(self, method: str, value: Any) -> float:
-        """Return a number as a float, or raise."""
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(self.message(method, "a number", f"{value!r}"))
         return float(value)
 
     def message(self, method: str, expected: str, found: str) -> str:
-        """Return the message of a fault."""
         return f"{method} of the loss {self.loss.name!r} must be {expected}; found {found}"
 
     def see(self, method: str, right: Any, expected: str, found: str, *numbers: Any) -> None:

@@ -17,8 +17,8 @@ from mopn.data.validation import (
     check_targets,
 )
 from mopn.losses.hessians import Hessian, Weighted
+from mopn.losses.loss import WeightedByTarget
 from mopn.losses.losses import Loss, LossDual, dual_of, get_loss, rowwise_inner
-from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers.numerics.precision import EPS
 
 # Relative agreement of a row's gradient in other blocks.
@@ -59,10 +59,7 @@ class OutputLoss:
 
     @property
     def smoothness(self) -> float:
-        """Lipschitz constant of the gradient with respect to O, in the norm of ``squared_length``.
-
-        For a loss without one it is a first guess for line searches: the mean curvature at outputs of zero.
-        """
+        """Lipschitz constant of the gradient in O, or the mean curvature at 0 as a first guess for line searches."""
         m = self.n_outputs
         constant = self.loss.smoothness(m)
         if math.isfinite(constant):
@@ -86,15 +83,14 @@ class Losses(OutputLoss):
     def of_data(
         cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None, target_weight: Any = None
     ) -> Losses:
-        """Validate the user's arguments for n rows."""
         loss = get_loss(loss)
         y, m, classes = check_targets(y, n, loss)
-        check_user_loss(loss, y)
+        if dual_of(loss) is None:
+            check_user_loss(loss, y)
         weights = check_sample_weight(sample_weight, n)
         return cls(loss, m, classes, check_offset(offset, n, m), y, weights).by_target(target_weight, y)
 
     def rows(self, rows: slice | np.ndarray) -> Losses:
-        """Return the losses of some rows."""
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, y=self.y[rows], weights=weights, offset=None if self.offset is None else self.offset[rows])
 
@@ -106,22 +102,18 @@ class Losses(OutputLoss):
         return rows, replace(self.rows(rows), weights=weights[rows] * (weights.sum() / weights[rows].sum()))
 
     def plus(self, O: Any) -> Losses:  # noqa: E741
-        """Return F(O + .) for fixed outputs O (n, m)."""
         return replace(self, offset=self._shifted(O))
 
     @property
     def n(self) -> int:
-        """The number of rows."""
         return self.y.shape[0]
 
     @property
     def total_weight(self) -> float:
-        """The sum of the weights."""
         return float(self.n if self.weights is None else self.weights.sum())
 
     @property
     def sample_weights(self) -> Any:
-        """The weights (n,), 1 where none were given."""
         return np.ones(self.n) if self.weights is None else self.weights
 
     def squared_length(self, D: Any) -> Any:
@@ -129,7 +121,6 @@ class Losses(OutputLoss):
         return self._sum(rowwise_inner(D, D))
 
     def value(self, O: Any) -> Any:  # noqa: E741
-        """F(O)."""
         return self._sum(self.loss.value(self.y, self._shifted(O)))
 
     def value_gradient(self, O: Any) -> tuple[Any, Any]:  # noqa: E741
@@ -138,7 +129,6 @@ class Losses(OutputLoss):
         return self._sum(values), self._weighted(G)
 
     def hessian(self, O: np.ndarray) -> Hessian:  # noqa: E741
-        """Second derivative of F at O."""
         hessian = self.loss.hessian(self.y, self._shifted(O))
         return hessian if self.weights is None else Weighted(hessian, self.weights)
 
@@ -190,10 +180,7 @@ class Losses(OutputLoss):
         return self._dual.max_scale(self.y, self._unweighted(G))
 
     def slope_size(self, G: Any) -> Any:
-        """Return sum_ic (u + |y_ic| + |offset_ic|) |G_ic|, which bounds the terms of F and F*; without y for labels.
-
-        u is the loss's ``output_scale``.
-        """
+        """Return sum_ic (u + |y_ic| + |offset_ic|) |G_ic| for the loss's ``output_scale`` u; no y for labels."""
         sizes = abs(G)
         size = self.loss.output_scale * float(sizes.sum())
         if self.loss.targets != "labels":
@@ -219,5 +206,4 @@ class Losses(OutputLoss):
 
 
 def inner(A: np.ndarray, B: np.ndarray) -> float:
-    """Return <A, B>."""
     return float(np.vdot(A, B))

@@ -10,24 +10,29 @@ more additions than in one sum after the other, so bounds of rounding errors hol
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from mopn.data.designs import Design, Entries, SparseDesign
-from mopn.data.row_ids import RowIds
-from mopn.solvers.tools.cached import cached_property
+from mopn.data.designs import Design, Entries, SparseDesign, stored_design
+from mopn.data.validation import as_numbers
+from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import cached_property, doors
+
+# A row's id is at least this fraction of its length: a smaller one hardly tells rows apart.
+_LEAST = 0.1
+# Eigenvectors of N'N that are told apart, with so many more vectors and so many steps of subspace iteration.
+_RANK, _MORE, _STEPS = 20, 10, 2
+
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
 
 
 class RelationDesign(Design):
-    """X = S B for block diagonal ``tables`` B, whose first columns, and their number, are ``cuts`` (K + 1,).
-
-    ``places`` (n, K) are the columns of the ones in S, ascending: the rows of B that make up a sample.
-    """
+    """X = S B for block diagonal ``tables`` B of columns ``cuts``; ``places`` (n, K) are the ones of S."""
 
     def __init__(
         self, tables: SparseDesign, places: np.ndarray, cuts: np.ndarray, choice: SparseDesign | None = None
@@ -46,7 +51,6 @@ class RelationDesign(Design):
 
     @cached_property
     def ids(self) -> RowIds:
-        """The ids of the rows of B."""
         return RowIds(self.tables.X)
 
     def by_table_row(self, R: np.ndarray) -> np.ndarray:
@@ -91,7 +95,6 @@ class RelationDesign(Design):
 
     @property
     def stored_lines(self) -> Lines:
-        """The rows of S."""
         return self.choice.row_lines
 
     @property
@@ -109,7 +112,6 @@ class RelationDesign(Design):
         return RelationDesign(self.tables, self.places[rows], self.cuts)
 
     def scaled(self, scale: np.ndarray) -> RelationDesign:
-        """Return the design with the features divided by a scale (d,)."""
         return RelationDesign(self.tables.scaled(scale), self.places, self.cuts)
 
     def _of_columns(self, features: np.ndarray) -> RelationDesign:
@@ -117,3 +119,176 @@ class RelationDesign(Design):
 
     def single(self) -> RelationDesign:
         return RelationDesign(self.tables.single(), self.places, self.cuts)
+
+
+class RowIds:
+    """Coefficients h of the columns of B, as outputs a = B h of rows with an id, and coefficients of other columns.
+
+    For entries e of the ids, a = e h_ids + e N h_others, so other columns are collinear with ids. In a and h_others the
+    losses depend on a, and h_others cost ||h_ids||^2 + ||h_others||^2, with the curvature I + N'N. Its inverse takes
+    the largest eigenvectors, few if some columns are frequent, and the mean of the other eigenvalues.
+    """
+
+    def __init__(self, B: Any) -> None:
+        B = sparse.csr_array(B)
+        lengths = np.sqrt(B.multiply(B).sum(axis=1))
+        columns = B.tocsc()
+        alone = np.flatnonzero(np.diff(columns.indptr) == 1)
+        rows, sizes = columns.indices[columns.indptr[alone]], abs(columns.data[columns.indptr[alone]])
+        clear = (sizes > 0.0) & (sizes >= _LEAST * lengths[rows])
+        alone, rows, sizes = alone[clear], rows[clear], sizes[clear]
+        # The largest id of each row.
+        descending = np.argsort(-sizes, kind="stable")
+        self.rows, first = np.unique(rows[descending], return_index=True)
+        self.ids = alone[descending[first]]
+        entries = columns.data[columns.indptr[self.ids]]
+        self.squares = entries**2
+        self.others = np.delete(np.arange(B.shape[1]), self.ids)
+        among_others = columns[:, self.others].tocsr()
+        self.N = sparse.diags_array(1.0 / entries) @ among_others[self.rows]
+        # Rows without an id.
+        self._without = np.delete(np.arange(B.shape[0]), self.rows)
+        self._their_squares = among_others[self._without].power(2).T
+        self._vectors, self._inverse, self._rest = _spectrum(self.N)
+
+    def inverse_scales(self, curvature: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the arguments of ``solve`` for losses of a curvature (rows, k) in every row, and ridges (k,) > 0."""
+        of_ids = 1.0 / (self.squares[:, None] * curvature[self.rows] + ridge)
+        return of_ids, 1.0 / np.sqrt(ridge + self._their_squares @ curvature[self._without])
+
+    def solve(self, G: np.ndarray, of_ids: np.ndarray, of_others: np.ndarray) -> np.ndarray:
+        """Return the approximate inverse of the curvature of losses and ridge times G (d, k), which is symmetric."""
+        R = of_others * (G[self.others] - self.N.T @ G[self.ids])
+        R = self._rest * R + self._vectors @ ((self._inverse - self._rest)[:, None] * (self._vectors.T @ R))
+        found = np.empty_like(G)
+        found[self.others] = R * of_others
+        found[self.ids] = of_ids * G[self.ids] - self.N @ found[self.others]
+        return found
+
+
+def _spectrum(N: Any) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the largest eigenvectors of N'N, 1 / (1 + eigenvalues), and 1 / (1 + the mean of the others).
+
+    By subspace iteration from random vectors (Halko, Martinsson and Tropp, SIAM Review 2011, algorithm 4.4).
+    """
+    least = min(N.shape)
+    rank = min(_RANK, least)
+    vectors = np.random.default_rng(0).standard_normal((N.shape[1], min(_RANK + _MORE, least)))
+    for _ in range(_STEPS):
+        vectors = np.linalg.qr(N.T @ (N @ vectors))[0]
+    image = N @ vectors
+    values, turned = np.linalg.eigh(image.T @ image)
+    values, turned = np.maximum(values[len(values) - rank :], 0.0), turned[:, len(values) - rank :]
+    mean = max(N.power(2).sum() - values.sum(), 0.0) / max(least - rank, 1)
+    return vectors @ turned, 1.0 / (1.0 + values), 1.0 / (1.0 + mean)
+
+
+@doors
+class RelationBlocks:
+    """X = [T_1[r_1], ..., T_K[r_K]]: a sample is a row of every table, side by side, and tables are stored once.
+
+    All ratings of a user have the same columns of the user: the number, the age group, the films that the user rated.
+    Pass this as X to :class:`mopn.NetworkProblem`, to :class:`mopn.FactorizationProblem`, or to estimators of networks
+    and of factorization machines. Models are the same as for the plain matrix, up to rounding; memory and time grow
+    with the tables and K numbers a sample. Source: Rendle, Scaling Factorization Machines to Relational Data (VLDB
+    2013).
+
+    Parameters
+    ----------
+    tables : sequence of K array-likes or sparse matrices of shape (N_k, d_k)
+        Finite numbers. X has their columns one after the other.
+    rows : array-like of int of shape (n, K)
+        The sample's row of each table, from 0. Columns without a table, such as a date, are a table of their distinct
+        values.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, d), with d the number of the columns of all tables.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a table is invalid, or ``rows`` are not integers that fit the tables.
+
+    Examples
+    --------
+    Two users and three films; a user's columns are the user and, with ones of total length 1, the films seen:
+
+    >>> import numpy as np, mopn
+    >>> from sklearn.preprocessing import normalize
+    >>> users, films = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])
+    >>> seen = np.zeros((2, 3))
+    >>> seen[users, films] = 1
+    >>> X = mopn.RelationBlocks([np.hstack([np.eye(2), normalize(seen)]), np.eye(3)], np.column_stack([users, films]))
+    >>> X.shape, X[:1].tocsr().toarray().round(1).tolist()
+    ((4, 8), [[1.0, 0.0, 0.7, 0.7, 0.0, 1.0, 0.0, 0.0]])
+    """
+
+    ndim = 2
+
+    def __init__(self, tables: Sequence[Any], rows: Any) -> None:
+        if not isinstance(tables, Sequence) or not len(tables):
+            raise TypeError(f"tables must be a sequence of at least one array or sparse matrix, got {shown(tables)}")
+        parts = [_table(table, f"tables[{k}]") for k, table in enumerate(tables)]
+        sizes = np.array([part.shape for part in parts])
+        ends = np.cumsum(sizes, axis=0)
+        places = _checked(rows, sizes[:, 0]) + ends[:, 0] - sizes[:, 0]
+        stored = SparseDesign(sparse.block_diag(parts, format="csr"))
+        self.design = RelationDesign(stored, places, np.append(0, ends[:, 1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        return self.design.shape
+
+    def __getitem__(self, rows: Any) -> RelationBlocks:
+        """Return some samples, by a slice, an array of indices or a mask; the tables are shared.
+
+        Raises
+        ------
+        IndexError, TypeError
+            For an index of columns, and for anything else.
+        """
+        if isinstance(rows, tuple):  # scikit-learn's cross-validation asks for X[rows, ...]
+            if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
+                raise IndexError("RelationBlocks have samples by index, but no columns; take columns of their tables")
+            rows = rows[0]
+        if isinstance(rows, slice):
+            return self._of(self.design.rows(rows))
+        if not (isinstance(rows, list) or hasattr(rows, "__array__")) or np.ndim(rows) != 1:
+            raise TypeError(f"samples are taken by a slice, an array of indices or a mask (n,), got {shown(rows)}")
+        return self._of(self.design.rows(np.asarray(rows)))
+
+    def __repr__(self) -> str:
+        return f"<RelationBlocks of shape {self.shape}, rows of {self.design.places.shape[1]} tables>"
+
+    @classmethod
+    def _of(cls, design: RelationDesign) -> RelationBlocks:
+        blocks = object.__new__(cls)
+        blocks.design = design
+        return blocks
+
+    def tocsr(self) -> Any:
+        """Return the plain matrix (n, d), in CSR."""
+        return self.design.matrix()
+
+
+def _table(table: Any, name: str) -> Any:
+    try:
+        return stored_design(table).matrix().astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _checked(rows: Any, sizes: np.ndarray) -> np.ndarray:
+    rows = as_numbers(rows, "rows")
+    if rows.ndim != 2 or rows.shape[1] != len(sizes) or not len(rows):
+        raise ValueError(f"rows must have shape (n, {len(sizes)}), a column for each table, got {rows.shape}")
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"rows must be integers, got dtype {rows.dtype}")
+    outside = (rows < 0) | (rows >= sizes)
+    if outside.any():
+        i, k = np.argwhere(outside)[0]
+        raise ValueError(f"rows[{i}, {k}] is {rows[i, k]}, but tables[{k}] has {sizes[k]} rows, numbered from 0")
+    return rows.astype(np.int64, copy=False)

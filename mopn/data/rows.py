@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mopn.data.cache import rows_at_once
-from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_design, ridge_scales
+from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_design, ridge_scales, rows_at_once
 from mopn.data.losses_of_rows import Losses, OutputLoss, inner
-from mopn.data.thread_pool import in_threads, n_workers
-from mopn.solvers.tools.blas_threads import limited_threads, single_threaded
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.blas_threads import in_threads, limited_threads, n_workers, single_threaded
+from mopn.solvers.tools.decorators import cached_property
 
 if TYPE_CHECKING:
     from mopn.compiled.storage import Lines
@@ -64,11 +62,9 @@ class PassCounter:
 
 
 class RowArray(NDArrayOperatorsMixin):
-    """An array of n rows that is never formed: a function computes the rows of a block.
+    """An array of n rows that is never formed: an importable function computes the rows of a block.
 
-    The function takes a block, its rows of the arrays ``along``, and the ``arguments``; it must be importable, as other
-    processes call it. Elementwise functions of NumPy and products with matrices from the right give such arrays again.
-    The shape is known where it is needed.
+    Elementwise functions of NumPy and products with matrices from the right give such arrays again.
     """
 
     def __init__(
@@ -82,7 +78,6 @@ class RowArray(NDArrayOperatorsMixin):
         self.shape = shape
 
     def of(self, block: Block) -> np.ndarray:
-        """Return the rows of a block, computed once."""
         if id(self) not in block.computed:
             block.computed[id(self)] = on_block(self.function, self.arguments, self.along)(block)
         return block.computed[id(self)]
@@ -109,7 +104,6 @@ def _elementwise(block: Block, *arguments: Any) -> np.ndarray:
 
 
 def rows_of(array: Any, block: Block) -> Any:
-    """Return the rows of an array in a block."""
     return array.of(block) if isinstance(array, RowArray) else array[block.rows]
 
 
@@ -121,11 +115,7 @@ class KeptBlocks(dict[int, Any]):
 
 
 class Rows(ABC):
-    """The data of a problem, X (n, d) and the losses of its samples, as blocks of rows.
-
-    A function of blocks is called as ``function(block, *along, *arguments)``, with the block's rows of the arrays
-    ``along``, and with ``arguments`` that are the same for all blocks.
-    """
+    """The data of a problem, X and the losses of its samples, as blocks for ``function(block, *along, *arguments)``."""
 
     shape: tuple[int, int]
     """n, and d with the dummies."""
@@ -148,7 +138,6 @@ class Rows(ABC):
 
     @property
     def passes(self) -> int:
-        """Number of passes over all rows since the problem was made."""
         return self._passes.count
 
     def sum(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
@@ -182,12 +171,10 @@ class Rows(ABC):
 
     @cached_property
     def largest_square(self) -> float:
-        """The largest squared length of a row."""
         return self.reduce(_largest_square, combine=max)
 
     @cached_property
     def occurrences(self) -> np.ndarray:
-        """The weight (d,) of the samples that have each feature."""
         return self.sum(_occurrences)
 
     @cached_property
@@ -303,10 +290,7 @@ def block_size(design: Design, n_outputs: int) -> int:
 
 
 def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
-    """Combine terms, or tuples of them, in a binary tree by their numbers, with few in memory.
-
-    Neighbours of equal size are combined, as in a binary counter, and at the end the rest from the right.
-    """
+    """Combine terms in a binary tree by their numbers, with few in memory, and the rest from the right."""
     partial: list[tuple[int, Any]] = []
     for term in terms:
         size = 1
@@ -372,12 +356,10 @@ def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combin
 
 
 def on_block(function: Function, arguments: Sequence[Any], along: Sequence[Any]) -> Callable[[Block], Any]:
-    """Return a function of a block alone."""
     return lambda block: function(block, *(rows_of(array, block) for array in along), *arguments)
 
 
 def cut(design: Design, losses: Losses, size: int) -> list[Block]:
-    """Return the blocks of ``size`` rows of a design and its losses."""
     n = design.shape[0]
     if size >= n:
         return [Block(design, losses, slice(0, n))]

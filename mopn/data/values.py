@@ -3,8 +3,6 @@
 docs/tables.md has the table of types and roles.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -43,10 +41,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def as_numbers(values: Any, name: str) -> np.ndarray:
-    """Return values as an array of bool, integers or floats; objects and strings become float64.
-
-    Complex numbers, dates and durations are refused, as they convert to floats without an error.
-    """
+    """Return values as bool, integers or floats, objects and strings as float64; no complex numbers or dates."""
     if values is None:
         raise TypeError(f"{name} must be an array of numbers, got None")
     values = as_array(values, name)
@@ -83,7 +78,6 @@ def finite_numbers(values: Any, name: str) -> np.ndarray:
 
 
 def is_series(values: Any) -> bool:
-    """Whether values are a Series, of pandas or polars."""
     return type(values).__name__ == "Series" and hasattr(values, "dtype") and getattr(values, "ndim", 1) == 1
 
 

@@ -1,49 +1,46 @@
 """Base classes of the estimators: parameters, the steps of ``fit``, and prediction."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
-from mopn.core.feature_groups import feature_groups
-from mopn.core.kernels import KernelName
+from mopn.core.kernels import KernelName, feature_groups
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.feature_scaling import Coordinates, ScaleName
-from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.sparse_structure import compressed
 from mopn.data.validation import (
     as_numbers,
     check_flag,
     check_input,
     check_sample_weight,
     check_weighted_classes,
+    compressed,
     of_present,
 )
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, readable, validated
-from mopn.estimators.policy import FitPolicy
-from mopn.estimators.targets import Targets, merge_equal_samples
-from mopn.estimators.targets_in_chunks import encoded_chunks, samples_of_chunks
+from mopn.estimators.listing import Listed
+from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, FitPolicy, readable, validated
+from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
-from mopn.network.dual import Dual
 from mopn.network.oracles import BasisOracle, OracleName
+from mopn.network.point import Dual
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
 from mopn.solvers import Result, Solver, Status, Trace, minimize
@@ -51,10 +48,9 @@ from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import THREADS, door, doors, warn_caller
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
@@ -67,7 +63,7 @@ _FAR = 1e8
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
-class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
+class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=Listed):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
@@ -94,19 +90,29 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Names (d,) of the features, if all are strings."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict y.
+        """Return predictions (n,) or (n, m), like the y of ``fit``.
 
         Parameters
         ----------
         X : as for ``fit``, but no RowBlocks: predict them block by block
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            Like the y of ``fit``.
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict(X)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a parameter or an attribute of a fit; anything else would have no effect."""
+        known = name.startswith("_") or name.endswith("_") or hasattr(type(self), name)
+        if not (known or name in _parameters(type(self))):
+            raise AttributeError(
+                f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(_parameters(type(self)))}"
+            )
+        super().__setattr__(name, value)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by their names, as scikit-learn does, and return the estimator."""
+        if "n_jobs" in params:
+            raise ValueError(f"{type(self).__name__} has no parameter n_jobs: {THREADS}")
+        return super().set_params(**params)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -116,7 +122,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         normal features with the means and deviations of the fit, where it centers or scales X, or else 0 and 1.
         """
         check_is_fitted(self)
-        from mopn.explain.importances import importances_without_rows
+        from mopn.explain.margins import importances_without_rows
 
         return importances_without_rows(self.model_, getattr(self, "_coordinates", None))
 
@@ -139,7 +145,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        """Validate the parameters that problem and solver do not validate, or know by other names."""
         for name, value in self.get_params(deep=False).items():
             if name in self._rules:
                 self._rules[name](value, name)
@@ -258,9 +263,7 @@ class Scored:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of predicted labels, or the R² of predicted numbers: at most 1, the larger the better.
 
-        Parameters
-        ----------
-        X, y, sample_weight : as for ``predict`` and ``fit``
+        X, y and the weights are as for ``predict`` and ``fit``.
         """
         estimator: Any = super()
         y = self._plain_targets(y, reset=False)  # type: ignore[attr-defined]
@@ -333,7 +336,6 @@ class NetworkEstimator(NetworkAttributes):
     }
     _policy: FitPolicy
 
-    @door
     def __init__(
         self,
         *,
@@ -449,7 +451,7 @@ class NetworkEstimator(NetworkAttributes):
 
         Notes
         -----
-        :mod:`mopn.estimators.policy` has the schedule, precision and patience. Callbacks are scikit-learn's
+        :mod:`mopn.estimators.parameters` has the schedule, precision and patience. Callbacks are scikit-learn's
         (``set_callbacks``, since 1.9). :func:`mopn.minimize` has every option of a fit.
 
         References
@@ -460,6 +462,18 @@ class NetworkEstimator(NetworkAttributes):
         self._check_parameters()
         self._warn(self._fit(X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
         return self
+
+    def problem(self, X: Any, y: Any = None, sample_weight: Any = None, *, target_weight: Any = None) -> NetworkProblem:
+        """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, target_weight : as for ``fit``
+        """
+        reader = clone(self)
+        reader._check_parameters()
+        X, y, sample_weight, _ = reader._samples(to_host(X), y, sample_weight)
+        return reader._problem_of_all(X, reader._encode(y, sample_weight).by_column(target_weight))[0]
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
@@ -481,7 +495,6 @@ class NetworkEstimator(NetworkAttributes):
         return result
 
     def _parts(self, samples: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        """Return samples to train on, and samples to validate on: the ``given`` ones, a fraction, or None."""
         if given is not None:
             return self._with_validation(samples, given)
         X, y, sample_weight = samples
@@ -502,14 +515,7 @@ class NetworkEstimator(NetworkAttributes):
         if held_out is not None:
             validation = EarlyStopping(self._policy.patience)
             validate = self._validated(validation, problem, *held_out)
-        solver = self._policy.solver(
-            problem,
-            refit=self.refit,
-            max_units=self.max_units,
-            oracle=self.oracle,
-            tol=self.tol,
-            validates=validation is not None,
-        )
+        solver = self._policy.solver(problem, self, validates=validation is not None)
 
         def reached(network: Result) -> dict[str, Any]:
             best = network if validation is None or validation.best is None else validation.best
@@ -532,7 +538,6 @@ class NetworkEstimator(NetworkAttributes):
         return result
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
-        """Return the problem of the training samples, with equal samples merged, and their targets."""
         if _is_in_numpy(X):
             X, targets = merge_equal_samples(X, targets)
         return self._problem(X, targets), targets
@@ -565,7 +570,6 @@ class NetworkEstimator(NetworkAttributes):
         return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
 
     def _with_validation(self, training: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
-        """Return the samples to train and to validate on, with targets that are encoded together."""
         if self.validation_fraction:
             raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
         (X, y, weight), (X_val, y_val, weight_val, _) = training, given
@@ -665,10 +669,7 @@ class NetworkEstimator(NetworkAttributes):
         linear: Any,
         offset: Any,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a network for X as given in the coordinates of a problem, with a constant where it can express one.
-
-        New samples change the offset, and all outputs with it, so that proofs would find the network far from optimal.
-        """
+        """Return a network for X as given in a problem's coordinates, the constant less the new offset."""
         linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
         new = self._offset(targets)
@@ -704,7 +705,6 @@ class NetworkEstimator(NetworkAttributes):
         return validate
 
     def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
-        """Return the fitted attributes that depend on the network alone."""
         model = self._named(_model(problem, targets, network))
         classes = {} if targets.classes is None else {self._classes_name: targets.classes}
         return classes | {
@@ -747,11 +747,16 @@ class NetworkEstimator(NetworkAttributes):
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
 
 
+@cache
+def _parameters(kind: type[ModelEstimator]) -> list[str]:
+    names: list[str] = kind._get_param_names()
+    return names
+
+
 def _is_in_numpy(X: Any) -> bool:
     return not isinstance(X, RowBlocks | Chunks)
 
 
 def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
-    """Return the model of a fit, whose predictions have the form of the targets."""
     classes = targets.classes if targets.form in ("labels", "ordinal") else None
     return Model.from_result(problem, result, classes=classes, target=targets.form)

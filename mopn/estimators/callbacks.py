@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, cast
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
 from mopn.solvers import Result
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -35,7 +35,6 @@ Attributes = dict[str, Any] | Callable[[], dict[str, Any]]
 
 
 def say(verbose: int, text: str) -> None:
-    """Print the present step of a call."""
     if verbose:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
@@ -61,10 +60,7 @@ def begin_fit(estimator: Any, data: dict[str, Any], n_subtasks: int | None) -> T
 
 
 class Task:
-    """A node of scikit-learn's tree of callbacks, with the data of ``samples_of``.
-
-    It does nothing if the estimator has no callbacks: estimator and context are None then.
-    """
+    """A node of scikit-learn's tree of callbacks with ``samples_of``; nothing without callbacks."""
 
     def __init__(self, estimator: Any, context: Any, data: dict[str, Any]) -> None:
         self.estimator, self.context, self.data = estimator, context, data
@@ -91,17 +87,13 @@ class Task:
         )
 
     def handed_on(self, estimator: Any) -> AbstractContextManager[None]:
-        """Let the callbacks that pass to estimators within others watch the fit of one, which is this task."""
         return nullcontext() if self.context is None else self.context.propagate_callback_context(estimator)
 
     @contextmanager
     def iterations(
         self, fitted: Callable[[Result], dict[str, Any]], callback: Callable[..., Any] | None = None
     ) -> Iterator[Callable[..., Any] | None]:
-        """Yield the callback with which every iteration of ``minimize`` is a subtask, or None.
-
-        ``fitted`` returns the attributes for the best point so far. The estimator's own callback is called first.
-        """
+        """Yield the callback that makes every iteration a subtask, after the estimator's own; or None."""
         if self.context is None:
             yield callback
             return

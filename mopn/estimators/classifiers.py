@@ -1,7 +1,5 @@
 """Multi-class and multi-label classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,14 +17,14 @@ from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.policy import CLASSIFIERS
+from mopn.estimators.parameters import CLASSIFIERS
 from mopn.estimators.targets import Targets, encoded_codes, indicator_values
 from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import door, doors
 
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
@@ -67,17 +65,10 @@ class ClassifierMethods(Scored, ClassifierMixin):
     _numeric_y = False
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the outputs; predictions are the class of the largest one, or follow from their signs.
+        """Return the outputs for X as for ``predict``; predictions follow from the largest one, or from signs.
 
-        Parameters
-        ----------
-        X : as for ``predict``
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            A column per class or column of an indicator matrix; for two classes one number per sample, positive for
-            ``classes_[1]``.
+        They are (n, m), a column per class or column of an indicator matrix; for two classes (n,), positive for
+        ``classes_[1]``.
         """
         X = self._checked(X)
         outputs = self.model_.outputs(X)
@@ -117,7 +108,6 @@ class Classifier(ClassifierMethods, NetworkEstimator):
     _policy = CLASSIFIERS
     _metric = staticmethod(accuracy_score)
 
-    @door
     def __init__(
         self,
         *,

@@ -1,4 +1,7 @@
-"""Factorization machines of one output and any degree, with polylearn's names: a regressor and a classifier."""
+"""Factorization machines of one output and any degree, with polylearn's names: a regressor and a classifier.
+
+Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,8 @@ from mopn.estimators.single_output import (
 from mopn.losses.losses import Loss
 from mopn.solvers import SGD, Result, Solver
 from mopn.solvers.driver import check_oracles
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import check_flag, choice, count, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door, warn_caller
 
 if TYPE_CHECKING:
     from mopn.factorization.direct import PenaltyName
@@ -62,7 +64,6 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         "init_lambdas": choice(_LAMBDAS),
     }
 
-    @door
     def __init__(
         self,
         *,
@@ -143,7 +144,6 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         return NewFeature(units, self.alpha_ if self.fit_linear else None)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Any:
-        """Take one pass over some samples, over blocks one after the other."""
         if isinstance(X, RowBlocks):
             X = self._in_known_order(X.with_targets(y, sample_weight), first)
             # Blocks are arrays in the order of the names, and scikit-learn would miss the names.
@@ -285,8 +285,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     degree : int or None, default 2
         The largest number m of features in a product; None for any number (the all-subsets kernel).
     loss : str, Loss or None, default None
-        "squared-hinge", by default, "logistic" or "squared", of labels -1 and 1; "binary-logistic", "squared_hinge"
-        and the like are taken, too. Or a :class:`mopn.Loss` per output.
+        "squared-hinge", by default, "logistic" or "squared", of labels -1 and 1; or a :class:`mopn.Loss` per output.
     n_components : int, default 10
         Number k of units, for each degree if there are several.
     alpha : float or "auto", default "auto"
@@ -342,23 +341,25 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     @available_if(_is_stochastic)
     @door
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Take one pass over some samples, or one, as :meth:`FactorizationMachineRegressor.partial_fit`.
+        """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
         Parameters
         ----------
-        X, y, sample_weight : as of the regressor
+        X, y, sample_weight : as for ``fit``
+            With :class:`mopn.RowBlocks`, a call is an epoch: a pass over each block, read one after the other.
         classes : array-like of shape (2,), optional
             Both labels; required in the first call if y does not contain both. Later calls may leave them out.
 
         Returns
         -------
         self
-            The estimator.
+            The estimator. The objective of a call has its samples and the penalty of their features.
 
         Raises
         ------
         ValueError, TypeError, AttributeError
-            As the regressor, for labels that are not among the classes, or for other classes than in the first call.
+            As ``fit``; for labels that are not among the classes, other classes than in the first call, or a solver
+            that is not "adagrad" or "sgd".
         """
         first = not hasattr(self, "model_")
         if isinstance(X, RowBlocks) and first and classes is None:

@@ -1,8 +1,11 @@
-"""A new user or item from a few ratings: a new feature, fitted with all others as they are."""
+"""A new user or item from a few ratings: a new feature, fitted with all others as they are.
 
-from __future__ import annotations
+Kernels of distinct features are affine in each of them, A^m([p, h], [x, 1]) = A^m(p, x) + h A^{m-1}(p, x)
+(multi-linearity: Blondel et al., Higher-Order Factorization Machines, NIPS 2016), so outputs are linear in what is new.
+"""
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,16 +13,21 @@ from scipy.optimize import minimize
 from sklearn.utils.validation import column_or_1d
 
 from mopn.core.norms import get_norm
+from mopn.data.designs import Design
 from mopn.data.feature_scaling import feature_sizes
 from mopn.data.losses_of_rows import Losses
 from mopn.data.validation import check_block_targets, label_codes
 from mopn.estimators.base import ModelEstimator, NetworkEstimator
 from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
-from mopn.models.growth import Machine, slopes_of_new, with_feature
+from mopn.models.formula import kernel_formula
 from mopn.models.multi_output import Model
-from mopn.solvers.tools.caller import warn_caller
+from mopn.models.single_output import FactorizationModel
+from mopn.solvers.tools.decorators import warn_caller
 
+Machine = Model | FactorizationModel
+# The new feature's name, if features have names.
+_NAME = "new"
 # Relative to the gradient at the start.
 _TOL = 1e-8
 
@@ -35,7 +43,7 @@ class NewFeature(NamedTuple):
     scale: float = 1.0
 
 
-# Columns of counts and codes have fewer values each, or more columns beside them.
+# Columns of counts and codes have fewer values each, or more columns besides them.
 _FEW_COLUMNS, _MANY_IDS = 4, 30
 
 
@@ -66,7 +74,8 @@ class FoldIn(ModelEstimator):
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
 
         The new coefficients minimise the objective of the fit, all others stay: a small convex problem, which takes
-        milliseconds. The estimator does not change. With ``interactions`` the feature interacts with all groups.
+        milliseconds. The estimator does not change. With ``interactions`` the feature interacts with all groups, and
+        ``scale="features"`` divides it by its deviation in the rows of the fit and the new ones.
 
         Parameters
         ----------
@@ -79,31 +88,25 @@ class FoldIn(ModelEstimator):
         Returns
         -------
         Model or FactorizationModel
-            For rows of d + 1 features. ``model.predict(np.column_stack([X, np.ones(len(X))]))`` are the predictions for
-            the new user, if X is dense.
+            For rows of d + 1 features; the last one is 1 for the new user.
 
         Raises
         ------
         ValueError
             For targets that the fit did not have or cannot take, or a fit with a ridge.
 
-        Notes
-        -----
-        With ``scale="features"`` the feature is divided by its deviation in the rows of the fit and the new ones.
-
         Examples
         --------
-        Four users (the first columns) like either the first two films or the others; a fifth likes the first film:
+        Four users (the first columns) like either the first two films or the others; a fifth likes the first film.
 
         >>> import numpy as np
         >>> from mopn.estimators import OrdinalFMRegressor
         >>> X = np.vstack([np.r_[np.eye(4)[u], np.eye(4)[f]] for u in range(4) for f in range(4)])
         >>> y = [5 if (u < 2) == (f < 2) else 1 for u in range(4) for f in range(4)]
-        >>> regressor = OrdinalFMRegressor(strength=0.1).fit(X, y)
-        >>> films = np.column_stack([np.zeros((4, 4)), np.eye(4)])
-        >>> model = regressor.fold_in(films[[0, 2]], [5, 1])
-        >>> np.round(model.predict(np.column_stack([films, np.ones(4)]))).astype(int).tolist()
-        [5, 5, 1, 1]
+        >>> films = np.eye(8)[4:]
+        >>> model = OrdinalFMRegressor(strength=0.1).fit(X, y).fold_in(films[[0, 2]], [5, 1])
+        >>> model.predict(np.column_stack([films, np.ones(4)])).round().tolist()
+        [5.0, 5.0, 1.0, 1.0]
         """
         X, y = self._checked(X), self._plain_targets(y, reset=False)
         n = X.shape[0]
@@ -175,3 +178,45 @@ def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeatur
         tol = _TOL * float(np.abs(value_gradient(start)[1]).max())
         u = minimize(value_gradient, start, jac=True, method="L-BFGS-B", options={"gtol": tol, "ftol": 0.0}).x
     return with_feature(model, steps[:k] * u[:k], steps[k:] * u[k:], new.scale)
+
+
+def slopes_of_new(model: Machine, design: Design) -> tuple[np.ndarray, np.ndarray]:
+    """Return Z (n, K) and V (K, m): coefficients h (K,) of a new feature that is 1 add (Z * h) V to the outputs."""
+    if isinstance(model, Model):
+        dummies, V = model.basis.shape[1] - model.n_features, model.weights
+        parts = [(np.array([0.0, 1.0]), model.basis)]
+    else:
+        assert model.lams is not None
+        dummies, V = model.dummies, np.tile(model.lams, len(model.factors))[:, None]
+        parts = [(model._theta(degree), P) for degree, P in zip(model._degrees(), model.factors, strict=True)]
+    return np.hstack([_slopes(model.kernel, theta, P, dummies, design) for theta, P in parts]), V
+
+
+def _slopes(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, design: Design) -> np.ndarray:
+    """Return (n, k), for P (k, dummies + d)."""
+    each = np.eye(len(P))
+    if kernel == "all-subsets":
+        return kernel_formula(kernel, theta, P, dummies, each).outputs(design)
+    if len(theta) == 1:
+        return np.full((design.shape[0], len(P)), theta[0])
+    return theta[0] + kernel_formula(kernel, theta[1:], P, dummies, each).outputs(design)
+
+
+def with_feature(model: Machine, h: np.ndarray, w: np.ndarray, scale: float) -> Machine:
+    """Return the model with one more feature, the last, in no group.
+
+    Its coefficients are ``h`` (K,) in the units, in the order of ``slopes_of_new``, and ``w`` (m,) in a linear term;
+    ``scale`` is the divisor that a fit would have had.
+    """
+    names = None if model.feature_names is None else np.append(model.feature_names, _NAME)
+    changes: dict[str, Any] = {"feature_names": names}
+    if isinstance(model, Model):
+        changes["basis"] = np.column_stack([model.basis, h])
+        changes["linear"] = None if model.linear is None else np.column_stack([model.linear, w])
+        changes["groups"] = None if model.groups is None else np.append(model.groups, -1)
+        changes["feature_scales"] = None if model.feature_scales is None else np.append(model.feature_scales, scale)
+    else:
+        column = h.reshape(*model.factors.shape[:2], 1)
+        changes["factors"] = np.concatenate([model.factors, column], axis=2)
+        changes["w"] = None if model.w is None else np.append(model.w, w)
+    return replace(model, **changes)

@@ -13,27 +13,16 @@ from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import solutions
 from mopn.solvers import ConditionalGradient, Result, Status
-from mopn.solvers.tools.cached import cached_property
-from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.budgets import Deadline
+from mopn.solvers.tools.decorators import cached_property
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Training samples and held-out samples, by their indices; its networks and their scores so far, in this process.
+    """Training and held-out samples by ``train`` and ``test``; its networks and scores so far, in this process.
 
-    Attributes
-    ----------
-    single : NetworkEstimator
-    X, targets
-        All samples.
-    weight : float
-        Their total weight. Losses are added up over the samples, so the strength of a fold is that of all samples
-        times its part of the weight.
-    train, test : ndarray of int
-    score : callable
-        Returns the score, or the loss, of a network on the held-out samples, as ``score(fold, network)``.
-    iterations : int
-        Largest number of iterations of a refit, which starts at the network before.
+    ``weight`` is that of all samples: the strength of a fold is theirs times its part of it. ``score(fold, network)``
+    is the score, or loss, on held-out samples; refits take at most so many ``iterations``.
     """
 
     single: Any
@@ -58,13 +47,7 @@ class Fold:
         return self.problem.losses.total_weight / self.weight
 
     def walk(self, strengths: np.ndarray, deadline: Deadline) -> Iterator[tuple[Result, float]]:
-        """Yield the networks of strengths and their scores, computed as they are asked for, while there is time.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            After Ctrl-C in a network, which is kept with its score.
-        """
+        """Yield the networks of strengths and their scores while there is time; after Ctrl-C the last is kept."""
         solver = self.solver(len(strengths), self.single.max_units)
         options: dict[str, Any] = {"tol": self.single.tol, "max_iter": 1}
         for _, network in solutions(self.problem, self.part * strengths, solver, deadline, **options):
@@ -76,9 +59,7 @@ class Fold:
 
     def solver(self, n_strengths: int, max_units: int) -> ConditionalGradient:
         """Return the solver of a path."""
-        return self.single._policy.path_solver(
-            self.problem, n_strengths, refit=self.single.refit, max_units=max_units, iterations=self.iterations
-        )
+        return self.single._policy.path_solver(self.problem, self.single, n_strengths, max_units, self.iterations)
 
     def estimator(self, network: Result) -> Any:
         """Return the estimator, fitted with a network."""

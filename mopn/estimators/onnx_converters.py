@@ -1,14 +1,12 @@
 """Converters for skl2onnx, so that pipelines that end with an estimator of this package become one ONNX graph."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
 from mopn.estimators.table_encoder import TableEncoder
 from mopn.export import to_onnx
 from mopn.export.onnx_graph import make_encoder_onnx, onnx_labels
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.decorators import warn_caller
 
 
 def register_skl2onnx() -> None:
@@ -40,7 +38,6 @@ def register_skl2onnx() -> None:
 
 
 def _parse(scope: Any, estimator: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
-    """Declare the operator of an estimator and its outputs."""
     from skl2onnx import get_model_alias
     from skl2onnx.common.data_types import FloatTensorType
 
@@ -52,7 +49,6 @@ def _parse(scope: Any, estimator: Any, inputs: list[Any], custom_parsers: Any = 
 
 
 def _names(estimator: Any) -> list[str]:
-    """Return the names of the outputs."""
     if isinstance(estimator, TableEncoder):
         return ["features"]
     if hasattr(estimator, "classes_"):
@@ -75,13 +71,11 @@ def _set_types(operator: Any) -> None:
 
 
 def _target(operator: Any) -> str | None:
-    """Return what the model predicts, None of an encoder."""
     estimator = operator.raw_operator
     return None if isinstance(estimator, TableEncoder) else estimator.model_.target
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Add the graph of the model, after a cast of its inputs."""
     from skl2onnx.helpers import add_onnx_graph
     from skl2onnx.proto import onnx_proto
 
@@ -101,7 +95,6 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _add(scope: Any, container: Any, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
-    """Add a node with a name of its own."""
     container.add_node(operator, inputs, output, name=scope.get_unique_operator_name(operator), **attributes)
 
 
@@ -116,11 +109,7 @@ def _of_two(scope: Any, container: Any, variable: Any, m: int) -> SimpleNamespac
 
 
 def _gives_scores(scope: Any, operator: Any, container: Any) -> bool:
-    """Return whether the second output of a classifier are scores: asked for, or all that it has.
-
-    skl2onnx asks the estimator, or a pipeline or search that it belongs to. Calibration is of scores, but skl2onnx does
-    not ask searches for them.
-    """
+    """Return whether the second output of a classifier are scores: asked for, or all that it has."""
     estimator, others = operator.raw_operator, [other.raw_operator for other in scope.operators.values()]
     inner = [part.estimator for other in others for part in getattr(other, "calibrated_classifiers_", ())]
     asked = [estimator, *(other for other in others if other is not estimator and _last(other) is estimator)]
@@ -137,7 +126,6 @@ def _gives_scores(scope: Any, operator: Any, container: Any) -> bool:
 
 
 def _last(estimator: Any) -> Any:
-    """Return the estimator that answers for a pipeline or a search."""
     while not type(estimator).__module__.startswith("mopn."):
         if hasattr(estimator, "steps"):
             estimator = estimator.steps[-1][1]
@@ -149,7 +137,6 @@ def _last(estimator: Any) -> Any:
 
 
 def _graph(operator: Any) -> Any:
-    """Return the graph of a fitted estimator."""
     estimator, dtype = operator.raw_operator, _dtype(operator)
     encoder = isinstance(estimator, TableEncoder)
     graph = make_encoder_onnx(estimator.encoding_, dtype) if encoder else to_onnx(estimator.model_, dtype=dtype)

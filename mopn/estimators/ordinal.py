@@ -1,7 +1,5 @@
 """Regressors of ordered levels, such as ratings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,16 +15,15 @@ from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.data.values import as_targets, category_order
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.policy import ORDINAL
+from mopn.estimators.parameters import ORDINAL
 from mopn.estimators.targets import Targets, encoded_codes
 from mopn.losses.losses import Loss, LossName, get_loss
-from mopn.models.ordinal import log_odds
+from mopn.models.base import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import warn_caller
 
 # Each level but the last has an output.
 _MAX_LEVELS = 256
@@ -47,7 +44,6 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     _policy = ORDINAL
     _metric = staticmethod(r2_score)
 
-    @door
     def __init__(
         self,
         *,
@@ -94,17 +90,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         return tags
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the levels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, n_levels)
-            Rows add up to 1.
-        """
+        """Return the probabilities of the levels (n, n_levels) for X as for ``predict``; rows add up to 1."""
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict_proba(X)
 

@@ -27,14 +27,15 @@ from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
+from mopn.estimators.listing import Listed
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Fitted, Predictor
 from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status, minimize
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, count, shown
-from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 def _sizes(values: Any) -> list[int]:
@@ -59,7 +60,7 @@ def _best_has(name: str) -> Callable[[PathCV], Any]:
     return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
 
 
-class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
+class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, metaclass=Listed):
     """Choose the strength and the number of units of a network by cross-validation.
 
     Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best
@@ -264,7 +265,6 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     def _search(
         self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], deadline: Deadline, task: Task
     ) -> None:
-        """Set the table of scores, and the best parameters."""
         parallel = Parallel(n_jobs=self.n_jobs)
         # Folds that wait for others have the same time.
         turns = math.ceil(len(folds) / effective_n_jobs(self.n_jobs))
@@ -299,36 +299,21 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     @available_if(_best_has("predict"))
     @door
     def predict(self, X: Any) -> Any:
-        """Predict y by the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
+        """Predict y by the best estimator, for X as in its ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     @available_if(_best_has("predict_proba"))
     @door
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
+        """Return the probabilities of the best estimator, for X as in ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_best_has("decision_function"))
     @door
     def decision_function(self, X: Any) -> Any:
-        """Return the outputs of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        """
+        """Return the outputs of the best estimator, for X as in ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
@@ -360,26 +345,13 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         return get_tags(self.estimator)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score of the best estimator, by ``scoring``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,) or (n, m)
-        sample_weight : array-like of shape (n,), optional
-        """
+        """Return the score of the best estimator, by ``scoring``, for samples as in ``fit``."""
         check_is_fitted(self)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.scorer_(self.best_estimator_, X, y, **weights))
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return who gets what is passed to ``fit``: the weights stay here, and the rest goes to the splitter.
-
-        Returns
-        -------
-        MetadataRouter
-            Of scikit-learn.
-        """
+        """Return who gets what is passed to ``fit``: the weights stay here, and the rest goes to the splitter."""
         to_split = MethodMapping().add(caller="fit", callee="split")
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
 
@@ -446,13 +418,11 @@ def _score(fold: Fold, network: Result, scorer: Callable[..., float]) -> float:
 
 
 def _samples(fold: Fold) -> dict[str, Any]:
-    """Return the training samples, for callbacks."""
     targets = fold.targets.rows(fold.train)
     return samples_of(fold.X[fold.train], targets.y, targets.sample_weight)
 
 
 def _trained_on_all_classes(targets: Targets, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a fold that trains on all classes."""
     missing = np.setdiff1d(targets.y, targets.y[train]) if targets.form == "labels" else np.zeros(0)
     if len(missing):
         raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
@@ -485,7 +455,6 @@ def _smallest(scores: np.ndarray, weights: np.ndarray) -> int:
 
 
 def _table(rows: list[dict[str, Any]], scores: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
-    """Return ``cv_results_``."""
     mean, deviation = _moments(scores, weights)
     columns = {f"param_{name}": np.array([row[name] for row in rows]) for name in rows[0]}
     splits = {f"split{fold}_test_score": part for fold, part in enumerate(scores)}

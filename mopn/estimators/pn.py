@@ -1,6 +1,7 @@
-"""Polynomial networks of one output and any degree, with polylearn's names: a regressor and a classifier."""
+"""Polynomial networks of one output and any degree, with polylearn's names: a regressor and a classifier.
 
-from __future__ import annotations
+Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
+"""
 
 from typing import Any, Literal
 
@@ -16,7 +17,6 @@ from mopn.estimators.single_output import (
 from mopn.losses.losses import Loss
 from mopn.solvers import Solver
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.door import door
 
 
 class PolynomialNetwork(SingleOutputEstimator):
@@ -27,7 +27,6 @@ class PolynomialNetwork(SingleOutputEstimator):
 
     _rules = SingleOutputEstimator._rules | {"fit_lower": choice(["augment"]).or_none()}
 
-    @door
     def __init__(
         self,
         *,

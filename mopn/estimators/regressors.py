@@ -1,7 +1,5 @@
 """Regressors of one or several targets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.policy import REGRESSORS
+from mopn.estimators.parameters import REGRESSORS
 from mopn.estimators.targets import Targets, regression_loss
 from mopn.losses.losses import Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName

@@ -1,7 +1,5 @@
 """Base of the estimators of one output: the steps of ``fit``, regressors, and classifiers of two classes."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from functools import partial
 from itertools import islice
@@ -24,9 +22,9 @@ from mopn.estimators.targets import Targets, in_canonical_order, regression_loss
 from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, choice, count, shown
-from mopn.solvers.tools.deadline import Deadline
-from mopn.solvers.tools.door import door, doors
+from mopn.solvers.tools.decorators import door, doors
 
 SolverName = Literal["cd", "lbfgs", "adagrad", "sgd"]
 SingleLossName = Literal[
@@ -55,7 +53,6 @@ class SingleOutputEstimator(ModelEstimator):
     """The strength of the units."""
 
     _rules = COMMON | {"n_components": count(), "fit_intercept": check_flag, "beta": STRENGTH}
-    alpha: float | Literal["auto"] = 0.0
     beta: float | Literal["auto"]
     alpha_: float
     loss: SingleLossName | Loss | None
@@ -107,11 +104,6 @@ class SingleOutputEstimator(ModelEstimator):
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, if a number overflowed, or if no pass of
             "sgd" or "adagrad" was better than zeros, which are the model then.
-
-        References
-        ----------
-        Blondel, Fujino, Ueda and Ishihata: Higher-Order Factorization Machines. NIPS 2016.
-        Blondel, Ishihata, Fujino and Ueda: Polynomial Networks and Factorization Machines. ICML 2016.
         """
         self._check_parameters()
         solver = self._solver()
@@ -123,7 +115,6 @@ class SingleOutputEstimator(ModelEstimator):
 
     @with_callbacks
     def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> Result:
-        """Fit the model with a solver."""
         deadline = Deadline(self.max_time)
         self._sums = None
         say(self.verbose, "reading the samples")
@@ -152,17 +143,14 @@ class SingleOutputEstimator(ModelEstimator):
         return result
 
     def _set_strengths(self, solver: Solver, samples: tuple[Any, Any, Any], seed: int, deadline: Deadline) -> bool:
-        """Set the strengths, "auto" for the units by the loss on held-out samples, from the largest strength on.
-
-        Return whether Ctrl-C ended the choice; the best strength so far is set then.
-        """
+        """Set the strengths, "auto" by the loss on held-out samples; return whether Ctrl-C ended it."""
         X, y, sample_weight = samples
         known = self.warm_start and hasattr(self, "beta_")
         self.alpha_, self.beta_ = self._given_strengths(*(self.alpha_, self.beta_) if known else (1.0, 1.0))
-        if known or isinstance(X, RowBlocks) or "auto" not in (self.alpha, self.beta):
+        if known or isinstance(X, RowBlocks) or "auto" not in (self._alpha, self.beta):
             return False
         alpha, unit = self._problem(X, y, sample_weight, seed).strength_units()
-        self.alpha_ = alpha if self.alpha == "auto" else self.alpha_
+        self.alpha_ = alpha if self._alpha == "auto" else self.alpha_
         if self.beta != "auto" or not unit:
             return False
         form = "labels" if isinstance(self, ClassifierMixin) else "vector"
@@ -183,9 +171,13 @@ class SingleOutputEstimator(ModelEstimator):
         self.beta_ = float(unit * _RATIOS[np.argmin(losses)]) if losses else 1.0
         return interrupted
 
+    @property
+    def _alpha(self) -> float | Literal["auto"]:
+        """The parameter ``alpha``; 0 of estimators without a linear term."""
+        return getattr(self, "alpha", 0.0)
+
     def _given_strengths(self, alpha: float = 1.0, beta: float = 1.0) -> tuple[float, float]:
-        """Return the strengths that are parameters, and these for "auto"."""
-        return alpha if self.alpha == "auto" else self.alpha, beta if self.beta == "auto" else self.beta
+        return alpha if self._alpha == "auto" else self._alpha, beta if self.beta == "auto" else self.beta
 
     def _held_out_loss(
         self, beta: float, solver: Solver, X: Any, targets: Targets, fold: Any, seed: int, deadline: Deadline
@@ -239,7 +231,6 @@ class SingleOutputEstimator(ModelEstimator):
         return LOSSES[f"binary-{name}" if f"binary-{name}" in LOSSES else name]
 
     def _attributes(self, problem: Any, result: Result) -> dict[str, Any]:
-        """Return the fitted parameters, and the model."""
         found = {name: result[name] for name in problem.parameters}
         model = FactorizationModel.from_result(problem, found, classes=getattr(self, "classes_", None))
         arrays = {attribute: np.array(found[name]) for attribute, name in self._fitted.items() if name in found}
@@ -286,24 +277,14 @@ class BinaryClassifier(Scored, ClassifierMixin):
     _classes: np.ndarray | None = None
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the outputs (n,), positive for ``classes_[1]``.
-
-        Parameters
-        ----------
-        X : as for ``predict``
-        """
+        """Return the outputs (n,) for X as for ``predict``, positive for ``classes_[1]``."""
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.outputs(X)[:, 0]
 
     @available_if(_is_logistic)
     @door
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities (n, 2) of the classes, for the loss "logistic" only.
-
-        Parameters
-        ----------
-        X : as for ``predict``
-        """
+        """Return probabilities (n, 2) of the classes for X as for ``predict``, for the loss "logistic" only."""
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict_proba(X)
 

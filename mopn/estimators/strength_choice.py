@@ -20,7 +20,7 @@ from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status
-from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.budgets import Deadline
 
 # Of the time left, a choice by held-out samples takes at most this part, and the last fit the rest.
 SHARE_OF_CHOICE = 1 / 3

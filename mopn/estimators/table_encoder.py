@@ -1,7 +1,5 @@
 """Tables as features: what a pipeline and the estimators of tables learn of the columns."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -16,8 +14,9 @@ from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
+from mopn.estimators.listing import Listed
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table, row_of
@@ -34,11 +33,11 @@ def _names(columns: Any) -> list[Any]:
 _CATEGORICAL = Rule("a collection of names and indices of columns", _names)
 
 
-class TableReader(BaseEstimator):
+class TableReader(BaseEstimator, metaclass=Listed):
     """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding
-    """The features that the columns become."""
+    """The features that the columns become. Printed, it has a line for every column, and what looks suspicious."""
     n_features_in_: int
     """Number of columns."""
     feature_names_in_: np.ndarray
@@ -55,7 +54,6 @@ class TableReader(BaseEstimator):
         return tags
 
     def _read(self, X: Any, *, reset: bool) -> Table:
-        """Return a table, and set or check the names and the number of its columns."""
         if isinstance(X, RowBlocks):
             raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
         # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
@@ -83,7 +81,6 @@ class TableReader(BaseEstimator):
         return sorted(map(str, names)) == sorted(map(str, getattr(self, "feature_names_in_", ())))
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
-        """Learn the encoding from a table."""
         self.encoding_ = learn_encoding(
             table,
             weights,
@@ -110,7 +107,6 @@ class TableReader(BaseEstimator):
         return summary
 
     def _checked_categories(self) -> list[str | int]:
-        """Check the parameters, and return the columns of numbers that are categories."""
         check_options(self, curves=count(0).or_none(), smoothness=check_nonnegative)
         return _CATEGORICAL(self.categorical_features, "categorical_features")
 
@@ -145,10 +141,9 @@ class TableEncoder(TransformerMixin, TableReader):
     Parameters
     ----------
     curves : int or None, default None
-        Largest number of functions of a column of numbers, besides itself. None for 8, or 16 from 4,000 rows on in
-        up to ten columns.
+        Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
     smoothness : float, default 1.0
-        How fast these get small.
+        Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
         Names or indices of columns whose numbers, or texts of numbers, are codes of categories.
 

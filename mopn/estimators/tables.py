@@ -26,13 +26,12 @@ from mopn.estimators.parameters import COMMON
 from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
-from mopn.estimators.targets import Targets
-from mopn.estimators.targets_in_chunks import samples_of_chunks
+from mopn.estimators.targets import Targets, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.solvers import Result, Status
+from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
-from mopn.solvers.tools.deadline import Deadline
 from mopn.tables.reading import read_table
 
 # Classes share units where features times classes are more than this: with units of their own the fit takes minutes,
@@ -252,7 +251,9 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     Parameters
     ----------
     loss : str or Loss, default "logistic"
-        As for :class:`MultiOutputPNClassifier`.
+        Multi-class: "logistic", "smoothed-hinge", "squared-hinge". One against the rest: "binary-logistic",
+        "binary-squared-hinge", "squared". For an indicator matrix y, "logistic" and "squared-hinge" mean their
+        binary forms.
     norm : {"auto", "l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "auto"
         Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
         few, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
@@ -262,15 +263,14 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
         to 0.0003, the last one before the loss on held-out samples rises.
     curves : int or None, default None
-        Largest number of functions of a column of numbers, besides itself. None for 8, or 16 from 4,000 rows on
-        in up to ten columns.
+        Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
     smoothness : float, default 1.0
-        How fast these get small: the k-th has the size 1 / k^smoothness, so larger asks for smoother effects.
+        Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
         Names or indices of columns whose numbers, or texts of numbers, are codes of categories. Other texts,
         booleans and categories always are.
     max_units : int or None, default 200
-        Largest number of units; None for a proof, units are added until the gap is at most ``tol``.
+        Limit on the units. With None, units are added until the gap is at most ``tol``.
     class_weight : dict, "balanced" or None, default None
         Factors of the sample weights, by label.
     tol : float, default 0.01
@@ -349,12 +349,40 @@ class TableRegressor(RegressorMethods, TableEstimator):
     Predictions are ``mean(y)`` plus sums of squares of additive models :math:`(g_1(x_1) + \dots + g_c(x_c))^2`,
     times a weight of each target; see :class:`TableClassifier`.
 
-    The parameters are those of :class:`TableClassifier`, without ``class_weight``.
-
     Parameters
     ----------
     loss : str or Loss, default "squared"
-        As for :class:`MultiOutputPNRegressor`.
+        "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
+        median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
+        in the unit of y.
+    norm : {"auto", "l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "auto"
+        Norm of the output weights, which makes most units zero. With "l1", which "auto" is, every target has its own
+        units, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
+        With the others targets share units.
+    strength : "auto", float or Ratio, default "auto"
+        Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
+        to 0.0003, the last one before the loss on held-out samples rises.
+    curves : int or None, default None
+        Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
+    smoothness : float, default 1.0
+        Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
+    categorical_features : collection of str or int, default ()
+        Names or indices of columns whose numbers, or texts of numbers, are codes of categories. Other texts,
+        booleans and categories always are.
+    max_units : int or None, default 200
+        Limit on the units. With None, units are added until the gap is at most ``tol``.
+    tol : float, default 0.01
+        Relative tolerance of the objective.
+    prove : "auto" or bool, default "auto"
+        Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
+        most twenty times ``tol``: the objective then is as near to its minimum as ``tol`` says, in half of the
+        time. "auto" proves tables of up to 500,000 rows times features times outputs, and all with
+        ``max_units=None``.
+    max_time : float or None, default None
+        Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
+        those that are left after reading; then the best strength so far is fitted.
+    verbose : int, default 0
+        Print a line for every strength, and every ``verbose``-th round of the last fit.
 
     See Also
     --------

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.chunked_rows import Chunks
+from mopn.data.relation_design import RelationBlocks
+from mopn.data.row_blocks import RawBlock, named
+from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
+from mopn.data.values import as_targets
 from mopn.losses.losses import Loss, get_loss
-from mopn.models.ordinal import cumulative_targets
+from mopn.models.base import cumulative_targets
+from mopn.solvers.tools.checks import shown
 from mopn.tables.quantiles import Quantiles
 
+_INDICATORS = np.arange(2)
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
 MERGE_LIMIT = 1 << 20
@@ -46,11 +54,9 @@ class Targets:
 
     @property
     def total_weight(self) -> float:
-        """Sum of the weights of the samples."""
         return float(len(self.y) if self.weights is None else self.weights.sum())
 
     def sum(self, values: np.ndarray) -> float:
-        """Return the sum of values (n,) times the weights of the samples."""
         return float(values.sum() if self.weights is None else self.weights @ values)
 
     def by_column(self, target_weight: Any) -> Targets:
@@ -60,7 +66,6 @@ class Targets:
         return replace(self, target_weight=target_weight)
 
     def rows(self, rows: np.ndarray) -> Targets:
-        """Return the targets of some samples."""
         names = ("y", "values", "sample_weight", "class_factor")
         return replace(self, **{name: part[rows] for name in names if (part := getattr(self, name)) is not None})
 
@@ -79,7 +84,6 @@ def encoded_codes(codes: np.ndarray, number: int, loss: Loss, *, ordinal: bool =
 
 
 def indicator_values(y: np.ndarray) -> np.ndarray:
-    """Return an indicator matrix of 0 and 1 as -1 and 1."""
     if not np.isin(y, (0, 1)).all():
         raise ValueError(f"an indicator matrix y must hold 0 and 1 only, got {np.unique(y)}")
     return 2.0 * y - 1.0
@@ -121,10 +125,10 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
 
 
 def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarray]:
-    """Return the samples in an order that does not depend on the given one, and the group (n,) of each, from 0 on.
+    """Return the samples in an order that does not depend on the given one, and the group (n,) of each.
 
-    A group is held out together. Equal samples form a group if they may be copies, where rows seldom repeat, and never
-    with another target; else each sample is a group. Large data are not changed.
+    Equal samples with equal targets form a group that is held out together if they may be copies, where rows seldom
+    repeat; else each sample is a group. Large data are not changed.
     """
     n = len(targets.y)
     if _is_large(X):
@@ -154,10 +158,7 @@ def _codes_of_samples(rows: np.ndarray, targets: Targets) -> np.ndarray:
 
 
 def _codes(X: Any) -> np.ndarray:
-    """Return a number for each row, equal for equal rows, in the order of the rows in single precision.
-
-    The order decides which rows a refit on a sample of the rows draws, so the last digits of X must not decide it.
-    """
+    """Return a number for each row, equal for equal rows, in the order of rows in single precision."""
     if isinstance(X, RelationBlocks):
         return _table_codes(X.design.places)
     codes = _sparse_codes if sparse.issparse(X) else _dense_codes
@@ -197,3 +198,75 @@ def _table_codes(table: np.ndarray) -> np.ndarray:
     codes = np.empty(len(table), dtype=np.intp)
     codes[order] = np.concatenate([[0], np.cumsum(np.any(ordered[1:] != ordered[:-1], axis=1))])
     return codes
+
+
+def has_labels(estimator: Any) -> bool:
+    """Whether y has few distinct values, labels or levels, which are encoded chunk by chunk."""
+    return not estimator._numeric_y or estimator._classes_name == "levels_"
+
+
+def samples_of_chunks(estimator: Any, X: Chunks) -> tuple[Chunks, np.ndarray, np.ndarray | None, Any]:
+    """Return the chunks, and y and the weights: of one row per label, or of all rows if y is numbers."""
+    if not has_labels(estimator):
+        return X, *X.reduce(partial(named, function=_numbers), _joined), None
+    found = X.reduce(partial(named, function=partial(_counted, classes=X.classes)), operator.add)
+    if found.columns:
+        return X, np.repeat(_INDICATORS[:, None], found.columns, axis=1), None, None
+    labels, weights = found.labels, found.weights
+    if X.classes is None:  # as in memory, labels of rows of weight 0 alone are none
+        labels, weights = labels[weights > 0.0], weights[weights > 0.0]
+    if getattr(estimator, "class_weight", None) == "balanced" and not weights.all():
+        missing = shown(labels[weights == 0][0])
+        raise ValueError(f"class_weight='balanced' needs rows of each class, and {missing} has none")
+    return X, labels, weights, None
+
+
+def encoded_chunks(X: Chunks, targets: Targets) -> Chunks:
+    """Return chunks with targets and weights for a problem, given the targets of the labels."""
+    if targets.form in ("vector", "outputs"):
+        return X
+    labels = _INDICATORS if targets.form == "indicator" else targets.y
+    code = partial(_encoded, labels=labels, values=targets.values, factors=targets.class_factor)
+    return X.replaced(code, np.arange(len(labels)) if targets.loss.targets == "labels" else None)
+
+
+@dataclass(frozen=True)
+class LabelWeights:
+    """Sorted distinct labels with the sums of their weights; the columns of an indicator matrix, or 0."""
+
+    labels: np.ndarray
+    weights: np.ndarray
+    columns: int
+
+    def __add__(self, other: LabelWeights) -> LabelWeights:
+        labels, codes = distinct_labels(np.concatenate([self.labels, other.labels]))
+        weights = np.bincount(codes, np.concatenate([self.weights, other.weights]))
+        return LabelWeights(labels, weights, self.columns)
+
+
+def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
+    y = as_targets(chunk.y, numeric=False)
+    columns = y.shape[1] if y.ndim > 1 else 0
+    if columns:
+        classes = _INDICATORS
+    labels, codes = distinct_labels(y) if classes is None else (classes, label_codes(y, classes))
+    weights = None if columns else check_weights(chunk.sample_weight, len(y))
+    return LabelWeights(labels, np.bincount(codes.ravel(), weights, minlength=len(labels)), columns)
+
+
+def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: np.ndarray | None) -> RawBlock:
+    y, weights = as_targets(chunk.y, numeric=False), chunk.sample_weight
+    codes = label_codes(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
+    if factors is not None:
+        weights = factors[codes] if weights is None else weights * factors[codes]
+    y = values[codes] if codes.ndim == 1 else np.take_along_axis(values, codes, 0)
+    return RawBlock(chunk.number, chunk.X, y, weights)
+
+
+def _numbers(chunk: RawBlock) -> tuple[np.ndarray, np.ndarray | None]:
+    y = finite_numbers(chunk.y, "y")
+    return y, check_weights(chunk.sample_weight, len(y))
+
+
+def _joined(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray | None:
+    return None if a is None or b is None else np.concatenate([a, b])

@@ -8,8 +8,7 @@ from mopn.explain.column_effects import effects
 from mopn.explain.flips import certified_flips
 from mopn.explain.interactions import interaction_weights, strongest_interactions
 from mopn.explain.robustness import certified_radius
-from mopn.explain.row_contributions import contributions
-from mopn.explain.shapley import feature_importances, shap_interaction_values, shap_values, to_shap
+from mopn.explain.shapley import contributions, feature_importances, shap_interaction_values, shap_values, to_shap
 
 __all__ = [
     "certified_flips",

@@ -5,8 +5,6 @@ columns, and functions of pairs of columns. These are unique if each has mean 0 
 distributions are those of a background: then no pair effect holds what a main effect can say.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -19,8 +17,8 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import door, doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import door, doors
 from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import KNOTS

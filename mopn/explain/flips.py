@@ -4,8 +4,6 @@ The margin of two classes is quadratic, so that a set of flips changes it by a n
 pair; docs/mathematics.md, section 15. Radii of changes of numbers: :mod:`mopn.explain.robustness`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +17,11 @@ from mopn.data.designs import Design
 from mopn.data.values import to_host
 from mopn.explain.margins import OutputMargins
 from mopn.explain.robustness import RowOutputs, contests, meetings
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import feature_groups
+from mopn.models.base import Fitted, feature_groups, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table
@@ -169,7 +166,6 @@ class FeatureOptions(Options):
         return cls(design, features, starts, np.ones(starts[-1], bool), starts[:-1] + codes)
 
     def changed(self, picks: np.ndarray) -> np.ndarray:
-        """Return dense rows."""
         i, j = np.nonzero(picks >= 0)
         after, before = (sparse.csr_array(self.features[at[i, j]]) for at in (picks, self.current))
         which = sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(picks), len(i)))
@@ -215,7 +211,6 @@ class TableOptions(Options):
         )
 
     def changed(self, picks: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the columns of a table."""
         columns = [column.copy() for column in self.table.columns]
         for j, column, first, options in zip(self.columns, self.categories, self.starts, picks.T, strict=False):
             texts = np.array([*column.categories, *column.rare[:1], *[None] * column.missing], object)

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mopn.data.cache import rows_at_once
-from mopn.data.centered import CenteredDesign
-from mopn.data.designs import DenseDesign, Design, SparseDesign
+from mopn.data.designs import DenseDesign, Design, SparseDesign, rows_at_once
+from mopn.data.feature_scaling import CenteredDesign
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 
 class Background:
@@ -34,14 +33,12 @@ class Background:
 
     @cached_property
     def centered(self) -> Design:
-        """The rows minus their mean; sparse rows stay sparse."""
         if isinstance(self.design, SparseDesign):
             return CenteredDesign(self.design, self.mean)
         return DenseDesign(self.rows - self.mean)
 
     @cached_property
     def variances(self) -> np.ndarray:
-        """Variances (d,) of the features."""
         return self.centered.adjoint_squares(np.full((self.n, 1), 1.0 / self.n))[0]
 
     def covariances(self, H: np.ndarray) -> np.ndarray:
@@ -62,10 +59,7 @@ class Game(ABC):
 
 
 class ColumnGame(Game):
-    """Games of degree 2 whose players are columns, sets of features: their values are sums of values of ``game``.
-
-    ``owners`` (d,) are the columns of the features.
-    """
+    """Games of degree 2 whose players are columns, the ``owners`` (d,) of features: sums of values of ``game``."""
 
     def __init__(self, game: QuadraticGame, owners: np.ndarray, columns: int) -> None:
         self.game, self.owners = game, owners
@@ -121,10 +115,7 @@ class QuadraticGame(Game):
         return with_totals(Phi, phi)
 
     def between(self, x: np.ndarray, fields: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the interaction values (m, G, G) of one row whose players are fields, sets of features.
-
-        They are sums over features, as degree 2 has no products of three players. No matrix (d, d) is formed.
-        """
+        """Return the interaction values (m, G, G) of one row whose players are fields, sets of features."""
         whole = np.zeros((self.H.shape[1], len(fields)))
         for g, field in enumerate(fields):
             whole[field, g] = 1.0
@@ -138,7 +129,6 @@ class QuadraticGame(Game):
         return with_totals(Phi, phi @ whole)
 
     def matrix(self, c: int) -> np.ndarray:
-        """Return A_c (d, d)."""
         active = np.flatnonzero(self.V[:, c])
         return (self.H[active].T * self.V[active, c]) @ self.H[active] + np.diag(self.outputs.squares[c])
 

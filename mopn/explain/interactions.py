@@ -1,7 +1,5 @@
 """Interactions in a model: the weights of given products of features, and the largest weights."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Sequence
@@ -10,16 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.data.validation import check_count
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import check_scale, feature_groups
+from mopn.models.base import Fitted, check_scale, feature_groups, fitted_model
 from mopn.models.interaction_factors import products, units_and_weights
 from mopn.models.table import TableModel
-from mopn.solvers.tools.door import door
+from mopn.solvers.numerics.precision import NULL
+from mopn.solvers.tools.decorators import door
 
 # Incomplete products that a search of degree 3 or more visits: some seconds.
 _NODES = 200_000
-# Lengths are computed for many interactions at once, and for one: they differ by rounding.
-_ROUNDING = 1e-12
 
 
 class Interaction(NamedTuple):
@@ -44,7 +40,8 @@ class Interactions(list[Interaction]):
     def __init__(self, items: Sequence[Interaction], bound: float) -> None:
         super().__init__(items)
         self.bound = bound
-        self.exact = bound <= (_length(items[-1].weight) * (1.0 + _ROUNDING) if items else 0.0)
+        # Lengths are computed for many interactions at once, and for one: they differ by rounding.
+        self.exact = bound <= (_length(items[-1].weight) * (1.0 + NULL) if items else 0.0)
 
 
 @door
@@ -174,7 +171,6 @@ def _of_columns(model: TableModel, k: int, labels: list[str]) -> Interactions:
 
 
 def _length(weight: Any) -> float:
-    """Return the modulus of a number, or the length of an array (m,)."""
     return float(np.linalg.norm(weight))
 
 
@@ -221,7 +217,6 @@ class _ProductSearch:
             self.extend((*prefix, j), product * self.factors[depth][:, j], size * self.sizes[j])
 
     def _complete(self, prefix: tuple[int, ...], product: np.ndarray, size: float, first: int) -> None:
-        """Evaluate all last features at once."""
         # Sizes decrease, so the candidates come first.
         stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self._least, side="right"))
         if stop <= first:

@@ -1,19 +1,23 @@
-"""Margins of one output over another around rows, as quadratic functions, with bounds of all rounding errors."""
+"""Margins of one output over another around rows, as quadratic functions, with bounds of all rounding errors.
 
-from __future__ import annotations
+Also the importances of features by the slopes of the outputs.
+"""
 
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from mopn.data.designs import Design
-from mopn.models.formula import blocks, dense_rows
-from mopn.models.quadratic import Quadratic
+from mopn.data.designs import Design, rows_at_once
+from mopn.data.feature_scaling import Coordinates
+from mopn.models.base import Predictor
+from mopn.models.formula import dense_rows
+from mopn.models.quadratic import Quadratic, is_quadratic
+from mopn.models.table import TableModel
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import power_of_two
-from mopn.solvers.sphere.principal_directions import far_from_orthonormal
+from mopn.solvers.sphere.stack import far_from_orthonormal
 
-_EPS = float(np.finfo(float).eps)
 # What products may lose where they underflow.
 _UNDERFLOW = 1e-290
 
@@ -26,17 +30,9 @@ def with_zero(by_output: np.ndarray) -> np.ndarray:
 class OutputMargins:
     """Differences of outputs around rows x as quadratics: f(x + scale * B u) = f(x) + <slope, u> + u'Au.
 
-    After the m outputs there is one more, which is 0.
-
-    Attributes
-    ----------
-    unit : float
-        The power of two by which the given scale is multiplied, so that the longest units are about 1.
-    scale : ndarray of shape (d,)
-    basis : ndarray of shape (d, r) or None
-        B, orthonormal up to rounding, which spans all that the outputs depend on; None is the identity.
-    outputs, local : Quadratic
-        The outputs as functions of x, and with factors, linear terms and squares in the coordinates u.
+    After the m outputs there is one more, which is 0. ``unit`` is the power of two by which the given scale is
+    multiplied, so that the longest units are about 1. ``basis`` is B (d, r), orthonormal up to rounding, which spans
+    all that the outputs depend on; None is the identity. ``outputs`` are functions of x, ``local`` of u.
     """
 
     def __init__(self, model: Any, scale: np.ndarray, *, reduced: bool) -> None:
@@ -50,7 +46,7 @@ class OutputMargins:
         self.scale = scale * self.unit
         # No number is the result of more operations than this, one after the other; twice, for predictions elsewhere.
         shapes = [self.outputs.factors.shape, *map(np.shape, parameters.values())]
-        self.rounding = 2 * (2 * max(map(sum, shapes)) + 64) * _EPS
+        self.rounding = 2 * (2 * max(map(sum, shapes)) + 64) * EPS
         self.basis: np.ndarray | None = None
         self.local = replace(
             self.outputs,
@@ -72,7 +68,7 @@ class OutputMargins:
         coordinates = vectors @ self.basis
         lost, lengths = _lengths(vectors - coordinates @ self.basis.T), _lengths(vectors)
         relative = np.divide(lost, lengths, out=np.zeros_like(lost), where=lengths > 0.0).max()
-        self.rounding += 4.0 * (relative + far_from_orthonormal(self.basis) + len(vectors) ** 1.5 * _EPS)
+        self.rounding += 4.0 * (relative + far_from_orthonormal(self.basis) + len(vectors) ** 1.5 * EPS)
         units = coordinates[: len(vectors) - len(bends)]
         factors = np.stack([units[: len(first)], units[len(units) - len(first) :]])
         linear = np.zeros((len(self.local.linear), len(vectors)))
@@ -91,17 +87,14 @@ class OutputMargins:
         return slopes + 2.0 * dense_rows(design) * (squares * self.scale) if squares.any() else slopes
 
     def errors(self, design: Design) -> np.ndarray:
-        """Return e (n, m + 1, 3): rounding changes outputs by e_0 + e_1 ||u|| + e_2 ||u||^2 at most.
-
-        Polynomials, their coefficients and derivatives err, relative to moduli of terms, by the number of operations.
-        """
+        """Return e (n, m + 1, 3): rounding changes outputs by e_0 + e_1 ||u|| + e_2 ||u||^2 at most."""
         terms = self.moduli
         # Kernels take squares away, of dummies from constants, too, where they may have cancelled: they are at most the
         # products, which hence count three times, and groups take products away.
         weights, constant, linear = 3.0 * np.abs(terms.weights), np.abs(terms.constant), np.abs(terms.linear)
         long1, long2 = lengths = _lengths(self.scale * terms.factors)
         errors = np.empty((design.shape[0], len(constant), 3))
-        for rows, block in blocks(design.absolute, lengths.size + constant.size):
+        for rows, block in design.absolute.blocks(rows_at_once(lengths.size + constant.size)):
             first, second = terms.forms(block)
             errors[rows, :, 0] = (first * second) @ weights + block.project(linear) + constant
             errors[rows, :, 1] = (first * long2 + second * long1) @ weights
@@ -117,7 +110,6 @@ class OutputMargins:
 
 
 def _lengths(vectors: np.ndarray) -> np.ndarray:
-    """Return the lengths of vectors (..., d), whatever the size of their entries."""
     return np.hypot.reduce(vectors, axis=-1)
 
 
@@ -129,3 +121,38 @@ def _parameters(model: Any) -> dict[str, Any]:
         for name, value in values.items()
         if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
     }
+
+
+def importances_without_rows(model: Predictor, coordinates: Coordinates | None) -> np.ndarray:
+    """Return deviations of features or columns times root mean square slopes of the outputs, up to degree 2.
+
+    The mean is over independent normal features with the means and deviations of the fit, without coordinates 0 and 1.
+    Squares are added up over outputs, of a softmax less their mean (Sobol and Kucherenko, 2009).
+    """
+    formula = model._formula()
+    if not is_quadratic(formula):
+        raise AttributeError(
+            "feature_importances_ is for outputs of degree 2 at most; for others take means of absolute values of "
+            "mopn.explain.shap_values(model, X)"
+        )
+    outputs = Quadratic.of(formula).squared()
+    d = outputs.linear.shape[1]
+    center, deviations = np.zeros(d), np.ones(d)
+    if coordinates is not None:
+        center = center if coordinates.center is None else coordinates.center
+        deviations = deviations if coordinates.deviations is None else coordinates.deviations
+    # Of z = (x - center) / deviations: slopes at z = 0, weights of squares of units, and of features.
+    H, V = deviations * outputs.factors[0], outputs.weights
+    at_center = outputs.biases[0] + outputs.factors[0] @ center
+    slopes = deviations * (outputs.linear + 2.0 * outputs.squares * center) + 2.0 * (V.T * at_center) @ H
+    squares = deviations**2 * outputs.squares
+    if model.link == "softmax":
+        V, slopes, squares = V - V.mean(axis=1, keepdims=True), slopes - slopes.mean(axis=0), squares - squares.mean(0)
+    # The slope at z is s + 2 A z, with the mean square s_j^2 + 4 sum_k A_jk^2.
+    gram = H @ H.T
+    rows_of_units = np.array([((gram * np.outer(v, v)) @ H * H).sum(axis=0) for v in V.T])
+    rows = rows_of_units + squares * (2.0 * V.T @ H**2 + squares)
+    total = (slopes**2 + 4.0 * np.maximum(rows, 0.0)).sum(axis=0)
+    if isinstance(model, TableModel):
+        total = np.bincount(model.encoding.owners, total, minlength=model.n_features)
+    return np.sqrt(total)

@@ -13,19 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.cache import rows_at_once
-from mopn.data.designs import DenseDesign, Design
+from mopn.data.designs import DenseDesign, Design, rows_at_once
 from mopn.data.values import to_host
 from mopn.explain.margins import OutputMargins, with_zero
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import check_scale
+from mopn.models.base import Fitted, check_scale, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import is_quadratic
-from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
-from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
+from mopn.solvers.numerics.quadric_distance import (
+    ball_radii,
+    box_crossings,
+    box_radii,
+    convex_diagonal,
+    ray_crossings,
+    spectrum,
+)
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # How far beyond the boundary, relative to the way there, an attack may have to go until predictions change.
 _BEYOND = 10.0 ** np.arange(-14.0, -1.0)
@@ -138,7 +142,6 @@ class RowOutputs:
 
     @classmethod
     def of(cls, model: Any, margins: OutputMargins, design: Design) -> RowOutputs:
-        """Return the rows of a design."""
         return cls(design, with_zero(model._outputs(design)), margins.errors(design))
 
     def winners(self, contest: np.ndarray) -> np.ndarray:
@@ -147,10 +150,7 @@ class RowOutputs:
 
 
 class Nearest:
-    """The proven radius of every row, and the nearest point found at which the class changes.
-
-    ``steps`` (n, d) lead there in the coordinates of :class:`OutputMargins`, NaN without such a point.
-    """
+    """The proven radius of every row, and ``steps`` (n, d) to the nearest point found of another class, or NaN."""
 
     def __init__(self, margins: OutputMargins, n: int) -> None:
         self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)
@@ -175,7 +175,6 @@ class Meeting:
 
     @property
     def matrix(self) -> np.ndarray:
-        """A of the difference of both outputs."""
         return self.margins.matrix(*self.pair)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
@@ -189,7 +188,6 @@ class Meeting:
 
 
 def meetings(margins: OutputMargins, rows: RowOutputs, contest: np.ndarray) -> Iterator[Meeting]:
-    """Yield the meetings of all outputs that win somewhere with all others."""
     winners = rows.winners(contest)
     for winner, loser in permutations(contest.tolist(), 2):
         wins = np.flatnonzero(winners == winner)

@@ -1,6 +1,6 @@
 """Models and fitted estimators for other programs: C, ONNX and QUBO problems, in floats and in integers."""
 
-from mopn.export.c import to_c
+from mopn.export.c_header import to_c
 from mopn.export.onnx_graph import to_onnx
 from mopn.export.qubo import to_qubo
 

@@ -4,8 +4,6 @@ Features are read one after the other, each with the parameters that multiply it
 of a row is made. Nothing that C leaves to the compiler is used: only numbers that are not negative are shifted.
 """
 
-from __future__ import annotations
-
 from textwrap import wrap
 
 import numpy as np
@@ -22,7 +20,6 @@ _STACK = 40
 
 
 def integer_header(integers: IntegerModel, name: str) -> str:
-    """Return the header of a model in integers with a prefix of its names; see :func:`mopn.export.to_c`."""
     return _IntegerHeader(name, "int32_t", f"const {name}_input *x").text(integers)
 
 
@@ -30,7 +27,6 @@ class _IntegerHeader(CWriter):
     """The functions of a model in integers."""
 
     def text(self, integers: IntegerModel) -> str:
-        """Return the header."""
         model, d, (k, m) = integers.model, len(integers.inputs.bits), integers.V.shape
         self.parts.append(self._memory(integers.dtype))
         self.feature_names(model.feature_names)
@@ -63,7 +59,6 @@ class _IntegerHeader(CWriter):
         )
 
     def _stored(self, kind: str, label: str, values: np.ndarray) -> str:
-        """Declare an array in flash and return its name."""
         self.flash += values.size * int(kind.strip("uint_")) // 8
         return self.array(kind, label, [str(int(i)) for i in values.ravel()], f"{self.upper}_FLASH")
 
@@ -146,7 +141,6 @@ class _IntegerHeader(CWriter):
         return lines + "    }\n"
 
     def _units(self, integers: IntegerModel) -> str:
-        """Return the loop over the units, which adds their squares to the outputs."""
         k, m = integers.V.shape
         v = self._stored(f"{integers.dtype}_t", "v", integers.V)
         shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
@@ -163,7 +157,6 @@ class _IntegerHeader(CWriter):
         )
 
     def _self_test(self, integers: IntegerModel) -> None:
-        """Define the test of a row with features of the whole range."""
         inputs, m = integers.inputs, integers.V.shape[1]
         d = len(inputs.bits)
         spread = (1.0 + np.cos(np.arange(d))) / 2.0

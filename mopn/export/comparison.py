@@ -5,15 +5,13 @@ cancel, where the order of sums matters little. Rows of a table are drawn from t
 Rows of features are drawn from the scales by which the fit divided them, around the point where the units are near 0.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.models.formula import Formula, Products
-from mopn.solvers.tools.caller import warn_caller
+from mopn.solvers.tools.decorators import warn_caller
 from mopn.tables.encoding import TableEncoding
 
 # Rows that are compared, fewer where they have many entries.

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mopn.export.comparison import warn_of_lost_digits
-from mopn.export.onnx_encoding import ML, encode_columns
-from mopn.export.onnx_nodes import Graph
+from mopn.export.onnx_nodes import ML, Graph, encode_columns
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 from mopn.tables.encoding import TableEncoding
 
 if TYPE_CHECKING:
@@ -111,7 +110,6 @@ def make_encoder_onnx(encoding: TableEncoding, dtype: str) -> onnx.ModelProto:
 
 
 def _made(graph: Graph, metadata: Mapping[str, Sequence[Any]]) -> onnx.ModelProto:
-    """Return the model of a graph, with metadata as lists of JSON."""
     onnx = graph.onnx
     made = onnx.helper.make_model(
         graph.proto(),
@@ -125,7 +123,6 @@ def _made(graph: Graph, metadata: Mapping[str, Sequence[Any]]) -> onnx.ModelProt
 
 
 def _outputs(graph: Graph, formula: Formula, X: str) -> str:
-    """Add the outputs (n, m) of features X."""
     parts = [graph("MatMul", _features(graph, term, X), term.weights) for term in formula.terms]
     if formula.squares.any():
         parts.append(graph("MatMul", graph("Mul", X, X), formula.squares.T))
@@ -135,7 +132,6 @@ def _outputs(graph: Graph, formula: Formula, X: str) -> str:
 
 
 def _features(graph: Graph, term: UnitTerm, X: str) -> str:
-    """Add the values (n, k) of the units of a term."""
     if isinstance(term, Products):
         return _product(graph, term, X)
     # z (n, d, k), the products of every entry with the parameters of its feature
@@ -169,7 +165,6 @@ def _anova(graph: Graph, term: AnovaTerm, z: str) -> str:
 
 
 def _probabilities(graph: Graph, model: Any, outputs: str, single: bool) -> str:
-    """Add what ``predict_proba`` returns."""
     if model.target == "ordinal":
         return _levels(graph, _link(graph, model.link, outputs), len(model.classes))
     if model.target != "labels" or model.link == "softmax":
@@ -193,7 +188,6 @@ def _levels(graph: Graph, cumulative: str, count: int) -> str:
 
 
 def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilities: str | None) -> str:
-    """Add what ``predict`` returns."""
     if model.target == "labels":
         classes = graph.store(onnx_labels(model.classes))
         if single:

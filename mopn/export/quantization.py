@@ -4,15 +4,12 @@ No sum of integers can leave 32 bits, whatever the row. Roundings are centred: t
 data is taken off its start, so that what remains of it depends on how far a row is from the mean.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mopn.export.input_integers import InputIntegers, choose_inputs
-from mopn.export.integers import Agreement, Forms, IntegerModel, shifted, squares
+from mopn.export.integers import Agreement, Forms, InputIntegers, IntegerModel, choose_inputs, shifted, squares
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice
@@ -34,11 +31,7 @@ _TINY = np.finfo(float).tiny
 
 @np.errstate(over="ignore", invalid="ignore")
 def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
-    """Return a model of degree 1 or 2 in integers, with the ranges of the rows X (n, d).
-
-    ``TypeError`` for models of tables, higher degrees, and predictions that need exponentials; ``ValueError`` if 32
-    bits cannot hold the sums.
-    """
+    """Return a model of degree 1 or 2 in integers, with the ranges of X; ``ValueError`` if 32 bits are too few."""
     choice(_PARAMETERS)(dtype, "dtype")
     if model.encoding is not None:
         raise TypeError(

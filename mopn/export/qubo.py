@@ -1,18 +1,15 @@
 """Outputs of degree 2 on features that are 0 or 1, as QUBO problems in dimod's convention."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from mopn.data.values import to_host
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import feature_groups
+from mopn.models.base import Fitted, feature_groups, fitted_model
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # Excess of the default penalty over its bound, relative to it and to the largest weight: far above rounding errors.
 _MARGIN = 1e-3

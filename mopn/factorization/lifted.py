@@ -1,7 +1,5 @@
 """Polynomial networks of one output and any degree, and low-rank bilinear regression: the lifted problem."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,15 +8,20 @@ from mopn.core.kernels import KernelName
 from mopn.core.magnitudes import check_products
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
-from mopn.data.relation_blocks import RelationBlocks
+from mopn.data.relation_design import RelationBlocks
 from mopn.data.rows import ArrayRows
 from mopn.data.validation import check_count, check_flag, check_nonnegative, present_rows
-from mopn.factorization.conversions import direct_to_network, lifted_to_direct
-from mopn.factorization.single_output import SingleOutputProblem, affine_terms, check_single_output_loss
+from mopn.factorization.single_output import (
+    SingleOutputProblem,
+    affine_terms,
+    check_single_output_loss,
+    direct_to_network,
+    lifted_to_direct,
+)
 from mopn.factorization.terms import ProductTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 
 
 @doors

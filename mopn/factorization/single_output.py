@@ -1,4 +1,8 @@
-"""Problems of a single output: F(sum of terms) plus the penalties of the terms."""
+"""Problems of a single output: F(sum of terms) plus the penalties of the terms.
+
+Models of degree 2 have three forms: direct (lambda, P), lifted (U, V) and the network of one output (H, v). Each is a
+symmetric matrix W of low rank: P' diag(lambda) P, the symmetric part of U' V, and H' diag(v) H.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.flat import check_start
+from mopn.core.gap import SumOfLosses
+from mopn.core.kernels import eigen_units
 from mopn.data.designs import Design
 from mopn.data.rows import Block, Rows
-from mopn.data.sum_of_losses import SumOfLosses
-from mopn.data.validation import check_start_size, finite_numbers
-from mopn.factorization.layout import Layout
+from mopn.data.validation import check_start, check_start_size, finite_numbers
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term
-from mopn.factorization.terms.base import Parameters
+from mopn.factorization.terms.base import Layout, Parameters
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers import LBFGS, CoordinateDescent
 from mopn.solvers.interface import Evaluation, Measure, Smooth
 from mopn.solvers.result import Result
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.checks import make_generator
+from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
-from mopn.solvers.tools.generators import make_generator
 
 
 @doors
@@ -64,10 +66,7 @@ class SingleOutputProblem(Displayed, Smooth):
         }  # fmt: skip
 
     def strength_units(self) -> tuple[float, float]:
-        """Return units of alpha and beta: the mean squared length of rows, and the size of the losses' slopes.
-
-        The latter is their spread at outputs of 0, times the mean over the features of the sums of squares.
-        """
+        """Return units of alpha and beta: the mean squared length of rows, and of slopes at 0."""
         weights, squares = self.losses.in_memory.sample_weights, self.rows.squares
         slopes = self.losses.value_gradient(np.zeros((len(weights), 1)))[1][:, 0] / weights
         spread = slopes - np.average(slopes, weights=weights)
@@ -192,11 +191,7 @@ class SingleOutputProblem(Displayed, Smooth):
         return parts | {self._units: units if self.several else np.stack(units)}
 
     def _as_presented(self, x: np.ndarray) -> np.ndarray:
-        """Return the point of the parameters that results have.
-
-        A parameter that is the difference of two parts may have both above zero on the way, at the cost of a larger
-        penalty.
-        """
+        """Return the point of the parameters of results, where one of two parts is zero."""
         if self.bounds is None:
             return x
         presented = x.copy()
@@ -262,11 +257,7 @@ def _value_gradient(
 
 
 class CoordinateBlocks:
-    """A run of coordinate descent.
-
-    Each of ``updates`` minimises along the coordinates of one block in turn, and returns the largest product of a
-    derivative and its step.
-    """
+    """A run of coordinate descent; an update returns the largest product of a derivative and its step."""
 
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:
         self._problem, self._x = problem, x
@@ -280,11 +271,9 @@ class CoordinateBlocks:
             self.updates.extend(term.updates(at, self._state))
 
     def value(self) -> float:
-        """Return the objective."""
         return self._state.value() + self._problem.penalty(self._x)
 
     def point(self) -> np.ndarray:
-        """Return a copy of the point."""
         return self._x.copy()
 
 
@@ -304,3 +293,20 @@ def affine_terms(design: Design, alpha: float, *, linear: bool, intercept: bool,
     """Return the terms b and <w, x>, where they are fitted; see ``Linear`` for the degree."""
     terms: list[Term] = [Intercept(design.shape[0])] if intercept else []
     return [*terms, Linear(design, alpha, degree)] if linear else terms
+
+
+def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return lambda (k,) and unit vectors P (k, d) of the factors U (2, r, d): section 5.2 of the ICML paper."""
+    first, second = (np.asarray(factor, dtype=np.float64) for factor in U)
+    # u v' + v u' = ((u + v)(u + v)' - (u - v)(u - v)') / 2
+    r = len(first)
+    signs = np.concatenate([np.full(r, 0.25), np.full(r, -0.25)])
+    return eigen_units(signs, np.vstack([first + second, first - second]))
+
+
+def direct_to_network(lams: Any, P: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return unit vectors (k, d) and weights (k, 1) of the network of one output with units p_s / ||p_s||."""
+    lams, P = np.asarray(lams, dtype=np.float64), np.asarray(P, dtype=np.float64)
+    squares = np.einsum("sj,sj->s", P, P)
+    alive = (squares > 0) & (lams != 0)
+    return P[alive] / np.sqrt(squares[alive])[:, None], (lams * squares)[alive, None]

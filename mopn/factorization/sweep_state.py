@@ -1,32 +1,33 @@
-"""The state of coordinate descent: outputs, and slopes of the losses."""
+"""The state of coordinate descent: outputs, slopes of the losses, and the columns of each thread.
 
-from __future__ import annotations
+Threads that write to neighbouring samples wait for each other's cache lines. So each thread's samples are contiguous.
+"""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from mopn.compiled.codes import SQUARED
+from mopn.compiled.jit import in_turn, threads_usable
 from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack, parallel_anova_degrees
-from mopn.compiled.parallel import in_turn, threads_usable
 from mopn.compiled.relation_sweeps import sweep_tables
-from mopn.compiled.storage import Lines, constant
+from mopn.compiled.storage import Lines, constant, disjoint_groups, owners, row_lines
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
+from mopn.core.gap import SumOfLosses
 from mopn.data.designs import Design
 from mopn.data.relation_design import RelationDesign
-from mopn.data.sum_of_losses import SumOfLosses
-from mopn.factorization.column_groups import arranged_lines, arrangement, column_parts
-from mopn.solvers.numerics.dot import dot
+from mopn.solvers.numerics.precision import dot
+
+# Threads do not pay for a group of disjoint columns with fewer entries per thread than this.
+_ENTRIES_PER_THREAD = 10_000
+# Smallest block of samples: smaller ones are not much longer than a cache line.
+_SMALLEST_BLOCK = 64
 
 
 class SweepState:
-    """Outputs o, and slopes w_i l'(y_i, o_i), of a problem with one output; sample weights must be positive.
-
-    For the squared loss, sweeps update the slopes only, from which the outputs follow. With threads, sweeps may use
-    another order of the samples, ``order``, on which the columns of ``designs`` decide; arguments and results have the
-    original order.
-    """
+    """Outputs o and slopes w_i l'(y_i, o_i) of one output; with threads in the ``order`` that ``designs`` decide."""
 
     def __init__(
         self, losses: SumOfLosses, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1
@@ -47,16 +48,13 @@ class SweepState:
 
     @property
     def total_weight(self) -> float:
-        """Sum of the sample weights."""
         return self.losses.in_memory.total_weight
 
     @property
     def slopes(self) -> np.ndarray:
-        """The slopes (n,)."""
         return self._original_order(self._arranged_slopes)
 
     def value(self) -> float:
-        """Return the sum of the losses."""
         if self.losses.loss.code == SQUARED:
             slopes = self.slopes
             return 0.5 * dot(slopes, slopes if self._weights is None else slopes / self._weights)
@@ -120,10 +118,7 @@ class Sweeper:
         self._slopes = state._arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
-        """Sweep over at most eight units P with the states ``values`` (8, q, n): see ``sweep_units``.
-
-        The first columns of P, which the design does not have, are the entries of dummies.
-        """
+        """Sweep over at most eight units P, dummies first, with the states ``values`` (8, q, n)."""
         # For sparse columns the state of a sample is contiguous; for full ones each entry is, over all samples.
         shape = values.shape[2], values.shape[1] + 1
         state = self._workspace(shape[::-1]).T if self.columns.indices is None else self._workspace(shape)
@@ -177,3 +172,45 @@ class RelationSweeper:
 
     def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
         """Do nothing: sweeps start from the rows of tables, not from those of samples."""
+
+
+def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
+    """Return runs of columns (groups, n_threads + 1), in groups without common rows; None if threads do not pay."""
+    if n_threads == 1 or columns.starts is None:
+        return None
+    groups = disjoint_groups(columns)
+    entries = columns.starts.astype(np.int64)
+    sizes = np.diff(entries[groups])
+    if sizes.sum() < _ENTRIES_PER_THREAD * n_threads * len(sizes):
+        return None
+    targets = entries[groups[:-1], None] + np.arange(n_threads + 1) / n_threads * sizes[:, None]
+    parts = np.searchsorted(entries, targets)
+    parts[:, 0], parts[:, -1] = groups[:-1], groups[1:]
+    return parts
+
+
+def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
+    """Return an order (n,) in which samples of one thread are contiguous, for each group; None if it does not pay."""
+    designs = list(designs)
+    if any(columns.indices is None for columns in designs):
+        return None
+    parts = [(columns, column_parts(columns, n_threads)) for columns in designs]
+    groups = [(columns, cuts) for columns, all_cuts in parts if all_cuts is not None for cuts in all_cuts]
+    if not groups:
+        return None
+    n = designs[0].length
+    key, most = np.zeros(n, np.int64), int(math.log(max(n / _SMALLEST_BLOCK, 1.0), n_threads))
+    for columns, cuts in groups[:most]:
+        key = n_threads * key + owners(columns, cuts)
+    return np.argsort(key, kind="stable")
+
+
+def arranged_lines(design: Design, order: np.ndarray | None) -> tuple[Lines, Lines]:
+    """Return the columns, whose entries keep their order, and the rows of a design with its samples reordered."""
+    if order is None:
+        return design.column_lines, design.row_lines
+    columns = design.column_lines
+    position = np.empty(len(order), np.uint32)
+    position[order] = np.arange(len(order))
+    indices = constant(position[columns.indices], np.uint32)
+    return columns._replace(indices=indices), row_lines(design.rows(order).matrix())

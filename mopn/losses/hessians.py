@@ -1,7 +1,5 @@
 """Second derivatives of losses with respect to the outputs (n, m), without the (m, m) matrices of the samples."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np

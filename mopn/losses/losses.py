@@ -18,8 +18,7 @@ from scipy.special import expit, xlog1py, xlogy
 
 from mopn.compiled import codes
 from mopn.losses.hessians import Diagonal, MarginHessian, Softmax
-from mopn.losses.loss import LINKS, Loss
-from mopn.losses.target_weights import WeightedByTarget
+from mopn.losses.loss import LINKS, Loss, WeightedByTarget
 from mopn.solvers.tools.checks import Rule, choice, number
 
 __all__ = [
@@ -426,7 +425,6 @@ class Poisson(Loss):
 
 
 def _logarithms(y: np.ndarray) -> np.ndarray:
-    """Return log y, or 0 for y = 0."""
     return np.log(np.maximum(y, y == 0.0))
 
 
@@ -444,7 +442,6 @@ def _label_places(O: np.ndarray, y: np.ndarray) -> np.ndarray:  # noqa: E741
 
 
 def _at(places: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return the entries a_iy (n,) of A (n, m)."""
     return A.T.reshape(-1)[places]
 
 

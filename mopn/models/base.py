@@ -1,24 +1,31 @@
-"""The common base of fitted models and of estimators that have one: files, predictions, probabilities."""
+"""The common base of fitted models and of estimators that have one: fields, files, predictions, probabilities.
+
+Ordinal regression is McRank as in section 6.5 of Blondel et al. (NIPS 2017), by several binary problems. Levels
+r_1 < ... < r_{m+1} have m outputs, output c for the event y <= r_c; the paper has one more, for y <= r_{m+1}, which is
+certain. Their probabilities need not increase with c. Those of a sample that cross are sorted (Chernozhukov,
+Fernández-Val and Galichon, Econometrica, 2010), which increases no convex loss with respect to the true probabilities,
+and does not change their sum, hence not the expectation of equally spaced levels.
+"""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from mopn.data.designs import Design
-from mopn.data.relation_blocks import design_of
+from mopn.data.designs import Design, stored_design
+from mopn.data.relation_design import RelationBlocks
+from mopn.data.validation import finite_numbers
 from mopn.losses.loss import LINKS, check_link
-from mopn.models.fields import check_labels, check_names
 from mopn.models.files import write
 from mopn.models.formula import Formula, dense_rows
-from mopn.models.ordinal import expected_level, level_probabilities
 from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 from mopn.tables.encoding import TableEncoding
 
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
@@ -35,7 +42,7 @@ class Fitted(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Make doors of the public methods of models and estimators."""
         super().__init_subclass__(**options)
-        doors(cls, special=())
+        doors(cls, special=("__init__",))
 
     @abstractmethod
     def _fitted_model(self) -> Any:
@@ -51,10 +58,8 @@ class Fitted(ABC):
 
         Raises
         ------
-        OSError
-            If no file can be written in this folder.
-        TypeError
-            If the classes are not strings, numbers or dates, all of one type, or would not come back equal.
+        OSError, TypeError
+            If no file can be written in this folder; if the classes are not texts, numbers or dates, of one type.
         """
         write(path, self._fitted_model()._fields())
 
@@ -194,8 +199,7 @@ class Predictor(Displayed, Fitted):
         return P / P.sum(axis=1, keepdims=True)
 
     def _design(self, X: Any, name: str = "X") -> Design:
-        """Validate X and wrap it."""
-        design = design_of(X)
+        design = X.design if isinstance(X, RelationBlocks) else stored_design(X)
         if design.shape[1] != self.n_features:
             raise ValueError(f"{name} has {design.shape[1]} features, but the model was trained with {self.n_features}")
         if self.feature_names is not None:
@@ -225,7 +229,6 @@ class Predictor(Displayed, Fitted):
             object.__setattr__(self, name, value)
 
     def _check_target(self, m: int) -> None:
-        """Validate the names, the link, and that classes and target fit the number of outputs."""
         self._set(feature_names=check_names(self.feature_names, self.n_features, "feature_names"))
         check_link(self.link)
         classes = check_labels(self.classes)
@@ -262,3 +265,93 @@ def common_offset(offset: np.ndarray | None) -> np.ndarray | None:
     if not np.all(offset == offset[0]):
         raise ValueError("the problem's offset differs between samples, so it cannot be part of a model")
     return np.array(offset[0])
+
+
+def check_number(value: Any, name: str) -> float:
+    """Return a finite real number as a float."""
+    number = finite_numbers(value, name)
+    if number.ndim:
+        raise ValueError(f"{name} must be a number, got shape {number.shape}")
+    return float(number)
+
+
+def check_scale(value: Any, d: int, name: str = "scale") -> np.ndarray:
+    """Return the sizes (d,) of the features."""
+    scale = finite_numbers(value, name)
+    if scale.shape != (d,):
+        raise ValueError(f"{name} must hold one number per feature, {d} in all, got shape {scale.shape}")
+    return scale
+
+
+def check_names(names: Any, count: int, name: str) -> np.ndarray | None:
+    """Return the names (count,) of features or outputs, or None."""
+    if names is None:
+        return None
+    labels = list(names) if np.iterable(names) and not isinstance(names, str) else []
+    if len(labels) != count:
+        got = f"{len(labels)} names" if labels else repr(names)
+        raise ValueError(f"{name} must be a sequence of {count} names, got {got}")
+    if not all(isinstance(label, str) for label in labels):
+        raise TypeError(f"{name} must be strings, got {next(x for x in labels if not isinstance(x, str))!r}")
+    return np.array(labels, dtype=np.str_)
+
+
+def check_labels(classes: Any) -> np.ndarray | None:
+    """Return the labels of classes, a vector of any type, or None."""
+    if classes is None:
+        return None
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+        got = f"shape {classes.shape}" if isinstance(classes, np.ndarray) else type(classes).__name__
+        raise ValueError(f"classes must be an array of labels of shape (m,), got {got}")
+    if classes.dtype.kind in "fM" and not np.isfinite(classes).all():
+        raise ValueError("classes contains NaN or infinity")
+    return classes
+
+
+def feature_groups(groups: Any, labels: Sequence[str] | np.ndarray | None, d: int, name: str) -> list[tuple[int, ...]]:
+    """Return groups of features, which are given by index or by name, as tuples of indices."""
+    names = [] if labels is None else list(map(str, labels))
+    given, numbers = list(groups) if np.iterable(groups) else [groups], {label: j for j, label in enumerate(names)}
+    if given and len(numbers) < len(names):
+        raise ValueError("names must be distinct, so that features can be found by them")
+    return [_indices(group, numbers, d, name) for group in given]
+
+
+def _indices(group: Any, numbers: Mapping[Any, int], d: int, name: str) -> tuple[int, ...]:
+    try:
+        indices = tuple(numbers.get(j, j) for j in group)
+        right = all(isinstance(j, (int, np.integer)) and 0 <= j < d for j in indices)
+    except TypeError:  # no group, or of objects that cannot be names
+        right = False
+    if not right or not indices or len(set(indices)) < len(indices):
+        raise ValueError(f"{name} must be tuples of distinct indices below {d}, or of names; got {group!r}")
+    return indices
+
+
+def cumulative_targets(codes: np.ndarray, n_levels: int) -> np.ndarray:
+    """Return Y (n, n_levels - 1): 1 where the code (n,) of the level is at most the column's index, else -1."""
+    return np.where(codes[:, None] <= np.arange(n_levels - 1), 1.0, -1.0)
+
+
+def log_odds(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the log-odds (m,) of 1 in every column of Y, with half a sample added to each side."""
+    total = float(len(Y)) if weights is None else float(weights.sum())
+    ones = (Y > 0).sum(axis=0) if weights is None else weights @ (Y > 0)
+    return np.log((ones + 0.5) / (total - ones + 0.5))
+
+
+def level_probabilities(cumulative: np.ndarray) -> np.ndarray:
+    """Return the probabilities of the levels (n, m + 1) from those of y <= r_c (n, m), which may cross."""
+    ordered = np.sort(cumulative, axis=1)
+    n = len(ordered)
+    return np.diff(ordered, axis=1, prepend=np.zeros((n, 1)), append=np.ones((n, 1)))
+
+
+def expected_level(cumulative: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return sum_c r_c p(y = r_c), the expectation of y (n,)."""
+    with np.errstate(over="ignore"):
+        gaps = np.diff(levels)
+    if np.isfinite(gaps[0]) and np.all(gaps == gaps[0]):
+        # By parts: the sum of the probabilities is enough, in any order, and quick.
+        return levels[-1] - cumulative @ gaps
+    return level_probabilities(cumulative) @ levels

@@ -5,8 +5,6 @@ file that has lost a part is refused. Members are stored as they are, without co
 memory in proportion to its size, whatever it declares.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import math
@@ -119,11 +117,7 @@ def plain_labels(classes: np.ndarray | None) -> np.ndarray | None:
 
 @contextmanager
 def replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file, which takes the place of ``path`` in a single step once it is complete.
-
-    After an error or an interrupt nothing has changed. Links are followed, and a file that is replaced keeps its mode.
-    Devices and pipes, which cannot be replaced, are written to.
-    """
+    """Open a new file, which replaces ``path`` in one step once complete; devices are written to."""
     name = os.fsdecode(path)
     target = os.path.realpath(name) if os.path.islink(name) else name
     if os.path.exists(target) and not os.path.isfile(target):

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mopn.data.cache import rows_at_once
-from mopn.data.designs import Design
+from mopn.data.designs import Design, rows_at_once
 
 _Record = TypeVar("_Record", "UnitTerm", "Formula")
 Map = Callable[[np.ndarray], np.ndarray]
@@ -43,7 +42,6 @@ class Products(UnitTerm):
     power: int
 
     def features(self, design: Design) -> np.ndarray:
-        """Return the values (n, k) of the units."""
         # In place, and without adding zeros: on one-hot rows each pass costs as much as the product with X.
         forms = [design.project(U) for U in self.factors]
         for form, b in zip(forms, self.biases, strict=True):
@@ -59,10 +57,7 @@ class Products(UnitTerm):
 
 @dataclass(frozen=True)
 class AnovaTerm(UnitTerm):
-    """sum_t theta_t A^t(p_s, x), with ``factors`` P (k, d) and ``theta`` (degree + 1,).
-
-    ``start`` (degree + 1, k) are A^0 to A^degree of the dummies alone.
-    """
+    """sum_t theta_t A^t(p_s, x); ``start`` (degree + 1, k) are A^0 to A^degree of the dummies alone."""
 
     start: np.ndarray
     theta: np.ndarray
@@ -99,7 +94,6 @@ class Subsets(UnitTerm):
     """prod_j (1 + p_js x_j), with ``factors`` P (k, d)."""
 
     def features(self, design: Design) -> np.ndarray:
-        """Return the values (n, k) of the units."""
         if design.shape[0] == 1:
             return np.prod(1.0 + _entries_of_row(design.matrix(), self.factors), axis=0, keepdims=True)
         out = np.empty((design.shape[0], len(self.factors)))
@@ -135,7 +129,6 @@ class Formula:
         return max(sum(term.weights.shape) for term in self.terms) if self.terms else len(self.constant)
 
     def outputs(self, design: Design) -> np.ndarray:
-        """Return the outputs (n, m) for a design without dummies."""
         out = np.repeat(self.constant[None], design.shape[0], axis=0)
         for term in self.terms:
             out += term.features(design) @ term.weights
@@ -155,13 +148,7 @@ class Formula:
         return replace(_mapped(self, function), terms=tuple(_mapped(term, function) for term in self.terms))
 
 
-def blocks(design: Design, entries: int) -> Iterator[tuple[slice, Design]]:
-    """Cut a design into blocks of rows that stay in the cache, for a number of entries per row."""
-    return design.blocks(rows_at_once(entries))
-
-
 def dense_rows(design: Design) -> np.ndarray:
-    """Return the rows (n, d) of a design as an array of float64."""
     X = design.matrix()
     return (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
 
@@ -180,10 +167,7 @@ def pairs(P: np.ndarray, R: np.ndarray, dummies: int, weights: np.ndarray) -> Fo
 
 
 def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
-    """Return sum_s v_s K(p_s, [1, x]) for P (k, dummies + d) and ``weights`` (k, m).
-
-    K is A^1, ..., A^degree weighted by ``theta`` (degree,), the homogeneous kernel of the same degree, or all-subsets.
-    """
+    """Return sum_s v_s K(p_s, [1, x]) for P (k, dummies + d), A^1, ..., A^degree weighted by ``theta``."""
     gamma, rest = P[:, :dummies], P[:, dummies:]
     degree = len(theta)
     if kernel == "homogeneous":
@@ -227,10 +211,7 @@ def _mapped(record: _Record, function: Map) -> _Record:
 
 
 def _entries(X: Any, P: np.ndarray) -> tuple[Any, Iterator[tuple[int, np.ndarray]]]:
-    """Return an order of the rows, and for one entry a row after the other z_s = p_js x_j (count, k).
-
-    ``count`` is the number of rows, in that order, which have such an entry: of sparse data only what is stored.
-    """
+    """Return an order of the rows, and entry by entry z_s = p_js x_j (count, k) of the rows that have one."""
     PT = np.ascontiguousarray(P.T)
     if not sparse.issparse(X):
         return slice(None), ((len(X), X[:, j, None] * PT[j]) for j in range(X.shape[1]))

@@ -1,7 +1,5 @@
 """Weights of products of features as sums over units, without the tensor of all weights."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator
@@ -32,21 +30,14 @@ def units_and_weights(model: Predictor) -> tuple[FactorizationModel, np.ndarray]
 
 
 def _between_groups(H: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return pairs of factors (2, R, d) whose products are those of features of different groups, without the others.
-
-    They are the part of a unit in each group with the rest of the unit, and the features of no group with all.
-    """
+    """Return pairs of factors (2, R, d) whose products are those of features of different groups alone."""
     left = [np.where(groups == g, H, 0.0) for g in range(-1, groups.max() + 1)]
     right = [H] + [np.where(groups == g, 0.0, H) for g in range(groups.max() + 1)]
     return np.stack([np.vstack(left), np.vstack(right)])
 
 
 def products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return C (R, m) and F_1, ..., F_t (R, d): features j1, ..., jt have the weights sum_r C_r prod_a F_a[r, ja].
-
-    These do not depend on the order of the features. V (k, m) weighs the units of the model in the outputs; with a
-    single row, all of them alike.
-    """
+    """Return C (R, m) and F_1, ..., F_t (R, d): features j1, ..., jt have the weights sum_r C_r prod_a F_a[r, ja]."""
     most = model.n_features if model.kernel == "all-subsets" else min(model.degree, model.n_features)
     if degree > most:
         raise ValueError(f"degree={degree}, but the model has interactions of at most {most} features")

@@ -1,7 +1,5 @@
 """Loading of model files."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import Any
@@ -10,7 +8,7 @@ from mopn.models.files import read
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 from mopn.tables.fields import FIELDS, from_fields
 
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.feature_groups import check_groups
-from mopn.core.kernels import get_kernel
-from mopn.data.designs import AugmentedDesign, Design, linear_design
+from mopn.core.kernels import check_groups, get_kernel
+from mopn.data.designs import AugmentedDesign, Design, linear_design, rows_at_once
 from mopn.data.validation import check_flag, finite_numbers
-from mopn.models.base import Predictor, common_offset
-from mopn.models.fields import check_names, check_scale
-from mopn.models.formula import Formula, blocks, kernel_formula
+from mopn.models.base import Predictor, check_names, check_scale, common_offset
+from mopn.models.formula import Formula, kernel_formula
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,7 +176,7 @@ class Model(Predictor):
             design = AugmentedDesign(design, kernel.dummies)
         out = np.empty((design.shape[0], self.weights.shape[1]))
         # No array of shape (n, k) is formed.
-        for rows, block in blocks(design, sum(self.weights.shape)):
+        for rows, block in design.blocks(rows_at_once(sum(self.weights.shape))):
             np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
             if self.linear is not None:
                 out[rows] += linear_design(block).project(self.linear)

@@ -17,11 +17,7 @@ def is_quadratic(formula: Formula) -> bool:
 
 @dataclass(frozen=True)
 class Quadratic:
-    """Outputs c + W x + Q (x * x) + sum_s v_s (a_s + <p_s, x>) (b_s + <r_s, x>).
-
-    ``constant`` c is (m,), ``linear`` W and ``squares`` Q are (m, d), ``factors`` p and r (2, k, d), ``biases`` a and b
-    (2, k), and ``weights`` V (k, m).
-    """
+    """Outputs c + W x + Q (x * x) + sum_s v_s (a_s + <p_s, x>) (b_s + <r_s, x>); factors p, r, biases a, b."""
 
     constant: np.ndarray
     linear: np.ndarray

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.designs import Design
+from mopn.data.designs import Design, rows_at_once
 from mopn.data.validation import check_count, check_factor_kernel, finite_numbers
-from mopn.models.base import Predictor, common_offset
-from mopn.models.fields import check_number
-from mopn.models.formula import Formula, blocks, kernel_formula, pairs, products
+from mopn.models.base import Predictor, check_number, common_offset
+from mopn.models.formula import Formula, kernel_formula, pairs, products
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import choice
 
@@ -102,7 +101,6 @@ class FactorizationModel(Predictor):
         self._check_target(1)
 
     def _check_form(self) -> None:
-        """Validate that the factors are those of the form, the kernel and the degree."""
         if self.factors.ndim != 3:
             raise ValueError(f"factors must have three axes, got shape {self.factors.shape}")
         orders, k = self.factors.shape[:2]
@@ -205,7 +203,7 @@ class FactorizationModel(Predictor):
     def _outputs(self, design: Design) -> np.ndarray:
         formula = self._formula()
         out = np.empty((design.shape[0], 1))
-        for rows, block in blocks(design, formula.entries):
+        for rows, block in design.blocks(rows_at_once(formula.entries)):
             out[rows] = formula.outputs(block)
         return out
 

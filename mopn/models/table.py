@@ -1,7 +1,5 @@
 """The model of a table: an encoding of its columns, and the network of their features. NumPy and SciPy suffice."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

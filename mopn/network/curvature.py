@@ -3,29 +3,35 @@
 The features of a unit's products are nearly collinear, and units differ in size by orders of magnitude. L-BFGS then
 takes several times as many iterations as with the inverse of these blocks as its first approximation of the Hessian.
 The blocks are those of Gauss and Newton: positive semidefinite, without the curvature of the outputs.
+
+For relation blocks the metric is the curvature in the outputs of the rows of tables. All samples of a user share a row,
+for which a unit has one number. The losses curve nearly independently in these numbers, but not in the coefficients of
+ids and other columns, which are collinear.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core.flat import joined, split
 from mopn.core.kernels import Kernel
 from mopn.data.losses_of_rows import Losses
+from mopn.data.relation_design import RelationDesign, RowIds
 from mopn.data.rows import Block, Rows
 from mopn.losses.hessians import Diagonal, Hessian
 from mopn.network.linear_term import LinearTerm
+from mopn.network.point import joined, split
 from mopn.network.two_layers import layer_outputs
 
 # The blocks are those of so many random rows, or of so many for each of their columns if that is more.
-_ROWS, _ROWS_PER_COLUMN = 1000, 5
+_ROWS, _ROWS_PER_COLUMN = 2000, 10
 # The largest number of entries of all blocks.
 _MOST = 1 << 22
-# The blocks pay in refits to tolerances up to this number, divided by their price in evaluations of the objective.
-_WORTH = 0.015
+# The blocks pay in refits to tolerances up to this number, divided by their price in evaluations of the objective, and
+# times the spread of the sizes of features: refits of small and large ones take many iterations without.
+_WORTH = 0.005
 # The least curvature in any direction, relative to the mean of the block and of the largest block.
 LEAST_RIDGE = 1e-3
 
@@ -48,7 +54,7 @@ class Curvature:
             rows = rows.sample(wanted / n, seed)
             linear_term = linear_term.on(rows)
         self.rows, self.kernel = rows, kernel
-        self.largest_tol = _WORTH * 4 * n / (rows.shape[1] * sum(rows.shape))
+        self.largest_tol = _WORTH * _spread(rows.squares) * 4 * n / (d * sum(rows.shape))
         self.inverse_linear = linear_term.scales(rows.losses.smoothness) ** 2
 
     @staticmethod
@@ -65,6 +71,11 @@ class Curvature:
         """Return the inverse of the blocks, where the squares of units have the ``costs`` (k,)."""
         units = regular(blocks.units, 2.0 * costs)
         return BlockMetric(units, directions, np.tile(self.inverse_linear, self.rows.losses.n_outputs))
+
+
+def _spread(squares: np.ndarray) -> float:
+    """Return the number of features in relation to that of features of one size: 1 if all are alike."""
+    return len(squares) * float(squares @ squares) / (float(squares.sum()) ** 2 or 1.0)
 
 
 class SecondDerivatives(NamedTuple):
@@ -104,10 +115,7 @@ def _hessian(losses: Losses, outputs: np.ndarray) -> Hessian:
 
 
 class JointMetric(ABC):
-    """An approximation of the inverse Hessian in units (k, d), in directions and in what comes after them.
-
-    The directions (k, m), if they are variables, have the inverse of their blocks (k, m, m), whatever the rest has.
-    """
+    """An approximation of the inverse Hessian in units (k, d), directions (k, m), and what comes after them."""
 
     def __init__(self, directions: np.ndarray | None) -> None:
         self.directions = directions
@@ -138,10 +146,7 @@ class JointMetric(ABC):
 
 
 class BlockMetric(JointMetric):
-    """The inverse of the blocks of units (k, d, d) and of directions (k, m, m), if these are variables.
-
-    The variables after them, those of a linear term, have a diagonal ``rest`` in its place.
-    """
+    """The inverse of the blocks of units (k, d, d) and directions (k, m, m), with a diagonal ``rest`` after."""
 
     def __init__(self, units: np.ndarray, directions: np.ndarray | None, rest: np.ndarray) -> None:
         super().__init__(directions)
@@ -170,3 +175,98 @@ def _solve(blocks: np.ndarray, right: np.ndarray, free: np.ndarray) -> np.ndarra
     i = np.arange(right.shape[1])
     among[:, i, i] += 1.0 - free
     return np.linalg.solve(among, right[:, :, None])[:, :, 0]
+
+
+class RelationSums(NamedTuple):
+    """The curvature of the losses in the ``rows`` of tables, ``dummies`` and ``constants``, and what units earn."""
+
+    rows: np.ndarray
+    dummies: np.ndarray
+    constants: np.ndarray
+    directions: np.ndarray
+    earned: float
+
+
+class RelationCurvature:
+    """The curvature of a network of k units at any point, for rows of a :class:`RelationDesign`."""
+
+    # Of refits for which it pays.
+    largest_tol = 1e-3
+
+    def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm) -> None:
+        self.rows, self.kernel, self.linear_term = rows, kernel, linear_term
+        design = rows.template.without_dummies
+        assert isinstance(design, RelationDesign)
+        self.ids = design.ids
+
+    @staticmethod
+    def pays(rows: Rows) -> bool:
+        """Whether the rows are those of tables."""
+        return isinstance(rows.template.without_dummies, RelationDesign)
+
+    def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> RelationSums:
+        """Return that of F for units A (k, d), directions E (k, m) and linear term W."""
+        return RelationSums(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
+
+    def metric(self, blocks: RelationSums, costs: np.ndarray, directions: np.ndarray | None) -> RelationPreconditioner:
+        k, alphas = len(blocks.dummies), self.linear_term.alphas
+        ridge = np.zeros(blocks.rows.shape[1])
+        ridge[:k] = np.maximum(2.0 * costs, LEAST_RIDGE * blocks.rows[:, :k].mean(axis=0))
+        ridge[:k] += ridge[:k] == 0.0
+        ridge[k:] = alphas[1:2]
+        of_dummies = 1.0 / (blocks.dummies + ridge[:k, None])
+        of_constants = 1.0 / (blocks.constants[:, None] + alphas[:1])
+        scales = self.ids.inverse_scales(blocks.rows, ridge)
+        return RelationPreconditioner(self.ids, scales, of_dummies, of_constants, directions)
+
+
+def _table_blocks(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> tuple[Any, ...]:
+    design = block.design.without_dummies
+    assert isinstance(design, RelationDesign)
+    (k, m), dummies = E.shape, A.shape[1] - design.shape[1]
+    P, features, hessian, earned = second_order(block, kernel, A, E, W)
+    own = design.tables.project(A[:, dummies:])
+    of_rows = np.empty((len(own), k + m if W.shape[1] else k))
+    of_dummies, directions = np.empty((k, dummies)), np.empty((k, m, m))
+    for r in range(k):
+        along, p = hessian.along(E[r : r + 1])[:, 0], P[:, r]
+        # K(a, x) has the slope p in a row's number that is not in its own product, 2 p with squares.
+        sums = design.by_table_row(np.stack([along * p * p, along * p, along], axis=1))
+        if kernel.distinct:
+            of_rows[:, r] = np.maximum(sums[:, 0] - own[:, r] * (2.0 * sums[:, 1] - own[:, r] * sums[:, 2]), 0.0)
+        else:
+            of_rows[:, r] = 4.0 * sums[:, 0]
+        of_dummies[r] = (2.0 * kernel.of_square) ** 2 * float(along @ (p * p))
+        directions[r] = hessian.total(features[:, r] ** 2)
+    if W.shape[1]:
+        of_rows[:, k:] = design.by_table_row(hessian.diagonal)
+    return of_rows, of_dummies, hessian.diagonal.sum(axis=0), directions, earned
+
+
+class RelationPreconditioner(JointMetric):
+    """The inverse of the curvature in the rows of tables, for units and linear term; diagonal beside the tables."""
+
+    def __init__(
+        self,
+        ids: RowIds,
+        scales: tuple[np.ndarray, np.ndarray],
+        of_dummies: np.ndarray,
+        of_constants: np.ndarray,
+        directions: np.ndarray | None,
+    ) -> None:
+        super().__init__(directions)
+        self.ids, self.scales, self.of_dummies, self.of_constants = ids, scales, of_dummies, of_constants
+
+    @property
+    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        (k, dummies), (m, constants) = self.of_dummies.shape, self.of_constants.shape
+        d = len(self.ids.ids) + len(self.ids.others)
+        return (k, dummies + d), (m, constants * (1 + d))
+
+    def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        (k, dummies), constants = self.of_dummies.shape, self.of_constants.shape[1]
+        of_linear = of_rest[:, constants:] if constants else np.zeros((0, of_units.shape[1] - dummies))
+        of_tables = np.vstack([of_units[:, dummies:], of_linear])
+        solved = self.ids.solve(np.ascontiguousarray(of_tables.T), *self.scales).T
+        units = np.hstack([self.of_dummies * of_units[:, :dummies], solved[:k]])
+        return units, np.hstack([self.of_constants * of_rest[:, :constants], solved[k:]]) if constants else of_rest

@@ -15,7 +15,7 @@ from mopn.network.two_layers import two_layers
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 # Passes over the rows, at most, for a bound that is loose in any case.
@@ -29,10 +29,9 @@ _GRAM_PROBES = 4
 
 
 class GradientForms:
-    """The stack Gamma of a loss gradient G (n, m), matrix-free, for oracles on data where d x d is too large.
+    """The ``Stack`` Gamma of a loss gradient G (n, m), matrix-free: of large data d x d does not fit.
 
-    Implements the ``Stack`` protocol of ``mopn.solvers.sphere``; ``dense`` forms the matrices. ``seed`` is that of the
-    random vectors that searches start from, and of the estimate of the Gram matrix.
+    ``seed`` is that of the vectors that searches start from, and of the estimate of the Gram matrix.
     """
 
     def __init__(self, kernel: Kernel, rows: Rows, G: Any, seed: int = 0) -> None:
@@ -121,10 +120,7 @@ class GradientForms:
         return self.G.T @ self.kernel.inner_products(design) @ self.G
 
     def bound(self, p: float) -> float:
-        """Proven upper bound of max ||q(h)||_p over unit h, without forming a d x d matrix.
-
-        It is 0 only if the stack is, as underflow is bounded too, for G of moderate size (see ``scaled``).
-        """
+        """Proven upper bound of max ||q(h)||_p over unit h, without forming a d x d matrix."""
         return min(self.collatz_bound(p), math.inf if self._few is None else self.gram_bound(p))
 
     def gram_bound(self, p: float) -> float:
@@ -177,10 +173,7 @@ def _work(block: Block) -> tuple[float, float]:
 
 
 def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sums of |G_ic| ||x_i||^2, and of what may underflow.
-
-    A row whose squares all underflow to 0 counts as 0, as it does in the outputs.
-    """
+    """Return the sums of |G_ic| ||x_i||^2, and of what may underflow, where a row counts as 0."""
     sizes = abs(G)
     return block.design.squared_sizes @ sizes, (block.design.squared_norms > 0).astype(np.float64) @ (1.0 + sizes)
 

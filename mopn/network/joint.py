@@ -10,31 +10,28 @@ where every unit has one output. Each point maps back to unit vectors and weight
 that is not larger.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
-from mopn.core.flat import check_start, joined, split
+from mopn.core.gap import SumOfLosses
 from mopn.core.kernels import Kernel, eigen_units
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
 from mopn.data.rows import Rows
-from mopn.data.sum_of_losses import SumOfLosses
-from mopn.network.curvature import Curvature, JointMetric, regular
+from mopn.data.validation import check_start
+from mopn.network.curvature import Curvature, JointMetric, RelationCurvature, regular
 from mopn.network.linear_term import LinearTerm
-from mopn.network.point import Network
-from mopn.network.relation_preconditioner import RelationCurvature
+from mopn.network.point import Network, joined, split
 from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.numerics.precision import NULL
+from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 
 # How far random starts are from the network, relative to the length of units and directions.
 _NEARBY = 0.1
@@ -42,22 +39,11 @@ _NEARBY = 0.1
 
 @doors
 class JointProblem(Displayed, Problem):
-    """Minimise F + R over units, weights and linear term together, from a network of k units.
+    """Minimise F + R over units, weights and linear term together; ``NetworkProblem.joint`` makes it.
 
-    ``NetworkProblem.joint`` makes it. The point is (B, Z, W) flat: free variables of the units A, whose number is
-    fixed, and of their directions E, and the coefficients W of the linear term. A unit of length zero is stationary, so
-    new units must start with nonzero weights. The problem is not convex and has no certificate; the network problem
-    certifies the result. Oracle: ``gradient``.
-
-    Examples
-    --------
-    >>> import mopn, numpy as np
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
-    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="none", max_units=4), tol=1e-3)
-    >>> joint = problem.joint(result)
-    >>> mopn.minimize(joint, mopn.solvers.LBFGS(), tol=1e-6).fun < result.fun
-    True
+    The point is (B, Z, W) flat: free variables of the units A and of their directions E, and the coefficients W. A unit
+    of length zero is stationary, so new units must start with nonzero weights. Not convex, without a certificate;
+    oracle: ``gradient``.
     """
 
     oracles = frozenset({"gradient"})
@@ -102,7 +88,6 @@ class JointProblem(Displayed, Problem):
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Lower and upper bounds on the flat point, or None."""
         if self.directions.box is None:
             return None
         upper = np.full(self._start.size, np.inf)
@@ -110,14 +95,7 @@ class JointProblem(Displayed, Problem):
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return a point.
-
-        Parameters
-        ----------
-        start : optional
-            None for the network given to the constructor, a Generator for random units and directions near its own, or
-            a flat point or a result, which is copied.
-        """
+        """Return the own network as a point, one at random near it for a Generator, or a copy of a flat point."""
         if isinstance(start, np.random.Generator):
             return self._nearby(start)
         return self._start.copy() if start is None else check_start(start, self._start.size)
@@ -138,11 +116,9 @@ class JointProblem(Displayed, Problem):
         return self.regularizer.scaled_units(B), self.directions.map(Z), W
 
     def _parts(self, x: np.ndarray) -> list[np.ndarray]:
-        """Return views B, Z and W of a flat point."""
         return split(x, self._shapes)
 
     def default_solver(self) -> LBFGS:
-        """Return the solver that :func:`mopn.minimize` takes by default."""
         return LBFGS()
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
@@ -155,7 +131,6 @@ class JointProblem(Displayed, Problem):
         return {"x": x, "basis": basis, "weights": weights, "linear": W}
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
-        """Value and gradient of the whole objective."""
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
@@ -186,7 +161,6 @@ class JointProblem(Displayed, Problem):
         return self.curvature.metric(blocks, costs, directions)
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective; no gap is known."""
         return Measure(self.value_gradient(x).value)
 
 
@@ -214,9 +188,8 @@ class RestProblem(JointProblem):
 def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return steps in B, Z and W, entry by entry, each of which changes outputs by about the size of these.
 
-    So a refit does not depend on the units of X and y: outputs are K(a, x) e, of degree two in a and X. Steps in W are
-    those of the curvature that a step in B has for the mean feature. It is that of the squares of the feature: many
-    samples have a little of some features, such as the films that a user rated, which hardly curve the objective.
+    Outputs are K(a, x) e, of degree two in a and X. Steps in W are those of the curvature that a step in B has for the
+    square of the mean feature: many samples have a little of some features, which hardly curve the objective.
     """
     losses = SumOfLosses(rows)
     unit = losses.output_unit
@@ -227,10 +200,7 @@ def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray
 
 
 class _Directions(ABC):
-    """The map from free variables Z to directions E (k, m), each in the unit ball of a row's norm.
-
-    ``rows`` are the indices of the corresponding units of the network, ``sizes`` the norms of their weights.
-    """
+    """The map from free Z to directions E (k, m) in the unit ball of a row's norm, for ``rows`` of the network."""
 
     box: float | None = None
 

@@ -14,9 +14,8 @@ import numpy as np
 from mopn.core.gap import dual_error
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import check_input, check_nonnegative, finite_numbers
-from mopn.solvers.numerics.dot import dot
-from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.numerics.precision import EPS, dot
+from mopn.solvers.tools.decorators import cached_property
 
 # The ridge on the constants, relative to alpha. It is small, as mainly the other coefficients should be shrunk, but not
 # zero: without a ridge the dual constraint of the constants, sum_i G_i = 0, would hold at the minimum only.
@@ -45,7 +44,6 @@ class LinearTerm:
         return LinearTerm(rows, self.alpha)
 
     def shape(self, n_outputs: int) -> tuple[int, int]:
-        """Return the shape of W for m outputs."""
         return n_outputs, len(self.alphas)
 
     def start(self, linear: Any, n_outputs: int) -> np.ndarray:
@@ -59,7 +57,6 @@ class LinearTerm:
         return W
 
     def outputs(self, W: np.ndarray) -> Any:
-        """Return [1, X] W' (n, m) of an active term, each output contiguous."""
         return self.rows.map(_outputs, W)
 
     def beside(self, outputs: Any, W: np.ndarray) -> Any:
@@ -71,7 +68,6 @@ class LinearTerm:
         return self.rows.sum(_adjoint, along=(G,)) if self.active else np.zeros((G.shape[1], 0))
 
     def value(self, W: np.ndarray) -> float:
-        """Return the penalty."""
         return 0.5 * dot(self.gradient(W).ravel(), W.ravel())
 
     def value_error(self, W: np.ndarray, n: int) -> float:
@@ -80,7 +76,6 @@ class LinearTerm:
         return max(0.5 * terms - n, 0.0) * m * EPS * self.value(W)
 
     def gradient(self, W: np.ndarray) -> np.ndarray:
-        """Return the gradient (m, 1 + d) of the penalty."""
         return self.alphas * W
 
     def prox(self, W: np.ndarray, step: float) -> np.ndarray:

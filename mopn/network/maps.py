@@ -1,7 +1,5 @@
 """Networks on the training data: what they compute there, and the same networks for the user's X."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,15 +51,7 @@ class MappingErrors(NamedTuple):
 
 @dataclass(frozen=True)
 class UserX:
-    """The user's X, before it is centered and scaled, and the networks for it: the same functions.
-
-    Attributes
-    ----------
-    coordinates : Coordinates or None
-        Those of the problem; None for those of the user's X.
-    dummies : int
-        Number of dummies of a unit.
-    """
+    """The user's X, before it is centered and scaled, and the networks for it: the same functions."""
 
     coordinates: Coordinates | None
     dummies: int

@@ -8,27 +8,25 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mopn.core.flat import joined, split
-from mopn.core.gap import DualPoint, dual_error, lower_bound, objective_rounding
+from mopn.core.gap import DualPoint, SumOfLosses, dual_error, lower_bound, objective_rounding
 from mopn.core.magnitudes import check_regularizer, scales_at_zero
 from mopn.core.norms import NormName
 from mopn.core.regularizers import NormRegularizer, Regularizer, make_regularizer
 from mopn.data.designs import DenseDesign, crossed
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows, Block, Rows
-from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import check_input, check_start_size, finite_numbers
 from mopn.losses.hessians import Hessian
 from mopn.losses.losses import Loss, LossName
 from mopn.network.linear_term import LinearTerm
+from mopn.network.point import joined, split
 from mopn.network.ridge import LayerRidge
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
 from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth
 from mopn.solvers.numerics.precision import EPS, TINY
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 
 
 @doors
@@ -168,7 +166,6 @@ class OutputLayerProblem(Displayed, Smooth):
 
     @cached_property
     def _shift_invariant(self) -> bool:
-        """Whether the losses are constant when all outputs of a sample shift by the same amount."""
         zero = _outputs(self.image(np.zeros(sum(map(math.prod, self._shapes)))))
         return self.rows.reduce(_is_shift_invariant, along=(zero,), combine=min)
 
@@ -315,7 +312,6 @@ class OutputLayerHessian:
         self.hessians = rows.keep(_hessian, along=(image,))
 
     def product(self, D: np.ndarray) -> np.ndarray:
-        """Return the product with a direction D (k, m)."""
         product = self.rows.sum(_product, D, along=(self.hessians, self.features))
         return product if self.ridge is None else product + self.ridge.slopes(D)
 

@@ -1,14 +1,23 @@
-"""A network: unit vectors H, output weights V, linear coefficients W, and the features K(X, H), kept up to date."""
+"""A network: unit vectors H, output weights V, linear coefficients W, and the features K(X, H), kept up to date.
+
+Also the dual point of a network's gradient, for checks of a certificate by other programs, and flat points.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mopn.data.rows import Block
 from mopn.data.validation import check_start_size, finite_numbers
 from mopn.network.maps import Maps
-from mopn.solvers.sphere.directions import group_leaders
+from mopn.solvers.sphere.refinement import group_leaders
+from mopn.solvers.tools.decorators import doors
+from mopn.solvers.tools.display import Displayed
 
 # Up to so many features (128 MiB) are kept between the uses of a point; more are computed anew, block by block, as a
 # refit takes some fifty passes and the rest of a round two or three.
@@ -16,19 +25,7 @@ _KEPT_FEATURES = 1 << 24
 
 
 class Network:
-    """The point of a ``NetworkProblem``: never changed, apart from what it computes on first use.
-
-    Attributes
-    ----------
-    basis : ndarray of shape (k, d)
-        H, unit vectors in rows.
-    weights : ndarray of shape (k, m)
-        V.
-    linear : ndarray of shape (m, 1 + d) or (m, 0)
-        W, the coefficients of the linear term, if there is one.
-    features : ndarray of shape (n, k)
-        K(X, H), column-major; computed on first use. A new unit adds one column.
-    """
+    """The point of a ``NetworkProblem``: unit vectors H (k, d), weights V (k, m), and W (m, 1 + d) or (m, 0)."""
 
     def __init__(
         self,
@@ -45,7 +42,6 @@ class Network:
 
     @property
     def features(self) -> np.ndarray:
-        """K(X, H)."""
         if self._features is None:
             self._features = self._maps.features(self.basis)
         return self._features
@@ -56,17 +52,14 @@ class Network:
 
     @property
     def n_units(self) -> int:
-        """Number of units k."""
         return len(self.basis)
 
     @property
     def extra_size(self) -> int:
-        """Number of coefficients of the linear term."""
         return self.linear.size
 
     @property
     def unit_outputs(self) -> np.ndarray:
-        """Outputs of the units on the training data (n, m)."""
         return self._maps.unit_outputs(self.basis, self.weights, self._kept_features)
 
     def forms(self, G: np.ndarray) -> np.ndarray:
@@ -89,7 +82,6 @@ class Network:
 
     @property
     def outputs(self) -> np.ndarray:
-        """Outputs on the training data (n, m), without offset."""
         return self.unit_outputs + self.linear_outputs if self.linear.size else self.unit_outputs
 
     def with_units(self, basis: np.ndarray, features: np.ndarray | None = None) -> Network:
@@ -102,11 +94,9 @@ class Network:
         return self._changed(np.vstack([self.basis, basis]), weights, None if own is None else features)
 
     def with_weights(self, weights: np.ndarray) -> Network:
-        """Return the network with other weights."""
         return self._changed(self.basis, weights, self._features)
 
     def with_linear(self, linear: np.ndarray) -> Network:
-        """Return the network with another linear term."""
         return Network(self._maps, self.basis, self.weights, linear, self._features)
 
     def with_layer(self, refit: Any) -> Network:
@@ -119,15 +109,10 @@ class Network:
         return Network(self._maps, refit.basis, refit.weights, refit.linear)
 
     def without_units(self) -> Network:
-        """Return the linear term alone."""
         return Network(self._maps, self.basis[:0], self.weights[:0], self.linear)
 
     def drop_zero_units(self, fraction: float = 0.0) -> Network:
-        """Return the network without the units whose weights are all zero.
-
-        With a ``fraction``, also without the smallest units whose weights together are at most that fraction of the sum
-        of all, in l2 norm.
-        """
+        """Return the network without units of zero weights, or of at most a ``fraction`` of all weights in l2 norm."""
         sizes = np.linalg.norm(self.weights, axis=1)
         alive = sizes > 0
         if fraction > 0 and alive.any():
@@ -140,16 +125,11 @@ class Network:
         return self.without_unit(int(np.argmin(np.linalg.norm(self.weights, axis=1))))
 
     def without_unit(self, unit: int) -> Network:
-        """Return the network without the unit of this number."""
         kept = np.arange(self.n_units) != unit
         return self._changed(self.basis[kept], self.weights[kept], self._columns(kept))
 
     def merge_parallel_units(self, cosine: float = 0.999) -> Network:
-        """Return the network with units that are nearly parallel merged into the one of largest weights.
-
-        Their weights are added, so no norm of the weights increases. The outputs change only as far as the directions
-        differ.
-        """
+        """Return the network with nearly parallel units merged into the one of largest weights, with their sum."""
         order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
         keeper = group_leaders(self.basis, order, cosine)
         kept = np.flatnonzero(keeper == np.arange(self.n_units))
@@ -180,3 +160,112 @@ def unit_length(basis: Any, weights: Any, d: int, m: int) -> tuple[np.ndarray, n
     lengths = np.linalg.norm(basis, axis=1, keepdims=True)
     alive = lengths[:, 0] > 0
     return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
+
+
+@doors
+@dataclass(frozen=True, repr=False)
+class Dual(Displayed):
+    """The dual point that proves a lower bound of a network problem: ``result.dual``, ``measure.dual``, ``dual_``.
+
+    It is D = ``scale`` * G (n, m), where G = dF/dO is the gradient of the losses, with all weights, at the outputs of
+    one network: of the round with the largest lower bound, mostly not the best network of the run. By
+    Fenchel's inequality the objective of every network is at least
+
+    * -F*(D) under a penalty, where ``bound`` is at most the strength, up to rounding;
+    * -F*(D) - radius * ``bound`` in a ball;
+
+    minus sum_j ||D' x_j||^2 / (2 alpha_j) with a linear term: over the columns x_j of [1, X], with alpha / 100 for the
+    constants and alpha for the others. F* is the convex conjugate of the losses. For losses of your own mopn bounds it.
+
+    With a ridge it is at least -F*(D) minus the least ||Gamma - Y||^2 / (2 ridge) over all Y whose dual norm is at most
+    the strength, less the same for a linear term; ``bound`` then bounds the dual norm of Gamma plus
+    ``scale * ridge`` times the W of the network, which need not be below the strength: docs/mathematics.md, 5.7.
+
+    Attributes
+    ----------
+    lower : float
+        The lower bound, rounding errors included.
+    bound : float
+        Proven upper bound of the dual norm of D, the maximum of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit
+        vectors h, where Gamma_c = sum_i D_ic x_i x_i' for ``kernel="homogeneous"``, and half of it without its diagonal
+        for ``"anova"``, and without products inside groups. With nonnegative weights it is that of -h' Gamma_c h, or 0.
+        It is as certain as the ``proof`` of the result says.
+    scale : float
+    basis : ndarray of shape (k, d)
+    weights : ndarray of shape (k, m)
+    linear : ndarray of shape (m, 1 + d) or (m, 0)
+        The network of the gradient. It is kept in place of D, as it is small whatever the number of samples.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> dual = mopn.minimize(problem).dual
+    >>> D = dual.point(problem)
+    >>> norm = max(np.abs(np.linalg.eigvalsh(X.T * D[:, c] @ X)).max() for c in range(2))
+    >>> D.shape, bool(norm <= dual.bound)
+    ((60, 2), True)
+    """
+
+    lower: float
+    bound: float
+    scale: float
+    basis: np.ndarray = field(compare=False)
+    weights: np.ndarray = field(compare=False)
+    linear: np.ndarray = field(compare=False)
+
+    def point(self, problem: Any) -> np.ndarray:
+        """Compute D (n, m), by one pass over the data.
+
+        Parameters
+        ----------
+        problem : NetworkProblem
+            The problem of the run, or one of the same data and options; with other data the bounds do not hold.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            In the order of the rows of X as given, of data in blocks too; columns in the order of ``problem.classes``
+            or of the targets.
+
+        Raises
+        ------
+        ValueError
+            If the problem has another number of features or outputs.
+        """
+        outputs, d = problem.losses.n_outputs, problem.rows.shape[1]
+        if self.basis.shape[1] != d or self.linear.shape != problem.linear_term.shape(outputs):
+            raise ValueError(
+                f"problem must be of {self.basis.shape[1]} features and {len(self.linear)} outputs as the dual point, "
+                f"got {d} and {outputs}; give the problem of the run"
+            )
+        network = problem.network(self.basis, self.weights, self.linear)
+        G = problem.output_gradient(network).G
+        return self.scale * np.concatenate(problem.rows.reduce(_as_list, along=(G,)))
+
+    def _entries(self) -> dict[str, str]:
+        return {name: f"{getattr(self, name):.6g}" for name in ("lower", "bound", "scale")}
+
+
+def _as_list(block: Block, G: np.ndarray) -> list[np.ndarray]:
+    return [G]
+
+
+def make_dual(lower: float, bound: float, scale: float, *network: Any) -> Dual:
+    """Return the dual point of a network's parts, which cannot be written to."""
+    views = [part.view() for part in network]
+    for view in views:
+        view.flags.writeable = False
+    return Dual(lower, scale * bound, scale, *views)
+
+
+def joined(*arrays: np.ndarray) -> np.ndarray:
+    """Return all entries in one dimension, array after array."""
+    return np.concatenate([array.ravel() for array in arrays])
+
+
+def split(x: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    """Return views of a flat point as arrays of these shapes."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    return [part.reshape(shape) for part, shape in zip(np.split(x, ends[:-1]), shapes, strict=True)]

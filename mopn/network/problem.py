@@ -12,10 +12,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from mopn.core.feature_groups import feature_groups
-from mopn.core.flat import joined
-from mopn.core.gap import DualPoint, bound_and_scale, objective_rounding
-from mopn.core.kernels import Kernel, KernelName, get_kernel
+from mopn.core.gap import DualPoint, SumOfLosses, bound_and_scale, objective_rounding
+from mopn.core.kernels import Kernel, KernelName, feature_groups, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_regularizer
@@ -23,33 +21,28 @@ from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows
-from mopn.data.sum_of_losses import SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
-from mopn.network.dual import Dual, make_dual
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
 from mopn.network.maps import MappingErrors, Maps, UserX
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle, user_oracle
 from mopn.network.output_layer import OutputLayerProblem
-from mopn.network.output_rounding import OutputRounding
-from mopn.network.point import Network, unit_length
+from mopn.network.point import Dual, Network, joined, make_dual, unit_length
 from mopn.network.refit_hints import RefitHints
 from mopn.network.ridge import LayerRidge, Ridge
 from mopn.network.ridge_bounds import RidgeBounds, is_exact
-from mopn.network.segment import NetworkSegment, active_units, active_vertex, best_vertex
+from mopn.network.segment import NetworkSegment, OutputRounding, active_units, active_vertex, best_vertex
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
-from mopn.solvers.failure_budget import FailureBudget
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, proven_upper
 from mopn.solvers.tools.blas_threads import limited_threads
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
-from mopn.solvers.tools.proven import proven_upper
 
 # Lengths of random units, relative to those whose outputs are of the size of the targets.
 _SMALL = 0.1
@@ -633,7 +626,13 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     def sample_for(self, n_units: int, seed: int) -> NetworkProblem | None:
         """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
-        fraction = self._fraction_for_model(n_units)
+        return self._on_sample(self._fraction_for_model(n_units), seed)
+
+    def sample_to_start(self, seed: int) -> NetworkProblem | None:
+        """Return the problem on a sample of the rows that tells where to start; None where all rows take little."""
+        return self._on_sample(self._fraction_to_start, seed)
+
+    def _on_sample(self, fraction: float | None, seed: int) -> NetworkProblem | None:
         if fraction is None:
             return None
         other, rows = copy(self), self.rows.sample(fraction, seed)

@@ -1,17 +1,15 @@
 """Hints of a network problem for refits: how many units, and samples of how many rows, a refit can use."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
+from mopn.core.gap import SumOfLosses
 from mopn.core.magnitudes import Scales, fits_single
 from mopn.core.norms import Norm
 from mopn.data.rows import Rows
-from mopn.data.sum_of_losses import SumOfLosses
 from mopn.network.point import Network
-from mopn.solvers.tools.door import doors
+from mopn.solvers.tools.decorators import doors
 
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
@@ -20,6 +18,8 @@ _SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
 # A model is first fitted to a sample of so many rows for every parameter, and at least so many in all, where that is at
 # most this fraction of the rows.
 _ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
+# Fits start on this fraction of the rows where it has at least so many rows: on all of them rounds take longer.
+_FIRST_SAMPLE, _LEAST_FIRST = 1 / 4, 2000
 # The largest number of entries of a sample of data in blocks.
 _SAMPLE_ENTRIES = 1 << 25
 # With more features the local minima of joint refits are within about a thousandth of each other.
@@ -43,10 +43,7 @@ class RefitHints:
 
     @property
     def joint_refits_get_stuck(self) -> bool:
-        """Whether joint refits end at saddle points that only new units lead away from: under l1/linf.
-
-        Where ``q_c(h) = 0`` the dual norm ``sum_c |q_c(h)|`` grows on both sides: one unit has to become two.
-        """
+        """Whether joint refits end at saddle points: under l1/linf, where one unit has to become two."""
         return self.norm.exponent == 1
 
     @property
@@ -76,9 +73,9 @@ class RefitHints:
         return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
 
     def sample_fractions(self, network: Network) -> list[float]:
-        """Return the fractions of the samples on which to refit both layers before all: those with rows for every unit.
+        """Return fractions of the samples, with rows for every unit, on which to refit both layers before all.
 
-        With few rows for every parameter, or most of the weight on few rows, the refit ends near a worse local minimum.
+        With few rows for every parameter, or most of the weight on few, the refit ends near a worse local minimum.
         """
         (n, d), size = self.rows.shape, self.rows.effective_size
         least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)
@@ -90,6 +87,12 @@ class RefitHints:
         (n, d), m = self.rows.shape, self.losses.n_outputs
         fraction = max(_ROWS_OF_MODEL * n_units * (d + m), _LEAST_ROWS) / self.rows.effective_size
         return fraction if fraction <= _LARGEST_SAMPLE and self._fits_memory(fraction * n) else None
+
+    @property
+    def _fraction_to_start(self) -> float | None:
+        """The fraction of the samples that tells where to start; None for few rows, or where one refit is the fit."""
+        enough = not self.can_rotate_units and _FIRST_SAMPLE * self.rows.effective_size >= _LEAST_FIRST
+        return _FIRST_SAMPLE if enough and self._fits_memory(_FIRST_SAMPLE * self.rows.shape[0]) else None
 
     def _fits_memory(self, n: float) -> bool:
         """Whether a sample of n rows can be held; one of data in blocks takes memory of its own."""

@@ -20,7 +20,7 @@ from mopn.data.designs import DenseDesign
 from mopn.network.gradient_forms import GradientForms
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack, power_of_two
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 
@@ -50,17 +50,13 @@ class RidgeSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class Ridge:
-    """``amount / 2`` times the squared length of the functions of units H (k, d) and weights V (k, m).
-
-    Units have any length.
-    """
+    """``amount / 2`` times the squared length of the functions of units H (k, d), of any length, and V (k, m)."""
 
     kernel: Kernel
     amount: float
 
     @property
     def active(self) -> bool:
-        """Whether there is one."""
         return self.amount > 0
 
     def features(self, H: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -78,7 +74,6 @@ class Ridge:
         return self.amount * (self.features(H, at) @ V)
 
     def value(self, H: np.ndarray, V: np.ndarray) -> float:
-        """Return the value."""
         return 0.5 * self.inner(H, V, H, V) if self.active else 0.0
 
     def value_gradient(self, A: np.ndarray, E: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -130,11 +125,9 @@ class LayerRidge:
         self.error, self.slope_errors = partial(ridge.error, H), partial(ridge.slope_errors, H)
 
     def slopes(self, V: np.ndarray) -> np.ndarray:
-        """Return the gradient (k, m)."""
         return self.matrix @ V
 
     def value(self, V: np.ndarray) -> float:
-        """Return the value."""
         return 0.5 * float(np.vdot(self.matrix @ V, V))
 
     @cached_property
@@ -153,7 +146,6 @@ class RidgeForms(GradientForms):
 
     @property
     def of_losses(self) -> GradientForms:
-        """The stack of the losses alone."""
         return self.data
 
     def forms(self, H: np.ndarray) -> np.ndarray:
@@ -165,7 +157,6 @@ class RidgeForms(GradientForms):
         return self.data.products(W, H) + self.kernel.products(self._units, self.slopes @ W.T, H)
 
     def scaled(self) -> tuple[RidgeForms, float]:
-        """Return the stack divided exactly by a power of two, and that power."""
         scale = max(self.data.scaled()[1], power_of_two(float(np.abs(self.slopes).max(initial=0.0))))
         data = GradientForms(self.kernel, self.rows, self.G / scale, self.seed)
         return RidgeForms(data, self.ridge, self.H, self.slopes / scale), scale
@@ -182,7 +173,6 @@ class RidgeForms(GradientForms):
 
     @property
     def work(self) -> tuple[float, float]:
-        """The cost of the product with one vector and of one combination, in operations of a matrix product."""
         (product, combination), (k, d) = self.data.work, self.H.shape
         return product + 4.0 * k * d, combination + 1.0 * k * d * d
 

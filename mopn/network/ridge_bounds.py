@@ -1,23 +1,74 @@
-"""Conjugates for lower bounds of the minimum with a ridge: docs/mathematics.md, 5.7."""
+"""Conjugates for lower bounds of the minimum with a ridge: docs/mathematics.md, 5.7.
 
-from __future__ import annotations
+With the functions W of a network in the space of the kernel, R(W) = strength * Omega(W) + ridge / 2 * ||W||^2. Its
+conjugate R*(Z) is the least ||Z - Y||^2 / (2 ridge) over all Y of a dual norm of at most ``strength``, so any such Y
+bounds it from above, at the scales of Z = -Gamma.
+"""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from mopn.core.gap import Conjugate, dual_error
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
-from mopn.core.ridge_conjugates import EigenvalueConjugate, ShiftedConjugate
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.point import Network
 from mopn.network.ridge import Ridge
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.bounds import eigen_error
-from mopn.solvers.sphere.plan import DENSE_LIMIT
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.sphere.search import DENSE_LIMIT
+from mopn.solvers.tools.decorators import cached_property
+
+
+@dataclass(frozen=True)
+class ShiftedConjugate:
+    """By Y = -s (Gamma + ridge W) with the best s up to ``largest``, for the functions W of a network.
+
+    ``of_gradient`` and ``of_network`` bound ||Gamma||^2 and ||ridge W||^2 from above, ``crossed`` is <Gamma, ridge W>
+    with the error ``crossed_error``.
+    """
+
+    ridge: float
+    largest: float
+    of_gradient: float
+    of_network: float
+    crossed: float
+    crossed_error: float
+
+    active = True
+
+    def conjugate(self, dual: float) -> float:
+        # Z - Y = s ridge W - (t - s) Gamma at t = dual; the best s without a limit projects Z.
+        t, a, b, c = dual, self.of_gradient, self.of_network, self.crossed
+        length = a + 2.0 * c + b
+        s = min(max(t * (a + c) / length, 0.0), self.largest) if length > 0 else 0.0
+        parts = np.array([(t - s) ** 2 * a, s * s * b, -2.0 * s * (t - s) * c])
+        errors = 2.0 * s * abs(t - s) * self.crossed_error + 8.0 * EPS * float(np.abs(parts).sum())
+        return max(float(parts.sum()) + errors, 0.0) / (2.0 * self.ridge)
+
+    def max_scale(self, dual: float) -> float:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class EigenvalueConjugate:
+    """Exactly, for l1 and ``homogeneous``: Y has the eigenvalues of Z, of moduli ``sizes``, clipped at the strength."""
+
+    ridge: float
+    strength: float
+    sizes: np.ndarray
+
+    active = True
+
+    def conjugate(self, dual: float) -> float:
+        rest = np.maximum((1.0 + 2.0 * EPS) * dual * self.sizes - (1.0 - 2.0 * EPS) * self.strength, 0.0)
+        return float(rest @ rest) * (1.0 + (self.sizes.size + 8) * EPS) / (2.0 * self.ridge)
+
+    def max_scale(self, dual: float) -> float:
+        return math.inf
 
 
 def is_exact(ridge: Ridge, norm: Norm, shape: tuple[int, int]) -> bool:
@@ -90,10 +141,7 @@ class RidgeBounds:
         return self.ridge.amount * crossed, self.ridge.amount * error
 
     def _squared_length(self, bound: float, crossed: float, error: float) -> float:
-        """Bound the squared length of Gamma, by its matrices or, without them, by the dual norm of Gamma + ridge W.
-
-        A function of length 1 has a matrix of squared Frobenius norm ``of_square``.
-        """
+        """Bound ||Gamma||^2 by its matrices or, without them, by the dual norm of Gamma + ridge W."""
         (m, d), share = self.forms.shape, self.ridge.kernel.of_square
         if self._stack is not None:
             lengths = np.linalg.norm(self._stack.matrices, axis=(1, 2)) * (1.0 + d * d * EPS) + self._stack.error

@@ -1,6 +1,7 @@
-"""The segment of a conditional gradient step: towards a vertex, away from one, or from one to another."""
+"""The segment of a conditional gradient step: towards a vertex, away from one, or from one to another.
 
-from __future__ import annotations
+Also bounds on how rounding errors in the outputs of a network change its losses: docs/mathematics.md, section 5.4.
+"""
 
 import math
 from collections.abc import Callable
@@ -8,16 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.core.gap import SumOfLosses
 from mopn.core.regularizers import NormRegularizer
-from mopn.data.sum_of_losses import SumOfLosses
+from mopn.data.rows import Block, Rows
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.ridge import Ridge, RidgeSegment
 from mopn.solvers.interface import ActiveUnits
-
-# A coefficient this near 1 means that the point is the vertex, up to rounding errors; one this near 0, of the vertex 0,
-# that the point has no share of it.
-_WHOLE = 1e-12
+from mopn.solvers.numerics.precision import EPS, NULL
+from mopn.solvers.tools.decorators import cached_property
 
 
 class Vertex(NamedTuple):
@@ -35,7 +35,6 @@ class Vertex(NamedTuple):
 
     @property
     def outputs(self) -> np.ndarray:
-        """Outputs on the training data (n, m)."""
         return self.features @ self.weights
 
 
@@ -55,10 +54,7 @@ def best_vertex(units: np.ndarray, features: Any, q: np.ndarray, regularizer: No
 
 
 def active_units(network: Network, crossed: np.ndarray, regularizer: NormRegularizer, least: float) -> ActiveUnits:
-    """Return the network as a combination of extreme points, one for every unit, then 0 if it has a share of it.
-
-    ``crossed`` are the values q (k, m) of the forms at the units. The slopes are those of the whole objective.
-    """
+    """Return the network as a combination of extreme points, 0 last, for the forms q (k, m) at the units."""
     coefficients = regularizer.shares(network.weights, least)
     penalties = np.array([regularizer.value(row[None]) for row in network.weights])
     slopes = np.einsum("km,km->k", crossed, network.weights) + penalties
@@ -86,7 +82,7 @@ def active_vertex(
 def _share_of_zero(coefficients: np.ndarray) -> float:
     """Return what the coefficients lack of 1, but for rounding errors."""
     rest = 1.0 - float(coefficients.sum())
-    return rest if rest > _WHOLE else 0.0
+    return rest if rest > NULL else 0.0
 
 
 class NetworkSegment:
@@ -140,7 +136,6 @@ class NetworkSegment:
             self.squared_length += self.ridge.curvature / self.curvature
 
     def _along(self, ridge: Ridge) -> RidgeSegment:
-        """Return the ridge along the segment."""
         units, weights = [self.network.basis], [self.own * self.network.weights]
         for sign, vertex in ((1.0, self.towards), (-1.0, self.away.vertex if self.away else None)):
             if vertex is not None:
@@ -158,7 +153,6 @@ class NetworkSegment:
         return self.losses.value(self.outputs + gamma * self.step) + penalty
 
     def point(self, gamma: float) -> Network:
-        """Return the network U(gamma)."""
         weights = (1.0 + self.own * gamma) * self.network.weights
         if self.away is not None:
             # At the limit the unit's weights are exactly 0, without rounding errors.
@@ -173,7 +167,62 @@ class NetworkSegment:
 
 
 def _limit(coefficient: float, *, pairwise: bool) -> float:
-    """Return the largest step away from a vertex, at which its coefficient is 0."""
     if pairwise:
         return coefficient
-    return coefficient / (1.0 - coefficient) if 1.0 - coefficient > _WHOLE else 0.0
+    return coefficient / (1.0 - coefficient) if 1.0 - coefficient > NULL else 0.0
+
+
+class OutputRounding:
+    """Bounds of F(O) - F(O'), for the exact outputs O of a network and the outputs O' that were computed.
+
+    |O - O'|_ic <= a_c ||x_i||^2 + b_c ||[1, x_i]|| + eps |offset_ic|. To first order the losses change by <G, O - O'>,
+    where G is their gradient at O'; the rest is at most sum_i w_i L/2 ||O_i - O'_i||^2 for a loss of smoothness L.
+    """
+
+    def __init__(self, rows: Rows, linear_term: LinearTerm) -> None:
+        self.rows, self.linear_term = rows, linear_term
+
+    def __call__(self, network: Network, G: Any, sizes: np.ndarray) -> float:
+        """Return the bound, for the gradient G (n, m) and the sums (m,) of |G_ic| ||x_i||^2."""
+        (k, d), W = network.basis.shape, network.linear
+        of_units = (k + 2 * d + 4) * EPS * np.abs(network.weights).sum(axis=0)
+        of_linear = (W.shape[1] + 4) * EPS * np.linalg.norm(W, axis=1)
+        return self.of_errors(network, G, sizes, of_units, of_linear)
+
+    def of_errors(
+        self, network: Network, G: Any, sizes: np.ndarray, of_units: np.ndarray, of_linear: np.ndarray
+    ) -> float:
+        """Return the bound for given errors of the outputs: a (m,) of the units and b (m,) of the linear term."""
+        first = float(sizes @ of_units) + self.linear_term.rounding_error(of_linear, G)
+        errors = np.array([np.linalg.norm(of_units), np.linalg.norm(of_linear), EPS])
+        constant = self.rows.losses.loss.smoothness(self.rows.losses.n_outputs)
+        if math.isfinite(constant):
+            return first + 0.5 * constant * float(errors @ self._lengths) ** 2
+        return first + self.rows.sum(_without_constant, errors, along=(network.outputs,))
+
+    @cached_property
+    def _lengths(self) -> np.ndarray:
+        """The roots (3,) of the sums of w_i ||x_i||^4, w_i ||[1, x_i]||^2 and w_i ||offset_i||^2, rounded up."""
+        return np.sqrt(self.rows.sum(_weighted_squares)) * (1.0 + self.rows.shape[0] * EPS)
+
+
+def _squares(block: Block) -> tuple[Any, Any, Any]:
+    """Return the squares (n,) of what the errors of a row are relative to."""
+    offset, sizes = block.losses.offset, block.design.squared_sizes
+    offsets = 0.0 * sizes if offset is None else np.sum(offset * offset, axis=1)
+    return sizes * sizes, block.linear.squared_sizes, offsets
+
+
+def _weighted_squares(block: Block) -> Any:
+    return tuple(block.losses.sample_weights @ squares for squares in _squares(block))
+
+
+def _without_constant(block: Block, outputs: np.ndarray, errors: np.ndarray) -> float:
+    """Return the sum of w_i ||O_i - O'_i||^2 times the trace of the second derivative; inf for errors above 1.
+
+    Up to there the second derivative is to grow by a factor of e at most, as Poisson's does: then 2 (e - 2) < 2.
+    """
+    lengths = np.sqrt(np.stack(_squares(block), axis=1)) @ errors
+    if lengths.max(initial=0.0) > 1.0:
+        return math.inf
+    return float(block.losses.hessian(outputs).diagonal.sum(axis=1) @ lengths**2)

@@ -1,44 +1,30 @@
 """The non-convex refit of both layers in the paper's form: min F(K(X, H) V) + R(V) with rows of H in the unit ball."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from mopn.core.flat import check_start, joined, split
 from mopn.core.kernels import Kernel
 from mopn.core.regularizers import Regularizer
 from mopn.data.rows import Block, Rows
+from mopn.data.validation import check_start
 from mopn.network.linear_term import LinearTerm
-from mopn.network.point import Network
+from mopn.network.point import Network, joined, split
 from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import FISTA
 from mopn.solvers.interface import Evaluation, Measure, Problem
+from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
-from mopn.solvers.tools.door import doors
 
 
 @doors
 class UnitBallProblem(Displayed, Problem):
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 
-    This is the second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); ``NetworkProblem.joint`` makes
-    it. The point is (H, c V, W) flat, with the coefficients W of the linear term, where c is the mean square of the
-    stored entries of X: the features K(X, H) / c then have no unit, and a run does not depend on that of X. The problem
-    is not convex and has no certificate; the network problem certifies the result. Oracle: ``composite``.
-
-    Examples
-    --------
-    >>> import mopn, numpy as np
-    >>> from mopn.solvers.interface import Form
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
-    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
-    >>> result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="none", max_units=4), tol=1e-3)
-    >>> joint = problem.joint(result, Form("composite"))
-    >>> mopn.minimize(joint, mopn.solvers.FISTA(), tol=1e-6).fun < result.fun
-    True
+    The second line of the refit in Algorithm 1 of Blondel et al. (NIPS 2017); ``NetworkProblem.joint`` makes it. The
+    point is (H, c V, W) flat, where c is the mean square of the stored entries of X, so that a run does not depend on
+    its unit. Not convex, without a certificate; oracle: ``composite``.
     """
 
     oracles = frozenset({"composite"})
@@ -66,7 +52,6 @@ class UnitBallProblem(Displayed, Problem):
         return {"basis": str(basis), "weights": str(weights)} | dict([self.regularizer.words.split("=")])
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return units H (k, d), weights V (k, m) and W of a flat point."""
         H, V, W = split(x, self.shapes)
         return H, V / self._unit, W
 
@@ -75,14 +60,10 @@ class UnitBallProblem(Displayed, Problem):
         return self.prox(self._start if start is None else check_start(start, self._start.size), 0.0)
 
     def default_solver(self) -> FISTA:
-        """Return the solver that :func:`mopn.minimize` takes by default."""
         return FISTA()
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
-        """Named views of the point, with unit vectors in ``basis``; the outputs are the same, R is not larger.
-
-        K(h / c, x) = K(h, x) / c^2, so the weights of a unit of length c <= 1 are multiplied by c^2.
-        """
+        """Named views of the point, with unit vectors in ``basis``: K(h / c, x) = K(h, x) / c^2, so R is no larger."""
         H, V, W = self.split(x)
         lengths = np.linalg.norm(H, axis=1, keepdims=True)
         safe = np.where(lengths > 0, lengths, 1.0)
@@ -94,7 +75,6 @@ class UnitBallProblem(Displayed, Problem):
         return x
 
     def smooth_value(self, image: np.ndarray) -> float:
-        """F and the ridge at (H, V, W)."""
         H, V, W = self.split(image)
         return self.layers.value(H, V, W) + self.ridge.value(H, V)
 
@@ -121,7 +101,6 @@ class UnitBallProblem(Displayed, Problem):
         return joined(H, V, self.linear_term.prox(W, step))
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective; no gap is known."""
         return Measure(self.smooth_value(x) + self.regularizer_value(x))
 
 

@@ -1,7 +1,5 @@
 """How runs of solvers converge: their traces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +9,7 @@ from mopn.plotting.drawing import new_axes
 from mopn.solvers import Result, Trace
 from mopn.solvers.result import relative
 from mopn.solvers.tools.checks import number, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 _LABELS = {
     "time": "time [s]",
@@ -124,7 +122,6 @@ def _named(results: Any) -> dict[str, Any]:
 
 
 def _trace(result: Any) -> Trace:
-    """Return the trace of a result, or of a fitted estimator."""
     for name in ("trace", "trace_"):
         if isinstance(trace := getattr(result, name, None), Trace):
             return trace

@@ -1,7 +1,5 @@
 """What plots share: axes, colours, bars, names of outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,7 +42,6 @@ def name_ticks(ax: Any, names: list[str]) -> None:
 
 
 def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:
-    """Draw horizontal bars, the first at the top."""
     ax.barh(range(len(values)), values, color=np.where(values >= 0, _POSITIVE, _NEGATIVE))
     ax.set_yticks(range(len(values)), map(plain, labels))
     ax.invert_yaxis()
@@ -75,7 +72,6 @@ def output_names(model: Any, outputs: Any) -> Any:
 
 
 def checked_labels(labels: Any, count: int, name: str) -> list[str]:
-    """Return labels as strings, by default numbers."""
     labels = range(count) if labels is None else labels
     if not np.iterable(labels) or len(list(labels)) != count:
         raise ValueError(f"{name} must hold {count} labels, got {shown(labels)}")
@@ -83,12 +79,10 @@ def checked_labels(labels: Any, count: int, name: str) -> list[str]:
 
 
 def new_axes(ax: Any) -> Any:
-    """Return the axes that are given, or new ones."""
     return subplots(figsize=(6.4, 4.2)) if ax is None else ax
 
 
 def subplots(*shape: int, **options: Any) -> Any:
-    """Return the axes of a new figure; see ``matplotlib.pyplot.subplots``."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:

@@ -1,7 +1,5 @@
 """Interactions of features in a network, contributions to a row, and units."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,14 +7,13 @@ import numpy as np
 
 from mopn.data.validation import check_count
 from mopn.explain.interactions import Interaction, strongest_interactions
-from mopn.explain.row_contributions import Contribution
-from mopn.models.base import Fitted, fitted_model
-from mopn.models.fields import check_scale
+from mopn.explain.shapley import Contribution
+from mopn.models.base import Fitted, check_scale, fitted_model
 from mopn.models.multi_output import Model
 from mopn.models.table import TableModel
 from mopn.plotting.drawing import bars, checked_labels, colors, output_names, plot_weights, subplots
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 
 @door

@@ -1,10 +1,8 @@
 """The effects of columns, and of pairs of columns, in a model of tables."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from mopn.plotting.drawing import (
     subplots,
 )
 from mopn.solvers.tools.checks import choice, shown
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # Points of a curve or of the rows on a map, and cells along the sides of a map.
 _POINTS, _CELLS = 400, 80
@@ -98,7 +96,7 @@ def plot_effect(
     column: str | int,
     X: Any = None,
     *,
-    scale: str = "output",
+    scale: Literal["output", "probability"] = "output",
     outputs: Sequence[Any] | None = None,
     categories: int = 20,
     axes: Any = None,
@@ -160,14 +158,7 @@ def plot_effect(
 
 @door
 def plot_pair(
-    model: Fitted,
-    a: str | int,
-    b: str | int,
-    X: Any = None,
-    *,
-    output: Any = None,
-    categories: int = 8,
-    ax: Any = None,
+    model: Fitted, a: str | int, b: str | int, X: Any = None, *, output: Any = None, categories: int = 8, ax: Any = None
 ) -> Any:
     """Plot the effect of a pair of columns on an output: what they add together, beyond what each adds alone.
 
@@ -240,13 +231,11 @@ class _Drawing:
     # -- sizes ---------------------------------------------------------------------------------------------------------
 
     def sizes(self, ax: Any, sizes: list[EffectSize]) -> None:
-        """Draw the sizes of effects."""
         deviations = [np.atleast_1d(size.deviation)[self.chosen].squeeze() for size in sizes]
         labels = [" × ".join(size.columns) for size in sizes]
         plot_weights(labels, deviations, "standard deviation of the effect", self.named, ax)
 
     def of_size(self, ax: Any, size: EffectSize, *, legend: bool) -> None:
-        """Draw an effect, with its size in the title."""
         i, *others = (self.found.index(column) for column in size.columns)
         length = f": {np.linalg.norm(np.atleast_1d(size.deviation)[self.chosen]):.3g}"
         if others:
@@ -270,7 +259,6 @@ class _Drawing:
         return effect[:, self.chosen]
 
     def effect(self, ax: Any, j: int) -> None:
-        """Draw curves of a column of numbers, or bars of categories."""
         if self.is_number(j):
             self._curves(ax, j)
             self._mark_dates(ax.xaxis, j)
@@ -321,7 +309,6 @@ class _Drawing:
     # -- effects of pairs ----------------------------------------------------------------------------------------------
 
     def pair(self, ax: Any, i: int, j: int, c: int) -> str:
-        """Draw the effect of a pair of columns on an output, and return its title."""
         if self.is_number(j) and not self.is_number(i):
             i, j = j, i
         if self.is_number(j):
@@ -397,11 +384,9 @@ class _Drawing:
     # -- columns -------------------------------------------------------------------------------------------------------
 
     def is_number(self, j: int) -> bool:
-        """Return whether a column holds numbers."""
         return j in self.encoding.number_columns
 
     def range(self, j: int) -> tuple[float, float]:
-        """Return the least and the largest value of a column of numbers."""
         x = self.found.background.columns[j]
         if np.isnan(x).all():
             raise ValueError(f"column {self.encoding.columns[j]!r} of X has no value, so there is nothing to plot")
@@ -435,5 +420,4 @@ def _text(category: str | None) -> str:
 
 
 def _legend(ax: Any, **options: Any) -> None:
-    """Add a legend at the right of the axes."""
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, **options)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mopn.data.cache import rows_at_once
+from mopn.data.designs import rows_at_once
 from mopn.data.values import TRUTHS
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 
 @dataclass(frozen=True, eq=False)

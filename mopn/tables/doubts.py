@@ -1,4 +1,4 @@
-"""Doubts about columns: texts that are no categories, names of rows, no value at all."""
+"""Doubts about columns: texts that are no categories, names of rows, no value at all; and the report of a table."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import re
 
 import numpy as np
 
-from mopn.solvers.tools.caller import warn_caller
+from mopn.data.values import CATEGORIES, as_given
 from mopn.solvers.tools.checks import shown
-from mopn.tables.summaries import CategorySummary, NumberSummary, TableSummary
+from mopn.solvers.tools.decorators import warn_caller
+from mopn.tables.encoding import TableEncoding
+from mopn.tables.report import Report
+from mopn.tables.summaries import CategorySummary, Column, NumberSummary, TableSummary
 from mopn.tables.texts import are_dates, are_written_numbers, numbers_of
 
 # Two categories are one feature whatever they are.
@@ -19,26 +22,71 @@ _MANY = 20
 _ROW_NAMES = re.compile(
     r"(unnamed: ?\d+|index|#|row|row[ _.]?(names?|num|number|no|nr))?|(.*[ _.]|row)?id", re.IGNORECASE
 )
-# Columns that are named in the warning.
-_NAMED = 5
+# Columns that are named in the warning, and categories in the report.
+_NAMED, _SHOWN = 5, 3
+# Part of the rows beyond which the others are few.
+_NEARLY_ALL = 0.98
 
 
 def warn_of_doubts(summary: TableSummary) -> None:
     """Warn once of all columns that are probably not meant as they came, or have no value."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, column in zip(summary.names, summary.columns, strict=True):
-        doubt: tuple[str, str, str] | None
-        if column.is_empty:
-            doubt = "no value", "", "it has no effect, as a constant"
-        elif isinstance(column, NumberSummary):
-            doubt = _of_numbers(column, name, summary)
-        else:
-            doubt = _of_categories(column, summary.n)
+        doubt = _doubt(column, name, summary)
         if doubt is not None:
             what, example, advice = doubt
             found.setdefault((what, advice), []).append((name, example))
     if found and not all(column.is_empty for column in summary.columns):
         warn_caller("X has " + "; ".join(f"{what} in {_named(of)}: {advice}" for (what, advice), of in found.items()))
+
+
+def report_of(summary: TableSummary, encoding: TableEncoding) -> Report:
+    """Return a line for each column of a table that was encoded."""
+    widths = np.bincount(encoding.owners, minlength=len(summary.names))
+    lines = []
+    for name, column, kind, width in zip(summary.names, summary.columns, summary.kinds, widths, strict=True):
+        distribution = column.quantiles if isinstance(column, NumberSummary) else column
+        total = float(distribution.weights.sum()) + column.missing
+        missing = column.missing / total if total else 1.0
+        doubt = _doubt(column, name, summary) or _weakness(distribution.weights, missing)
+        note = "" if doubt is None else f"{doubt[0]}: {doubt[2]}"
+        kind = CATEGORIES if isinstance(column, CategorySummary) and column.declared else kind
+        lines.append((name, kind, f"{missing:.1%}" if missing else "", _values(column, kind), str(width), note))
+    return Report(f"{summary.n:,} rows, {len(lines)} columns, {encoding.n_features} features", tuple(lines))
+
+
+def _values(column: Column, kind: str) -> str:
+    """Return the range of a column of numbers, or its most frequent categories."""
+    if isinstance(column, NumberSummary):
+        if column.is_empty:
+            return ""
+        ends = as_given(column.quantiles.values[[0, -1]], kind).tolist()
+        low, high = (f"{x:.4g}" if isinstance(x, float) else str(x).removesuffix(" 00:00:00") for x in ends)
+        return low if low == high else f"{low} to {high}"
+    order = np.argsort(-column.weights, kind="stable")[:_SHOWN]
+    shares = column.weights / column.weights.sum()
+    most = ", ".join(f"{column.categories[i]} {shares[i]:.0%}" for i in order)
+    return f"{len(column.categories):,} categories: {most}" if len(order) else ""
+
+
+def _weakness(weights: np.ndarray, missing: float) -> tuple[str, str, str] | None:
+    """Return why a column can say little."""
+    if len(weights) == 1 and not missing:
+        return "one value", "", "it has no effect"
+    if missing > _NEARLY_ALL:
+        return "nearly all values missing", "", "its effect rests on few rows"
+    if weights.max() > _NEARLY_ALL * weights.sum():
+        return "one value nearly always", "", "its effect rests on few rows"
+    return None
+
+
+def _doubt(column: Column, name: str, summary: TableSummary) -> tuple[str, str, str] | None:
+    """Return what is probably not meant in a column, an example and what to do."""
+    if column.is_empty:
+        return "no value", "", "it has no effect, as a constant"
+    if isinstance(column, NumberSummary):
+        return _of_numbers(column, name, summary)
+    return _of_categories(column, summary.n)
 
 
 def _named(columns: list[tuple[str, str]]) -> str:

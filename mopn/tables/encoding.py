@@ -10,11 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.values import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_given, truths
-from mopn.solvers.tools.cached import cached_property
-from mopn.solvers.tools.caller import warn_caller
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.decorators import cached_property, warn_caller
 from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.reading import Table, read_table, row_of
+from mopn.tables.report import Report
 from mopn.tables.texts import numbers_of
 
 # Indicators of more categories are sparse.
@@ -25,7 +25,7 @@ _ROWS = 4096
 _MOST_LOST = 2e-3
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableEncoding:
     """The encoding of a table of c columns: the features of its numbers first, then those for its categories.
 
@@ -43,6 +43,8 @@ class TableEncoding:
         Their features.
     category_columns : tuple of int
     categories : tuple of CategoryColumn
+    report : Report or None
+        The columns at a glance, which ``print`` and notebooks show; files do not have it.
     """
 
     columns: tuple[str, ...]
@@ -52,6 +54,13 @@ class TableEncoding:
     numbers: NumberColumns
     category_columns: tuple[int, ...]
     categories: tuple[CategoryColumn, ...]
+    report: Report | None = None
+
+    def __repr__(self) -> str:
+        return str(self.report or f"TableEncoding({len(self.columns)} columns, {self.n_features} features)")
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self}</code>" if self.report is None else self.report._repr_html_()
 
     @cached_property
     def owners(self) -> np.ndarray:

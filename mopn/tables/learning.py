@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.data.values import NOTHING, NUMBERS, TEXTS
 from mopn.tables.columns import CategoryColumn, NumberColumns
-from mopn.tables.doubts import warn_of_doubts
+from mopn.tables.doubts import report_of, warn_of_doubts
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
@@ -78,7 +78,7 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
             f"0 feature(s) (shape=({summary.n}, {len(of)})) while a minimum of 1 is required: with "
             f"n_samples = {summary.n}, no column of X varies, apart from categories that occur once"
         )
-    return encoding
+    return replace(encoding, report=report_of(summary, encoding))
 
 
 def _read(summary: TableSummary) -> TableSummary:

@@ -35,6 +35,8 @@ _ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
 _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 # unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
 _TIGHT = 2.0
+# The tolerance on a sample that tells where to start.
+_TOL_OF_START = 0.1
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
 
@@ -159,15 +161,20 @@ class ConditionalGradient(Solver[Atomic]):
     def _start(self, problem: Atomic, start: Any, correction: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
         """Return the first point, and whether it is polished.
 
-        With many rows, a sample of them tells the units of a model, which is then fitted to all.
+        With many rows, a sample of them tells the units of a model, which is then fitted to all; or a smaller one, in
+        which rounds take less time, where to start.
         """
         if correction.fits_a_model and not start.n_units:
-            whole = cast(Corrective, problem)
+            whole, tol = cast(Corrective, problem), monitor.tol
             sample = whole.sample_for(cast(int, self.max_units), monitor.seed)
+            tells_the_model = sample is not None
+            if sample is None:
+                sample, tol = whole.sample_to_start(monitor.seed), max(tol, _TOL_OF_START)
             if sample is not None:
                 unproven = replace(self, prove=False)
-                found = monitor.solve(sample, unproven, start=None, tol=monitor.tol, max_iter=monitor.max_iter)
-                return correction.settle(whole.start(found)), True
+                found = monitor.solve(sample, unproven, start=None, tol=tol, max_iter=monitor.max_iter)
+                point = whole.start(found)
+                return (correction.settle(point), True) if tells_the_model else (correction.start(point), False)
         return correction.start(start), False
 
     def measure(self, problem: Atomic, point: Any) -> Measure:

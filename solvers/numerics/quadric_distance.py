@@ -1,10 +1,8 @@
-"""Distances from points to quadrics, proven: the balls in which quadratic functions of a common matrix stay positive.
+"""Distances to quadrics, proven: balls and boxes in which quadratic functions of a common matrix stay positive.
 
 min ||u||^2 subject to g(u) = c + <b, u> + u'Au <= 0 is a trust-region problem, convex or not: its dual has one
 multiplier, and no gap. Any multiplier proves a bound.
 """
-
-from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -12,17 +10,16 @@ import numpy as np
 
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere import power_of_two
-from mopn.solvers.sphere.principal_directions import far_from_orthonormal
+from mopn.solvers.sphere.stack import far_from_orthonormal
 
+# Steps of projected gradients for the diagonal, of accelerated ones for radii, and from corner to corner.
+_DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
 # Binary logarithms of the multiplier's distance from the least one, and halvings of their range.
 _LEAST, _MOST, _HALVINGS = -50, 3, 30
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues (d,) and eigenvectors (d, d) in columns: A is U diag(a) U' up to ``error``, in the spectral norm.
-
-    U is an orthonormal matrix no farther than ``slack`` from the computed ``vectors``.
-    """
+    """A = U diag(a) U' up to ``error``; an orthonormal U is no farther than ``slack`` from ``vectors``."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -91,7 +88,7 @@ def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return multipliers mu (n,) near the best ones, mu + a > 0, and points (n, d) where 1 + <b, u> + u' diag(a) u = 0.
+    """Return multipliers mu (n,) near the best ones, and points where 1 + <b, u> + u' diag(a) u = 0.
 
     The value at u = -b / (2 (mu + a)) grows with mu, and is zero at the best one, unless it is positive for all.
     """
@@ -108,10 +105,7 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return points where 1 + <b, u> + u' diag(a) u = 0: the nearer one along u, or along an eigenvector from u.
-
-    In the hard case only the eigenvector of the least eigenvalue leads there.
-    """
+    """Return zeros of 1 + <b, u> + u' diag(a) u: the nearer one along u, or along an eigenvector from u."""
     p, q = np.einsum("ij,ij->i", b, u), np.einsum("ij,ij,ij->i", a, u, u)
     t = 2.0 / (np.sqrt(p * p - 4.0 * q) - p)
     along = np.where(t > 0.0, t, np.nan)[:, None] * u
@@ -125,3 +119,100 @@ def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     aside[rows, least] = np.where(np.abs(ends[1]) < np.abs(ends[0]), ends[1], ends[0])
     nearer = np.linalg.norm(aside, axis=1) < np.nan_to_num(np.linalg.norm(along, axis=1), nan=np.inf)
     return np.where(nearer[:, None], aside, along)
+
+
+def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
+    """Return a diagonal D >= 0 (d,) with A + D positive semidefinite, proven; its sum is nearly the least.
+
+    The dual, max -<A, VV'> over V with rows of length 1 at most, is solved by projected gradients with V of low rank
+    (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
+    """
+    d = len(matrix)
+    of = spectrum(matrix)
+    rank = min(d, 2 + int(np.sqrt(2.0 * d)))
+    V = of.vectors[:, :rank] + 0.01 * np.random.default_rng(0).standard_normal((d, rank))
+    steepest = max(float(of.values.max(initial=0.0)), -0.1 * float(of.values.min(initial=0.0)), TINY)
+    for _ in range(_DIAGONAL_STEPS):
+        V -= (matrix @ V) / steepest
+        V /= np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1.0)
+    diagonal = np.maximum(-np.einsum("ij,ij->i", V, matrix @ V), 0.0)
+    shifted = spectrum(matrix + np.diag(diagonal))
+    rounding = 2 * EPS * (diagonal.max(initial=0.0) + float(np.abs(np.diag(matrix)).max(initial=0.0)))
+    return diagonal + max(shifted.error + rounding - float(shifted.values.min(initial=0.0)), 0.0) * (1.0 + 4 * EPS)
+
+
+def box_radii(
+    matrix: np.ndarray,
+    diagonal: np.ndarray,
+    slopes: np.ndarray,
+    margins: np.ndarray,
+    errors: np.ndarray,
+    enough: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return proven radii (n,) of boxes ||u||_inf <= r in which functions are positive, and their likely minimisers.
+
+    The functions c_i + <b_i, u> + u'Au have slopes, margins and errors as for ``ball_radii``, and ``diagonal`` is the
+    :func:`convex_diagonal` of A; radii that are ``enough`` (n,) need not be exceeded. Radii are 0 if nothing is proven,
+    and inf for positive constants; the minimisers (n, d) are 0 where the first radius is enough.
+
+    With P = A + D and any v, u'Au >= u'Pu - r^2 tr D and <b, u> + u'Pu >= -v'Pv + <b + 2Pv, u> for ||u||_inf <= r, so
+    g(u) >= c - v'Pv - r ||b + 2Pv||_1 - r^2 tr D. The v are iterates of accelerated projected gradients on the box.
+    """
+    P = matrix + np.diag(diagonal)
+    trace = float(diagonal.sum()) * (1.0 + len(P) * EPS)
+    step = 0.5 / max(float(spectrum(P).values.max(initial=0.0)), TINY)
+    errors = errors * float(len(P)) ** (0.5 * np.arange(3)) * (1.0 + 8 * EPS)
+    ends = np.zeros_like(slopes)
+    radii, _ = _dual_radii(P, trace, ends, slopes, margins, errors)
+    left = np.flatnonzero(radii < enough)
+    slopes, margins, errors = slopes[left], margins[left], errors[left]
+    v = last = ends[left]
+    for k in range(_DUAL_STEPS):
+        proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
+        radii[left] = np.maximum(radii[left], proven)
+        edge = radii[left, None]
+        moved = np.clip(v - step * gradients, -edge, edge)
+        v, last = moved + k / (k + 3.0) * (moved - last), moved
+    ends[left] = last
+    return radii, ends
+
+
+def _dual_radii(
+    P: np.ndarray, trace: float, v: np.ndarray, slopes: np.ndarray, margins: np.ndarray, errors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the radii (n,) that points v (n, d) prove, 0 if none, and the gradients b + 2Pv (n, d)."""
+    d, (e0, e1, e2) = len(P), errors.T
+    products = v @ P
+    gradients = slopes + 2.0 * products
+    rounding = (2 * d + 16) * EPS * (np.abs(v) @ np.abs(P).sum(axis=0))
+    lost = np.einsum("ij,ij->i", v, products) + rounding * np.abs(v).max(axis=1)
+    falls = np.abs(gradients).sum(axis=1)
+    falls += 2.0 * rounding + (d + 8) * EPS * (np.abs(slopes).sum(axis=1) + falls)
+    radii = positive_root(trace + e2, e1 + falls, (1.0 - 8 * EPS) * margins - e0 - lost) * (1.0 - 16 * EPS)
+    return np.where(radii > 0.0, radii, 0.0), gradients
+
+
+def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return radii (n,) of boxes with a corner where functions are zero, inf if none is found, and corners."""
+    best, corners = np.full(len(margins), np.inf), np.full_like(slopes, np.nan)
+    signs = -np.sign(slopes)
+    for _ in range(_CROSSING_STEPS):
+        radii, ends = ray_crossings(matrix, slopes, margins, signs)
+        better = radii < best
+        best, corners = np.where(better, radii, best), np.where(better[:, None], ends, corners)
+        # Without a zero on the ray, the gradient where one might have been expected.
+        ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
+        signs = -np.sign(slopes + 2.0 * ends @ matrix)
+    return best, corners
+
+
+def ray_crossings(
+    matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray, directions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest moduli (n,) of the first zeros along directions, inf if there are none, and these (n, d)."""
+    slope = np.einsum("ij,ij->i", slopes, directions)
+    curvature = np.einsum("ij,ij->i", directions @ matrix, directions)
+    t = 2.0 * margins / (np.sqrt(slope * slope - 4.0 * margins * curvature) - slope)
+    ends = np.where(t > 0.0, t, np.nan)[:, None] * directions
+    radii = np.abs(ends).max(axis=1)
+    return np.where(np.isnan(radii), np.inf, radii), ends

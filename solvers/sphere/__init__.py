@@ -3,8 +3,8 @@
 Pure linear algebra: p = inf, 2, 1 are the dual norms of l1, l1/l2 and l1/linf (Table 1 of Blondel et al., NIPS 2017).
 """
 
+from mopn.solvers.sphere.branch_signs import MAX_ENUMERATED, enumerate_signs
 from mopn.solvers.sphere.eigenvectors import dominant_eigenvectors, lanczos
-from mopn.solvers.sphere.enumeration import MAX_ENUMERATED, enumerate_signs
 from mopn.solvers.sphere.maximum import Maximum, maximise
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack, Stack, power_of_two

@@ -27,11 +27,10 @@ from copy import copy
 import numpy as np
 from scipy.linalg import eigh
 
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, proven_upper
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.node_matrices import inverse_root
 from mopn.solvers.sphere.stack import sum_of_squares
-from mopn.solvers.tools.proven import proven_upper
 
 
 class Biquadratic:
@@ -85,7 +84,6 @@ class Biquadratic:
         return (0.5 * self._length) * (product + product.transpose(0, 3, 2, 1))
 
     def project(self, V: np.ndarray) -> np.ndarray:
-        """Return the nearest multiplier; antisymmetry is exact in floating point."""
         k, r = self.shape
         V = V.reshape(k, r, k, r)
         V = 0.5 * (V + V.transpose(2, 3, 0, 1))

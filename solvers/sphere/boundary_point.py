@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import eigh
 
-from mopn.solvers.sphere.budget import Budget
+from mopn.solvers.tools.budgets import Budget
 
 # Steps at a node of a branch and bound; fewer prove little.
 FEW_STEPS = 60

@@ -5,8 +5,6 @@ times the product of the norms, and a symmetric eigen-solver returns eigenvalues
 _EIGEN * d * eps * ||A||_F. LAPACK documents the form of the latter bound; its constant is a generous assumption.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -25,10 +23,7 @@ _FAMILY_STEPS = 10
 
 
 def upper_bound(stack: DenseStack, p: float, *, one_sided: bool = False) -> float:
-    """Return the least of the cheap bounds for this p, plus the error made in forming the matrices.
-
-    If ``one_sided`` (p = inf), of max_c -q_c(h), or 0.
-    """
+    """Return the least of the cheap bounds for this p, plus the error of forming the matrices."""
     m = stack.shape[0]
     if p == math.inf or m == 1:
         bound = _largest_eigenvalue(stack, one_sided)

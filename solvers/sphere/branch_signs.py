@@ -1,4 +1,4 @@
-"""The exact maximum for p = 1, for any number of outputs, by branch and bound on the signs of the forms.
+"""The exact maximum for p = 1 by the signs of the forms: branch and bound for any number of outputs, or all signs.
 
 max_h sum_c |h' Gamma_c h| = max over signs s of lambda_max(sum_c s_c Gamma_c). A node fixes the signs of the first j
 matrices. As |h' Gamma_c h| <= h' M_c h with a majorant M_c, lambda_max of the fixed part plus the sum of the free M_c
@@ -7,24 +7,37 @@ stores only its signs, m bytes.
 
 With many features the nodes have smaller matrices, on some principal directions, with slightly larger bounds; leaves
 that these do not close are bounded by whole matrices.
-"""
 
-from __future__ import annotations
+The matrix absolute values |Gamma_c| are majorants. So are M_c = P^-1 |P Gamma_c P| P^-1 for every positive definite P.
+The largest eigenvalue of their sum is least where X = P^2 maximises the concave function sum_c ||P Gamma_c P||_*
+(nuclear norms) over X of trace 1. Its gradient is sum_c M_c, and X <- P (sum_c M_c) P is the multiplicative step.
+"""
 
 import heapq
 import itertools
 import math
+import time
 from typing import NamedTuple
 
 import numpy as np
 
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.majorants import STEPS, majorants
+from mopn.solvers.numerics.precision import TINY, proven_upper
+from mopn.solvers.sphere.bounds import combination_error
 from mopn.solvers.sphere.node_matrices import Reduced, Whole, reduced, whole
 from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
-from mopn.solvers.tools.proven import proven_upper
+from mopn.solvers.tools.budgets import Budget
 
+# More steps improve the bound of the root little, and make the bounds of deeper nodes worse.
+STEPS = 4
+# Operations of all steps; a step decomposes m matrices, so large ones get fewer steps.
+_WORK = 1e9
+# Multiple of the identity in X, for the condition of P.
+_FLOOR = 1e-6
+# So many outputs have 2^19 vectors of signs, each with a matrix to decompose.
+MAX_ENUMERATED = 20
+# Entries of the matrices that are decomposed together.
+_CHUNK = 1 << 21
 # Operations that a node counts, whatever the order of its matrices, and nodes that are opened at a time.
 NODE_WORK, _BATCH = 4.4e3, 32
 # From this number of features on, nodes are bounded on principal directions.
@@ -41,7 +54,6 @@ class _Children(NamedTuple):
     bounds: np.ndarray
 
     def leaves(self, level: float) -> np.ndarray:
-        """Return a mask (q,) of the leaves whose bounds are above a level."""
         return (self.signs[:, -1] != 0) & (self.bounds > level)
 
 
@@ -123,3 +135,71 @@ def _best_of(stack: DenseStack, H: np.ndarray, h: np.ndarray, best: float) -> tu
     H, values = refine(stack, H, 1)
     top = int(np.argmax(values))
     return (H[top], float(values[top])) if values[top] > best else (h, best)
+
+
+def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.ndarray, float]:
+    """Maximise sum_c |h' Gamma_c h| over unit h as the largest ||sum_c s_c Gamma_c||_2 over signs s.
+
+    s and -s give the same norm, so 2^(m-1) matrices are decomposed (appendix C of Blondel et al., NIPS 2017).
+    """
+    m, d = stack.shape
+    if m > MAX_ENUMERATED:
+        raise ValueError(
+            f"the oracle 'enumerate' decomposes 2^(m-1) matrices and is refused above m = {MAX_ENUMERATED} outputs, "
+            f"got m = {m}; use 'refine'"
+        )
+    best, best_signs, error = -1.0, np.ones(m), 2.0 * combination_error(stack)
+    began = time.perf_counter()
+    chunk = max(1, _CHUNK // d**2)
+    for first in range(0, 2 ** (m - 1), chunk):
+        codes = np.arange(first, min(first + chunk, 2 ** (m - 1)))
+        # Bit c - 1 of the code is the sign of output c; output 0 keeps +1.
+        bits = (codes[:, None] >> np.arange(m - 1)) & 1
+        signs = np.hstack([np.ones((len(codes), 1)), 1.0 - 2.0 * bits])
+        values = np.linalg.eigvalsh(stack.combine(signs))
+        radius = np.maximum(-values[:, 0], values[:, -1])
+        top = int(np.argmax(radius))
+        if radius[top] > best:
+            best, best_signs = float(radius[top]), signs[top]
+        if codes[-1] + 1 < 2 ** (m - 1) and time.perf_counter() - began >= max_time:
+            error = math.inf
+            break
+    values, vectors = np.linalg.eigh(stack.combine(best_signs[None])[0])
+    h = vectors[:, -1] if values[-1] >= -values[0] else vectors[:, 0]
+    return h, best + error
+
+
+def majorants(stack: DenseStack, max_time: float = math.inf, steps: int = STEPS) -> tuple[np.ndarray, float]:
+    """Return majorants (m, d, d) after some steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h)."""
+    m, d = stack.shape
+    began = time.perf_counter()
+    M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)
+    for _ in range(min(steps, int(_WORK / (m * d**3)))):
+        if time.perf_counter() - began >= max_time:
+            break
+        R = np.sum(_moduli(P @ stack.matrices @ P), axis=0)
+        if not np.trace(R) > 0:
+            break
+        P, inverse = _roots(R / np.trace(R) + _FLOOR * np.eye(d))
+        candidates = inverse @ _moduli(P @ stack.matrices @ P) @ inverse
+        if _largest(candidates) < best:
+            M, best = candidates, _largest(candidates)
+    M = 0.5 * (M + M.transpose(0, 2, 1))
+    # M_c +- Gamma_c must be positive semidefinite. Rounding may violate this; the violation is added to the bound.
+    violations = [-np.linalg.eigvalsh(M + sign * stack.matrices)[:, 0] for sign in (1.0, -1.0)]
+    return M, float(np.sum(np.maximum(np.max(violations, axis=0), 0.0))) + 2.0 * combination_error(DenseStack(M))
+
+
+def _largest(M: np.ndarray) -> float:
+    return float(np.linalg.eigvalsh(np.sum(M, axis=0))[-1])
+
+
+def _moduli(matrices: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+
+def _roots(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eigh(X)
+    roots = np.sqrt(np.maximum(values, TINY))
+    return (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T

@@ -5,8 +5,6 @@ theta I + A both succeed, the two matrices are positive semidefinite up to round
 bound. The factorisation of theta I + A alone bounds lambda_max(-A).
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -14,10 +12,10 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from mopn.solvers.numerics.precision import EPS, NULL
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cones import half_of_signs
 from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
+from mopn.solvers.tools.budgets import Budget
 
 # Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
 MAX_SIGNED = 6
@@ -76,10 +74,7 @@ def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
 
 
 def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool = False) -> float:
-    """Return a proven upper bound of ||A||_2, or ``one_sided`` of max(lambda_max(-A), 0), for a symmetric A (d, d).
-
-    For a lower bound ``value`` it is ``value * (1 + tol)``, with ``tol`` quadrupled until a proof succeeds.
-    """
+    """Return a bound of ||A||_2 or ``one_sided`` max(lambda_max(-A), 0), near a lower bound ``value``."""
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * EPS)
     # Without a negative eigenvalue it is rounding that limits the proof.

@@ -6,9 +6,10 @@ With g(w) = max_h |sum_c w_c q_c(h)|,
 
 and g is sublinear: on the cone of w_1, ..., w_m it is at most <u, w> where <u, w_i> = g(w_i), so at most ||u|| for unit
 w. The cones of the largest bound are split first.
-"""
 
-from __future__ import annotations
+For few independent outputs eigenvalues bound g: three classes have two, as their gradients sum to zero, and a dozen
+eigenvalue problems of order d prove the maximum to 1e-4. Three outputs take a hundred, and four some hundreds.
+"""
 
 import heapq
 import itertools
@@ -19,13 +20,18 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import nnls
 
-from mopn.solvers.numerics.precision import EPS, TINY
-from mopn.solvers.tools.proven import proven_upper
+from mopn.solvers.numerics.precision import EPS, NULL, TINY, proven_upper
+from mopn.solvers.sphere.bounds import eigen_scale
+from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.stack import DenseStack, rotated_outputs
+from mopn.solvers.tools.budgets import Budget
 
+# Rounds of splits, several times as many as 1e-6 takes unless g is constant; directions at a time.
+_ROUNDS, _AT_A_TIME = 100, 16
 # With more outputs their 2^(m - 1) cones are not split.
 MAX_SPLIT = 8
-# The relative error of the bound on a cone for each unit of its condition, and the largest condition.
-_SOLVE, _SINGULAR = 1e-12, 1e8
+# The largest condition of a cone; for each unit of it, the bound on the cone errs by NULL, relative.
+_SINGULAR = 1e8
 # Digits to which corners are equal, and the distance of corners' cosines from 1 below which cones are not split.
 _DIGITS = 12
 _NARROW = 10.0**-_DIGITS
@@ -52,10 +58,7 @@ def half_of_signs(m: int) -> np.ndarray:
 
 
 def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) -> float:
-    """Bound max g(w) over unit w from orthonormal axes (m, m), and from directions between them.
-
-    At most ``most`` rounds split cones, until the bound is within ``tol`` of the best value, relative.
-    """
+    """Bound max g(w) over unit w from axes (m, m), within ``tol`` or in at most ``most`` rounds of splits."""
     m, values = len(axes), norm(axes)
     if m == 1 or m > MAX_SPLIT or not np.isfinite(values).all():
         return float(np.linalg.norm(values)) * (1.0 + 10 * m * EPS)
@@ -114,12 +117,10 @@ class _ConeTree:
         return bool(self.heap) and -self.heap[0][0] > max(target, self.closed)
 
     def pop(self) -> tuple[np.ndarray, np.ndarray]:
-        """Remove the cone of the largest bound."""
         return heapq.heappop(self.heap)[2:]
 
     @property
     def bound(self) -> float:
-        """The largest bound."""
         return max(self.closed, -self.heap[0][0] if self.heap else 0.0)
 
 
@@ -132,11 +133,11 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
     """
     size = max(float(values.max()), TINY)
     axis = cone.sum(axis=0)
-    cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), _SOLVE)
+    cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), NULL)
     narrow = 1.0 / cosine if cosine > 0 else math.inf
     condition = float(np.linalg.cond(cone))
     if condition > _SINGULAR:
-        return size * narrow * (1.0 + _SOLVE)
+        return size * narrow * (1.0 + NULL)
     u = np.linalg.solve(cone, values / size)
     try:
         projection = cone.T @ nnls(cone.T, u)[0]
@@ -145,7 +146,7 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
     # <u, w> = <projection, w> + a'C(u - projection), and the norm of a is at most the norm of C's inverse.
     rest = max(float((cone @ (u - projection)).max()), 0.0)
     bound = float(np.linalg.norm(projection)) + math.sqrt(len(cone)) * condition * rest
-    return size * min(bound * (1.0 + _SOLVE * condition), narrow * (1.0 + _SOLVE))
+    return size * min(bound * (1.0 + NULL * condition), narrow * (1.0 + NULL))
 
 
 def _longest_edge(cone: np.ndarray) -> tuple[int, int]:
@@ -163,3 +164,44 @@ def _key(w: np.ndarray) -> bytes:
     """Return the name of a corner and of the opposite one, common to the cones that have it."""
     w = np.round(w, _DIGITS) + 0.0
     return (w if w[np.flatnonzero(w)[0]] > 0 else 0.0 - w).tobytes()
+
+
+def bound_by_eigenvalues(stack: DenseStack, H: np.ndarray, tol: float, budget: Budget) -> tuple[np.ndarray, float]:
+    """Bound ``||q(h)||_2`` over unit h, for a stack scaled to about 1; return unit vectors found, and the bound."""
+    outputs = rotated_outputs(stack)
+    norm = _Largest(outputs.stack, H, budget)
+    bound = bound_by_cones(norm, np.eye(len(outputs.basis)), tol, _ROUNDS)
+    return np.vstack(norm.found), outputs.bound(bound + float(np.linalg.norm(outputs.stack.error)))
+
+
+class _Largest:
+    """Upper bounds of g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h| by eigenvalues."""
+
+    at_a_time = _AT_A_TIME
+
+    def __init__(self, stack: DenseStack, H: np.ndarray, budget: Budget) -> None:
+        self.stack, self.budget = stack, budget
+        self.best, self.found = float(np.linalg.norm(stack.forms(H), axis=1).max()), [H[:0]]
+        m, d = stack.shape
+        self._work = 0.5 * d**3 + 1e5
+        # Rounding error of the sum of m terms, and of its eigenvalues, for unit w.
+        self._error = (eigen_scale(d) + m + 2) * EPS * float(np.linalg.norm(stack.matrices))
+
+    @property
+    def exhausted(self) -> bool:
+        return not self.budget.affords(self.at_a_time * self._work)
+
+    def __call__(self, W: np.ndarray) -> np.ndarray:
+        """Return the bounds (k,); the eigenvector of the largest one starts a search."""
+        if not self.budget.affords(len(W) * self._work):
+            return np.full(len(W), np.inf)
+        self.budget.spend(len(W) * self._work)
+        matrices = self.stack.combine(W)
+        bounds = np.abs(np.linalg.eigvalsh(matrices)).max(axis=1) + self._error * np.linalg.norm(W, axis=1)
+        if bounds.max() > self.best:
+            values, vectors = np.linalg.eigh(matrices[np.argmax(bounds)])
+            h = vectors[:, [np.argmax(np.abs(values))]].T
+            h, value = refine(self.stack, h, 2, max_time=self.budget.seconds)
+            self.best = max(self.best, float(value[0]))
+            self.found.append(h)
+        return bounds

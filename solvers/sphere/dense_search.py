@@ -1,7 +1,5 @@
 """The search of an oracle on d x d matrices: by eigenvalues, and by the proofs of ``mopn.solvers.sphere``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
@@ -12,18 +10,14 @@ import numpy as np
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.boundary_point import FEW_STEPS, Multipliers, RelaxationBound, step_work
 from mopn.solvers.sphere.bounds import upper_bound
-from mopn.solvers.sphere.branch_signs import MANY_FEATURES, branch_and_bound
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.directions import distinct
-from mopn.solvers.sphere.enumeration import enumerate_signs
-from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
+from mopn.solvers.sphere.branch_signs import MANY_FEATURES, branch_and_bound, enumerate_signs
+from mopn.solvers.sphere.cones import bound_by_eigenvalues
 from mopn.solvers.sphere.nested import Turned, nest_and_bound
-from mopn.solvers.sphere.plan import MOST_SQUARED, Plan, Proof
-from mopn.solvers.sphere.refinement import refine
-from mopn.solvers.sphere.search import Proven, SearchResult, SphereSearch
+from mopn.solvers.sphere.refinement import distinct, dominant_starts, extreme_starts, gram_starts, random_starts, refine
+from mopn.solvers.sphere.search import MOST_SQUARED, Plan, Proof, Proven, SearchResult, SphereSearch
 from mopn.solvers.sphere.stack import DenseStack
-from mopn.solvers.sphere.starts import dominant_starts, extreme_starts, gram_starts, random_starts
 from mopn.solvers.sphere.sum_of_squares import bound_by_squares
+from mopn.solvers.tools.budgets import Budget
 
 # The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
 _SIGNS_WORK, _WORK = 6.6e9, 4e11
@@ -38,10 +32,7 @@ Memory = dict[tuple[type, bool], Any]
 
 
 class DenseSearch(SphereSearch):
-    """The search on a :class:`DenseStack`; ``memory`` keeps the multipliers of proofs for the next ones.
-
-    Its keys are the kind of proof, and whether the clock alone limits it, as such proofs must not change others.
-    """
+    """The search on a :class:`DenseStack`; ``memory`` keeps multipliers by kind of proof, timed ones apart."""
 
     def __init__(self, stack: DenseStack, p: float, plan: Plan, limits: Effort, effort: Effort, memory: Memory) -> None:
         super().__init__(stack, p, plan, limits, effort)

@@ -1,7 +1,5 @@
 """Dominant eigenvectors (largest absolute eigenvalue) of combinations of a stack's matrices: by eigh, or by Lanczos."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -100,10 +98,7 @@ def krylov(
 
 
 def _dominant_ritz(T: np.ndarray, count: int, one_sided: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the dominant eigenvalue of every tridiagonal matrix (k, j, j), and eigenvectors (count, k, j).
-
-    These are sorted by decreasing modulus of their eigenvalues, or ``one_sided`` by ascending eigenvalues.
-    """
+    """Return the dominant eigenvalue of every tridiagonal (k, j, j), and sorted eigenvectors (count, k, j)."""
     values, vectors = np.linalg.eigh(T)
     order = np.argsort(values if one_sided else -np.abs(values), axis=1, kind="stable")[:, :count]
     chosen = np.take_along_axis(vectors, order[:, None, :], axis=2)

@@ -1,14 +1,12 @@
 """The space Sym^k(R^d), on which a form of degree 2k on R^d is a quadratic form."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
 import numpy as np
 
-from mopn.solvers.tools.cached import cached_property
+from mopn.solvers.tools.decorators import cached_property
 
 
 class Lifting:
@@ -48,10 +46,7 @@ class Lifting:
         return vectors[:, place] * scale
 
     def raised(self, form: np.ndarray) -> np.ndarray:
-        """Return the form on Sym^k(R^d) with the values of a form on Sym^(k-1)(R^d), times ``||h||^2``.
-
-        It is the part of form x I on symmetric tensors, so its largest eigenvalue is no larger.
-        """
+        """Return the form on Sym^k(R^d) with the values of one on Sym^(k-1)(R^d), times ``||h||^2``."""
         raised = np.zeros((self.dimension, self.dimension))
         for place, scale in zip(*self._multiples, strict=True):
             raised[np.ix_(place, place)] += form * np.outer(scale, scale)

@@ -1,20 +1,18 @@
 """The maximum of ||q(h)||_p over the unit sphere, with its proof, for matrices without a problem to train."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.dense_search import DenseSearch, Memory
-from mopn.solvers.sphere.plan import plan
+from mopn.solvers.sphere.search import plan
 from mopn.solvers.sphere.stack import DenseStack, symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.budgets import Budget
 from mopn.solvers.tools.checks import check_fraction, number
-from mopn.solvers.tools.door import door
+from mopn.solvers.tools.decorators import door
 
 # Relative tolerance of iterations towards a local maximum.
 _TOL = 1e-6

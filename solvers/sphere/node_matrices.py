@@ -19,8 +19,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.bounds import combination_error, eigen_scale
-from mopn.solvers.sphere.principal_directions import in_basis, principal_basis
-from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.sphere.stack import DenseStack, in_basis, principal_basis
 
 # Numbers of directions, and the largest fraction of all, as a node with more costs little less than a whole one.
 _RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
@@ -58,11 +57,9 @@ class Whole(NamedTuple):
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the proven bounds (q,) of nodes."""
         return np.linalg.eigvalsh(self.sums(signs))[:, -1] + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
-        """Return the unit vectors (q, d) at which the bounds are attained."""
         return np.linalg.eigh(self.sums(signs))[1][:, :, -1]
 
 
@@ -77,11 +74,9 @@ class Reduced(NamedTuple):
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        """Return the proven bounds (q,) of nodes."""
         return np.maximum(np.linalg.eigvalsh(self._matrices(signs)[0])[:, -1], self.t) + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
-        """Return unit vectors (q, d) at which the bounds are nearly attained."""
         matrices, Z = self._matrices(signs)
         a = np.linalg.eigh(matrices)[1][:, :, -1]
         H = a @ self.basis.T + np.einsum("qrk,qr->qk", Z, a) @ self.lift.T

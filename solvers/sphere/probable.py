@@ -8,13 +8,11 @@ it is not, the Chebyshev polynomial of degree k shows lambda, for any scale s < 
 
 It takes k products and three vectors. Any s proves a bound; the best is |lambda| itself, which Lanczos estimates. Two
 starts fail together with a probability of at most 2 delta^2 / pi, so that delta is large compared with rounding errors.
-The probability is over the starts alone, unknown to whoever chose A: see :mod:`mopn.solvers.failure_budget`.
+The probability is over the starts alone, unknown to whoever chose A: see :mod:`mopn.solvers.tools.budgets`.
 
 For p = inf the matrices are the Gamma_c, for p = 1 all signed sums, for p = 2 combinations on cones of directions
 (:mod:`mopn.solvers.sphere.cones`).
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -23,11 +21,11 @@ from functools import partial
 import numpy as np
 
 from mopn.solvers.numerics.precision import EPS, TINY
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones, half_of_signs
 from mopn.solvers.sphere.eigenvectors import MEMORY, lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
+from mopn.solvers.tools.budgets import Budget
 
 # Starts for each matrix; steps of Lanczos that estimate its norm, and at least this fraction of the bound's steps; and
 # the fraction of the tolerance by which norms may exceed their estimates.
@@ -115,7 +113,6 @@ def _look(steps: int) -> int:
 
 
 def _runs(m: int, p: float) -> int:
-    """Return the largest number of matrices that one call bounds."""
     return m if p == math.inf else 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m + _MOST_RUNS + _AT_A_TIME
 
 

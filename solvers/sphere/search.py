@@ -1,18 +1,130 @@
-"""The search of an oracle on a stack: starts, refinement, proof."""
-
-from __future__ import annotations
+"""The search of an oracle on a stack, starts, refinement and proof; and its plan, for all methods."""
 
 import math
 import time
 from abc import ABC, abstractmethod
+from enum import Enum
+from functools import cache
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere.budget import Budget
+from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.nested import BoundParts
-from mopn.solvers.sphere.plan import Plan
+from mopn.solvers.tools.budgets import Budget
+
+# Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
+DENSE_LIMIT = 500
+# ... and up to this d, and these entries, for biquadratic forms, where Cholesky factors prove little.
+COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
+# Single d x d matrices are formed, and factorised for a proof, up to this d.
+CHOLESKY_LIMIT = 3000
+# Sums of squares work on matrices of order d (d + 1) / 2 first, up to this d, and biquadratic forms on (m + 1) d.
+MOST_SQUARED = 40
+# Outputs up to which eigenvalues of some of their combinations are the proof for l1/l2.
+_FEW_OUTPUTS = 4
+# Operations of a proof by the method "auto" beyond these features: some seconds.
+_AUTO_FEATURES, _AUTO_WORK = 26, 3e10
+# Signs alone are the proof for l1/linf with fewer outputs than this, and up to this work for all vectors of signs: by
+# the method "auto", and by "exact".
+_MANY_SIGNED, _FEW_SIGNS, _FEWER_THAN_FORMS = 13, 1e9, 1e11
+# Outputs from which on plans do not depend on their number.
+_MANY = 20
+
+
+class Proof(Enum):
+    """The kind of the proof."""
+
+    CHEAP = "cheap bounds"
+    EIGENVALUES = "eigenvalues"
+    ALL_SIGNS = "eigenvalues of all signed sums"
+    SIGNS = "branch and bound on signs"
+    CONES = "eigenvalues on cones of outputs"
+    SQUARES = "sums of squares"
+    BIQUADRATIC = "biquadratic forms on principal directions"
+    BIQUADRATIC_SIGNS = "branch and bound on signs by biquadratic forms"
+    CHOLESKY = "Cholesky factors"
+    RANDOM = "polynomials of random starts"
+
+
+def most_features(method: str) -> float:
+    """Return the largest d for a method, as it forms matrices."""
+    return {"eigh": DENSE_LIMIT, "enumerate": DENSE_LIMIT, "exact": CHOLESKY_LIMIT}.get(method, math.inf)
+
+
+class Plan(NamedTuple):
+    """Whether matrices are formed and many starts refined, the proof, and its largest number of operations."""
+
+    formed: bool
+    refines: bool
+    proof: Proof
+    work: float = math.inf
+    one_sided: bool = False
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether the bound takes milliseconds, so that no effort makes it tighter."""
+        return self.proof in (Proof.CHEAP, Proof.EIGENVALUES)
+
+
+def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None = None) -> Plan:
+    # The maximum is an eigenvector of one matrix.
+    single = p == math.inf or m == 1
+    if formed is None:
+        # For so few outputs Cholesky factors are tight.
+        few = MAX_SIGNED if p == 1 else 2 if p == 2 else m
+        compressed = method == "exact" and m > few and m * d * d <= _LARGEST_STACK
+        formed = method not in ("power", "lanczos") and d <= COMPRESSED_LIMIT and (d <= DENSE_LIMIT or compressed)
+    work = _AUTO_WORK if method == "auto" and d > _AUTO_FEATURES else math.inf
+    if method == "auto":
+        factorised = not formed and d <= CHOLESKY_LIMIT and (single or m == 2)
+        method = "exact" if formed or factorised else "power" if single else "refine"
+    refines = method in ("refine", "exact", "lanczos") and not single
+    if method == "lanczos" and not formed:
+        return Plan(formed, refines, Proof.RANDOM)
+    if method == "enumerate":
+        return Plan(formed, refines, Proof.ALL_SIGNS)
+    if formed and single:
+        return Plan(formed, refines, Proof.EIGENVALUES)
+    if method in ("power", "eigh", "refine"):
+        return Plan(formed, refines, Proof.CHEAP)
+    if not formed:
+        return Plan(formed, refines, Proof.CHOLESKY if p != 1 or m <= MAX_SIGNED else Proof.CHEAP)
+    if p == 1:
+        most = _FEWER_THAN_FORMS if math.isinf(work) else _FEW_SIGNS
+        few = m < _MANY_SIGNED and 2.0**m * d**3 <= most
+        return Plan(formed, refines, Proof.SIGNS if few else Proof.BIQUADRATIC_SIGNS, work)
+    if m <= _FEW_OUTPUTS:
+        return Plan(formed, refines, Proof.CONES, work)
+    squared = d <= MOST_SQUARED and d + 1 < 2 * (m + 1)
+    return Plan(formed, refines, Proof.SQUARES if squared else Proof.BIQUADRATIC, work)
+
+
+@cache
+def proofs_in_words(p: float, method: str) -> str:
+    """Return the proofs that are tried, a line for each number of outputs."""
+    rows: dict[str, list[int]] = {}
+    for m in range(1, _MANY + 1):
+        rows.setdefault(_by_features(p, m, method), []).append(m)
+    return "\n".join(f"    {_outputs(ms)}: {words}" for words, ms in rows.items())
+
+
+def _by_features(p: float, m: int, method: str) -> str:
+    beyond, words = CHOLESKY_LIMIT + 1, []
+    sizes = range(1, int(min(most_features(method), beyond)) + 1)
+    for proof, run in groupby(sizes, lambda d: plan(p, m, d, method).proof):
+        *_, largest = run
+        words.append(f"{proof.value}" + (f" (d <= {largest})" if largest < beyond else ""))
+    return ", ".join(words)
+
+
+def _outputs(ms: list[int]) -> str:
+    if ms[-1] == _MANY:
+        return "any outputs" if ms[0] == 1 else f"{ms[0]} or more outputs"
+    return f"{ms[0]} output" + "s" * (ms[0] > 1) if len(ms) == 1 else f"{ms[0]} to {ms[-1]} outputs"
+
 
 # The precision for p = 2 of calls without one, as relaxations converge slowly near their limit.
 _DEFAULT_FOR_TWO = 1e-4
@@ -51,11 +163,9 @@ class SphereSearch(ABC):
 
     @property
     def left(self) -> float:
-        """Seconds left to the call."""
         return self.effort.seconds - (time.perf_counter() - self._began)
 
     def budget(self, most: float = math.inf) -> Budget:
-        """Return the budget of a proof from now on, of at most so many operations."""
         work = min(self.limits.work, self.effort.work, most)
         return Budget(work, min(self.limits.seconds, self.left))
 

@@ -17,11 +17,10 @@ from scipy.optimize import nnls
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.boundary_point import Multipliers, RelaxationBound, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.directions import SAME_MAXIMUM, distinct
 from mopn.solvers.sphere.lifting import lifting
-from mopn.solvers.sphere.refinement import refine
+from mopn.solvers.sphere.refinement import SAME_MAXIMUM, distinct, refine
 from mopn.solvers.sphere.stack import DenseStack
+from mopn.solvers.tools.budgets import Budget
 
 # The largest k; the largest order of M beyond k = 2, as steps take a second; and the least steps that prove something.
 _LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20

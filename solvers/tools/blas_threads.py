@@ -6,16 +6,21 @@ algebra has one thread in a call, and the threads of the call share the blocks o
 has all of them, where no blocks share them; decompositions would wait thousands of times.
 """
 
-from __future__ import annotations
-
 import os
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
 
 from mopn.solvers.tools.checks import count
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 # Multiplications and additions of a product from which it is worth it to start threads: some 50 ms of one thread. Two
 # idle cores gain from 1e7 on, but if one of them is busy, each product waits for it for a slice of the scheduler, 8 ms.
 _LARGE = 1e9
@@ -58,7 +63,6 @@ class _Blas:
         return True
 
     def owned(self) -> bool:
-        """Return whether this Python thread has set the numbers."""
         return self._owner == threading.get_ident()
 
     def set(self, most: int | None) -> None:
@@ -95,10 +99,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def limited_threads(n_threads: int | None = None) -> Iterator[None]:
-    """Give linear algebra one thread within a call, and the call ``n_threads`` for its blocks and large products.
-
-    Within such a call of the same Python thread it has no effect.
-    """
+    """Give linear algebra one thread within a call, and the call ``n_threads`` for blocks and large products."""
     n_threads = check_threads(n_threads, "n_threads")
     if _CALL.is_running:
         yield
@@ -125,10 +126,7 @@ def single_threaded() -> Iterator[None]:
 
 @contextmanager
 def threads_for(operations: float) -> Iterator[None]:
-    """Give one product of so many multiplications and additions the threads of the call, by default of the process.
-
-    In sums over several blocks, and where no call has limited the threads, this has no effect.
-    """
+    """Give one product of so many operations the threads of the call, if a call has limited them."""
     lifted = operations >= _LARGE and _BLAS.owned() and not _CALL.in_blocks
     if lifted:
         _BLAS.set(_CALL.number)
@@ -142,3 +140,47 @@ def threads_for(operations: float) -> Iterator[None]:
 def most_threads() -> int | None:
     """Return the number of threads that the running call of this Python thread was given, or None."""
     return _CALL.number
+
+
+def n_workers() -> int:
+    """Return the number of threads: the call's, ``OMP_NUM_THREADS``, or all cores of this process."""
+    if (most := most_threads()) is not None:
+        return most
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int, workers: int) -> ThreadPoolExecutor:
+    """Return the threads of a process; a fork does not inherit them."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="mopn")
+
+
+def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
+    """Yield the results of a function for several items, in their order, with few in memory."""
+    workers = min(n_workers(), len(items))
+    if workers == 1:
+        yield from map(function, items)
+        return
+    pool, errors = _pool(os.getpid(), n_workers()), np.geterr()
+    pending: deque[Future[_Result]] = deque()
+    try:
+        for item in items:
+            pending.append(pool.submit(_call, function, item, errors))
+            if len(pending) > 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        # After an error or Ctrl-C nothing may go on reading what the caller is free to change.
+        for future in pending:
+            future.cancel()
+        wait(pending)
+
+
+def _call(function: Callable[[_Item], _Result], item: _Item, errors: Any) -> _Result:
+    """Call a function with the caller's handling of floating-point errors."""
+    with np.errstate(**errors):
+        return function(item)

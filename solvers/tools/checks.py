@@ -15,21 +15,15 @@ from typing import Any
 
 import numpy as np
 
+# Drawn seeds are nonnegative numbers of int64.
+_SEEDS = 2**63
 # Longer representations are cut off in messages.
 _MOST_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What an option takes; a call ``rule(value, name)`` returns the value, converted, or raises an error.
-
-    Attributes
-    ----------
-    takes : str
-        What the option takes, for messages: "an integer >= 1".
-    convert : callable
-        Returns the option's own form of a value, and raises ``TypeError`` or ``ValueError`` for what it does not take.
-    """
+    """What an option takes, for messages, and the function that converts a value or raises the right error."""
 
     takes: str
     convert: Callable[[Any], Any]
@@ -43,11 +37,9 @@ class Rule:
             raise kind(f"{name} must be {self.takes}, got {shown(value)}") from None
 
     def or_none(self) -> Rule:
-        """Return the rule that takes None as well."""
         return self._or(None)
 
     def or_auto(self) -> Rule:
-        """Return the rule that takes "auto" as well."""
         return self._or("auto")
 
     def _or(self, other: str | None) -> Rule:
@@ -96,7 +88,6 @@ def count(least: int = 1) -> Rule:
 
 
 def choice(names: Iterable[str]) -> Rule:
-    """Return the rule of one of some names."""
     names = tuple(names)
 
     def convert(value: Any) -> str:
@@ -152,27 +143,42 @@ check_verbose = Rule("an integer >= 0, True or False", _verbose)
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
-    """Return a count, an integer of at least ``least``."""
     return count(least)(value, name)
 
 
 def check_options(options: Any, **rules: Rule) -> None:
-    """Check the fields of a frozen dataclass in its ``__post_init__``, and convert them."""
     for name, rule in rules.items():
         object.__setattr__(options, name, rule(getattr(options, name), name))
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with Python's scalars in place of NumPy's, in lists too."""
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
         return type(value)(map(_plain, value))
     return value.item() if isinstance(value, np.number | np.bool_ | np.str_) else value
 
 
 def shown(value: Any) -> str:
-    """Return the representation of a value for a message."""
     try:
         text = repr(_plain(value))
     except ValueError:  # Python refuses to print integers of more than some thousand digits.
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def make_generator(rng: Any, name: str = "rng") -> np.random.Generator:
+    """Return the generator for an ``rng=`` argument."""
+    try:
+        if isinstance(rng, bool):
+            raise TypeError
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        takes = "a numpy Generator, a seed (an integer >= 0) or None"
+        raise type(error)(f"{name} must be {takes}, got {shown(rng)}") from None
+
+
+def make_seed(rng: Any) -> int:
+    """Return the seed for an ``rng=`` argument: a seed as it is, one drawn from a generator, and 0 for None."""
+    if rng is None:
+        return 0
+    generator = make_generator(rng)
+    return int(rng) if isinstance(rng, int | np.integer) else int(generator.integers(_SEEDS))

@@ -1,7 +1,5 @@
 """Short representations of objects, as text and as HTML."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from html import escape
 

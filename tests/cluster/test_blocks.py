@@ -16,8 +16,8 @@ from scipy import sparse
 import mopn
 from mopn.data.row_blocks import RawBlock
 from mopn.data.rows import tree_sum
-from mopn.data.thread_pool import n_workers
 from mopn.solvers import ConditionalGradient, Status
+from mopn.solvers.tools.blas_threads import n_workers
 
 distributed = pytest.importorskip("distributed")
 cloudpickle = pytest.importorskip("cloudpickle")

@@ -22,7 +22,7 @@ one = fit(1)
 """
 
 FORK = """
-from mopn.compiled.parallel import threads_usable
+from mopn.compiled.jit import threads_usable
 
 assert not THREADS_STARTED or np.array_equal(fit(2), one)
 if (child := os.fork()) == 0:

@@ -10,8 +10,8 @@ from scipy import sparse
 
 import mopn
 import mopn.compiled
+from mopn.compiled.coordinates import derivative
 from mopn.compiled.jit import jit
-from mopn.compiled.losses import derivative
 from mopn.losses.losses import LOSSES
 from mopn.solvers import LBFGS, SGD, ConditionalGradient, CoordinateDescent, FullRefit
 

@@ -12,9 +12,8 @@ from properties import examples, seeds
 from scipy import sparse
 
 from mopn.compiled import kernels as compiled
-from mopn.compiled.jit import jit
+from mopn.compiled.jit import WIDTH, jit
 from mopn.compiled.sweeps import sweep
-from mopn.compiled.vectorization import WIDTH
 from mopn.core.factor_kernels import AllSubsetsFactors, AnovaFactors, HomogeneousFactors, make_factor_kernel
 from mopn.data.designs import make_design
 from mopn.losses.losses import get_loss

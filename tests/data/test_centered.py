@@ -8,9 +8,8 @@ from networks import rows_of
 from properties import seeds, tried
 from scipy import sparse
 
-from mopn.data.centered import CenteredDesign
 from mopn.data.designs import AugmentedDesign, SparseDesign, make_design, stored_design
-from mopn.data.feature_scaling import SCALES, make_coordinates
+from mopn.data.feature_scaling import SCALES, CenteredDesign, make_coordinates
 from mopn.data.losses_of_rows import Losses
 
 varied = partial(tried, 10, seed=seeds)

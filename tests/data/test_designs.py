@@ -13,7 +13,7 @@ from scipy import sparse
 
 import mopn
 from mopn.core.kernels import KERNELS, Homogeneous
-from mopn.data import cache
+from mopn.data import designs
 from mopn.data.designs import make_design, ridge_scales
 from mopn.network.gradient_forms import GradientForms
 
@@ -113,7 +113,7 @@ def test_products_equal_those_of_the_explicit_array(storage, dummies, seed, shap
 @every_count
 def test_blocks_of_rows_give_the_same_products(monkeypatch, storage, dummies):
     """float32 data is converted block by block; the last block here is a short one."""
-    monkeypatch.setattr(cache, "CACHE_ENTRIES", 12)
+    monkeypatch.setattr(designs, "CACHE_ENTRIES", 12)
     check_products(storage, dummies, seed=0, shape=(11, 4))
 
 

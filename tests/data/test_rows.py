@@ -16,7 +16,7 @@ import mopn
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows, tree_sum
-from mopn.data.thread_pool import in_threads, n_workers
+from mopn.solvers.tools.blas_threads import in_threads, n_workers
 
 RNG = np.random.default_rng(0)
 N, D, M = 23, 4, 3
@@ -132,7 +132,7 @@ def test_a_forked_process_has_threads_of_its_own():
     """It also ends, although the threads of its parent never will."""
     code = """
 import os, sys
-from mopn.data.thread_pool import in_threads
+from mopn.solvers.tools.blas_threads import in_threads
 
 def squares():
     return list(in_threads(lambda base: base**2, range(8)))

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import mopn
 from mopn.data.designs import make_design
-from mopn.data.sparse_structure import compressed
+from mopn.data.validation import compressed
 
 FAR = 10**6
 

@@ -16,7 +16,7 @@ from mopn.estimators import (
     MultiOutputFMRegressor,
     OrdinalFMRegressor,
 )
-from mopn.models.ordinal import cumulative_targets
+from mopn.models.base import cumulative_targets
 
 LABELS = np.array(["a", "b", "c"])
 

@@ -1,6 +1,7 @@
 """The parameters of all estimators: what is no value of a parameter is refused by an error that names it."""
 
 import inspect
+import pydoc
 import re
 
 import numpy as np
@@ -68,6 +69,16 @@ def test_parameters_are_few_and_documented_in_the_class(name):
         assert parameter.default is parameter.empty or shown_default(parameter.default) in found[entry], entry
     with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected keyword argument 'los'"):
         kind(los="logistic")
+
+
+@pytest.mark.parametrize("name", mopn.estimators.__all__)
+def test_help_of_an_estimator_is_read_to_the_end(name):
+    kind = getattr(mopn.estimators, name)
+    text = pydoc.plain(pydoc.render_doc(kind))
+    assert text.count("\n") < 250
+    assert all(method in text for method in {"fit", "predict", "transform", "save"} & set(dir(kind)))
+    assert "set_fit_request" not in text
+    assert "set_fit_request" in dir(kind.__new__(kind))
 
 
 def documented(kind):

@@ -1,5 +1,6 @@
 """The ridge of the network estimators."""
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
@@ -13,6 +14,7 @@ from mopn.estimators import (
 )
 
 X, y = load_iris(return_X_y=True)
+FACTORIZATION_MACHINES = MultiOutputFMClassifier, MultiOutputFMRegressor, OrdinalFMRegressor
 
 
 @pytest.mark.parametrize("cls", [MultiOutputFMClassifier, MultiOutputFMRegressor, MultiOutputPNRegressor])
@@ -31,6 +33,20 @@ def test_the_objective_has_the_ridge():
     assert fitted.objective_ - fitted.gap_ <= exact.fun
 
 
+@pytest.mark.parametrize("cls", [*FACTORIZATION_MACHINES, MultiOutputPNClassifier, MultiOutputPNRegressor])
+@pytest.mark.parametrize("alpha", [None, 0.5])
+def test_the_problem_of_an_estimator_is_that_of_its_fit(cls, alpha):
+    estimator, weights = cls(max_units=3, alpha=alpha), 1.0 + y
+    before = vars(estimator).copy()
+    problem = estimator.problem(X, y, weights)
+    assert vars(estimator) == before
+    estimator.fit(X, y, weights)
+    linear = np.zeros((0, 0)) if alpha is None else estimator.linear_
+    basis, linear = problem.user_X.of_problem(estimator.basis_, linear)
+    found = mopn.certify(problem, basis, estimator.weights_, linear=None if alpha is None else linear)
+    assert found.fun == pytest.approx(estimator.objective_, rel=1e-9)
+
+
 @pytest.mark.parametrize("scale", ["features", "data", "large", None])
 def test_it_does_not_depend_on_the_units_of_x(scale):
     options = {"scale": scale, "fit_intercept": False, "strength": mopn.Ratio(0.05), "ridge": 0.3}
@@ -40,7 +56,7 @@ def test_it_does_not_depend_on_the_units_of_x(scale):
 
 def test_the_default_is_for_classifiers_of_polynomial_networks():
     assert MultiOutputPNClassifier().ridge == 0.03
-    for cls in (MultiOutputFMClassifier, MultiOutputPNRegressor, MultiOutputFMRegressor, OrdinalFMRegressor):
+    for cls in (MultiOutputPNRegressor, *FACTORIZATION_MACHINES):
         assert cls().ridge == 0.0
 
 

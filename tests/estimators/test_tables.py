@@ -25,7 +25,7 @@ from mopn.estimators import (
 )
 from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength
-from mopn.solvers.tools.deadline import Deadline
+from mopn.solvers.tools.budgets import Deadline
 
 RNG = np.random.default_rng(0)
 N = 300

@@ -12,7 +12,7 @@ from mopn.estimators import (
     OrdinalPNRegressor,
     TableRegressor,
 )
-from mopn.losses.target_weights import WeightedByTarget
+from mopn.losses.loss import WeightedByTarget
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 3))

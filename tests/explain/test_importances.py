@@ -7,7 +7,7 @@ from fitted_models import KINDS, SECOND, TABLES
 from mopn.data.designs import make_design
 from mopn.data.feature_scaling import Coordinates
 from mopn.estimators import FactorizationMachineRegressor
-from mopn.explain.importances import importances_without_rows
+from mopn.explain.margins import importances_without_rows
 
 
 @pytest.mark.parametrize("model", [KINDS[name] for name in SECOND] + [*TABLES.values()], ids=[*SECOND, *TABLES])

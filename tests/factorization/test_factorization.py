@@ -10,18 +10,18 @@ from scipy import sparse
 
 import mopn
 import mopn.factorization.sweep_state as sweep_state
+from mopn.core.gap import SumOfLosses
 from mopn.core.kernels import eigen_units
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows
-from mopn.data.sum_of_losses import SumOfLosses
-from mopn.factorization.conversions import direct_to_network, lifted_to_direct
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
-from mopn.factorization.terms.linear import Linear
+from mopn.factorization.single_output import direct_to_network, lifted_to_direct
+from mopn.factorization.terms.products import Linear
 from mopn.losses.losses import Squared
 from mopn.solvers import LBFGS, SGD, CoordinateDescent
-from mopn.solvers.numerics.quasi_newton import quasi_newton
+from mopn.solvers.lbfgs import quasi_newton
 
 DIRECT = {
     "second": {"degree": 2},
@@ -303,7 +303,7 @@ def test_threads_do_not_change_the_iterates(kind):
 
 
 def test_fields_are_found():
-    from mopn.compiled.disjoint import disjoint_groups
+    from mopn.compiled.storage import disjoint_groups
 
     X, _ = one_hot(100, (4, 6))
     np.testing.assert_array_equal(disjoint_groups(make_design(X).column_lines), [0, 4, 10])

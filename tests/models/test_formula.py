@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import mopn
-from mopn.data import cache
+from mopn.data import designs
 from mopn.data.designs import make_design
 
 X = np.random.default_rng(0).uniform(-1, 1, (23, 4)) * (np.random.default_rng(1).uniform(size=(23, 4)) < 0.7)
@@ -27,7 +27,7 @@ def test_outputs_are_those_of_the_definition(model, monkeypatch):
         for storage in STORAGES:
             assert_allclose(model.outputs(storage(rows)), expected, rtol=1e-11, atol=1e-11)
             assert_allclose(model._formula().outputs(make_design(storage(rows))), expected, rtol=1e-11, atol=1e-11)
-    monkeypatch.setattr(cache, "CACHE_ENTRIES", 40)
+    monkeypatch.setattr(designs, "CACHE_ENTRIES", 40)
     expected = [outputs_by_definition(model, x) for x in many]
     for storage in STORAGES:
         assert_allclose(model.outputs(storage(many)), expected, rtol=1e-11, atol=1e-11)

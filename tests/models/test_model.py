@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 
 import mopn
-from mopn.data import cache
+from mopn.data import designs
 from mopn.models import multi_output as model_module
 
 RNG = np.random.default_rng(0)
@@ -196,7 +196,7 @@ def test_predictions_need_no_large_block_of_memory(model, monkeypatch):
         return allocate(shape, *args, **options)
 
     monkeypatch.setattr(np, "empty", refuse)
-    monkeypatch.setattr(cache, "CACHE_ENTRIES", 50)
+    monkeypatch.setattr(designs, "CACHE_ENTRIES", 50)
     assert_allclose(model.outputs(X), outputs, rtol=1e-13)
 
 

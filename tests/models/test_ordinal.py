@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from mopn.models.ordinal import cumulative_targets, expected_level, level_probabilities, log_odds
+from mopn.models.base import cumulative_targets, expected_level, level_probabilities, log_odds
 
 
 def test_targets_of_levels():

@@ -13,9 +13,8 @@ from scipy import sparse
 from stacks import every_p, good_vectors, norms
 
 import mopn
-from mopn.core.feature_groups import check_groups, feature_groups
-from mopn.core.kernels import get_kernel
-from mopn.data import cache
+from mopn.core.kernels import check_groups, feature_groups, get_kernel
+from mopn.data import designs
 from mopn.data.designs import make_design
 from mopn.data.feature_scaling import Coordinates
 from mopn.data.losses_of_rows import Losses
@@ -82,7 +81,7 @@ def test_kernel_and_matrices_are_those_of_the_pairs(groups, dummies, storage):
 @every_groups
 def test_small_blocks_and_other_coordinates(groups, storage, monkeypatch):
     """float32 data is mapped block by block."""
-    monkeypatch.setattr(cache, "CACHE_ENTRIES", 12)
+    monkeypatch.setattr(designs, "CACHE_ENTRIES", 12)
     rng, X = draw(1)
     scale, H = rng.uniform(0.5, 2.0, 5), rng.standard_normal((3, 5))
     design = Coordinates(None, scale).design(make_design(storage(X)))

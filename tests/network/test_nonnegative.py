@@ -17,7 +17,7 @@ from mopn.core.regularizers import make_regularizer
 from mopn.network.gradient_forms import GradientForms
 from mopn.oracles import basis_oracle
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint, OutputRefit, PlainStep
-from mopn.solvers.sphere import plan
+from mopn.solvers.sphere import search
 from mopn.solvers.sphere.cholesky import norm_bound
 
 NAME = "nonnegative-l1"
@@ -100,8 +100,8 @@ def test_the_oracle_without_a_stack(method, kernel, seed, data, csr):
     matrices = forms.dense().matrices
     optimum, size = max(0.0, -np.linalg.eigvalsh(matrices).min()), np.linalg.norm(matrices)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "DENSE_LIMIT", 0)
-        patch.setattr(plan, "COMPRESSED_LIMIT", 0)
+        patch.setattr(search, "DENSE_LIMIT", 0)
+        patch.setattr(search, "COMPRESSED_LIMIT", 0)
         patch.delattr(GradientForms, "dense")
         answer = basis_oracle(NAME, method)(forms)
     assert least_values(matrices, np.linalg.eigh(matrices)[1][:, :, 0]).max() <= answer.bound

@@ -10,8 +10,8 @@ import pytest
 import mopn
 from mopn.oracles import basis_oracle
 from mopn.solvers import ConditionalGradient, Status
-from mopn.solvers.failure_budget import FAILURE, FailureBudget
 from mopn.solvers.sphere import probable
+from mopn.solvers.tools.budgets import FAILURE, FailureBudget
 
 
 def problem_of(norm, d=5):

@@ -41,7 +41,7 @@ from mopn.data.designs import make_design
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.oracles import METHODS, basis_oracle
 from mopn.solvers.interface import Effort
-from mopn.solvers.sphere import DenseStack, dense_search, plan
+from mopn.solvers.sphere import DenseStack, dense_search, search
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work
 
 CHOICES = [(norm, method) for norm in TWO_SIDED for method in METHODS if method != "enumerate" or norm == "l1/linf"]
@@ -115,13 +115,13 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     forms, X, G = draw_forms(kernel, data, seed, n=12, d=5, sparsely=sparsely)
     p, oracle = NORMS[norm].exponent, basis_oracle(norm, method)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "DENSE_LIMIT", dense_limit)
-        patch.setattr(plan, "COMPRESSED_LIMIT", dense_limit)
+        patch.setattr(search, "DENSE_LIMIT", dense_limit)
+        patch.setattr(search, "COMPRESSED_LIMIT", dense_limit)
         # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
         patch.setattr(dense_search, "_WORK", dense_search._WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
         if too_large:
-            patch.setattr(plan, "CHOLESKY_LIMIT", 4)
+            patch.setattr(search, "CHOLESKY_LIMIT", 4)
             with pytest.raises(ValueError, match=rf"the oracle '{method}' forms d x d matrices .* got d = 5; use"):
                 oracle(forms)
             return
@@ -249,7 +249,7 @@ def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):
 @every_norm
 def test_a_proof_by_cholesky_waits_for_its_time(norm, monkeypatch):
     """What it is expected to take must fit into what is left; whatever the effort, the bound holds."""
-    monkeypatch.setattr(plan, "COMPRESSED_LIMIT", 500)
+    monkeypatch.setattr(search, "COMPRESSED_LIMIT", 500)
     problem, oracle = wide_problem(norm, 4), basis_oracle(norm, method="exact")
     forms = forms_of(problem, random_network(problem))
     seconds = expected_work(forms, oracle.norm.exponent) / OPERATIONS_A_SECOND
@@ -288,8 +288,8 @@ def test_an_oracle_looks_at_the_clock_between_decompositions(norm, method, secon
 
 def test_many_outputs_are_no_sign_vectors_to_prove(monkeypatch):
     """2^(m - 1) of them would overflow."""
-    assert plan.plan(1, 1030, 30).proof is plan.Proof.BIQUADRATIC_SIGNS
-    monkeypatch.setattr(plan, "COMPRESSED_LIMIT", 4)
+    assert search.plan(1, 1030, 30).proof is search.Proof.BIQUADRATIC_SIGNS
+    monkeypatch.setattr(search, "COMPRESSED_LIMIT", 4)
     problem = wide_problem("l1/linf", 1030, n=1040, d=6)
     forms = forms_of(problem, problem.start())
     assert basis_oracle("l1/linf", method="exact").bound(forms, Effort(0.5)) == forms.bound(1)
@@ -380,8 +380,8 @@ def test_an_oracle_prints_its_plan(norm, method):
     for m in (1, 2, 3, 6, 7, 12, 13, 40):
         (line,) = (line for line in lines if covers(line, m))
         for d in SIZES:
-            if d <= plan.most_features(method):
-                assert printed(line, d) is plan.plan(NORMS[norm].exponent, m, d, method).proof
+            if d <= search.most_features(method):
+                assert printed(line, d) is search.plan(NORMS[norm].exponent, m, d, method).proof
 
 
 def covers(line, m):
@@ -397,7 +397,7 @@ def printed(line, d):
     for part in line.split(": ")[1].split(", "):
         words, _, limit = part.partition(" (d <= ")
         if not limit or d <= int(limit.rstrip(")")):
-            return plan.Proof(words)
+            return search.Proof(words)
     raise AssertionError(line)
 
 
@@ -405,4 +405,4 @@ def printed(line, d):
 def test_a_single_output_is_as_under_l1(method):
     for d in SIZES:
         for norm in NORMS.values():
-            assert plan.plan(norm.exponent, 1, d, method) == plan.plan(math.inf, 1, d, method)
+            assert search.plan(norm.exponent, 1, d, method) == search.plan(math.inf, 1, d, method)

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 import mopn
-from mopn.data.row_ids import RowIds
-from mopn.network.relation_preconditioner import RelationPreconditioner
+from mopn.data.relation_design import RowIds
+from mopn.network.curvature import RelationPreconditioner
 from mopn.solvers import LBFGS
 
 

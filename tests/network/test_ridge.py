@@ -9,7 +9,7 @@ from scipy import sparse
 
 import mopn
 from mopn.core.norms import NORMS
-from mopn.core.ridge_conjugates import EigenvalueConjugate, ShiftedConjugate
+from mopn.network.ridge_bounds import EigenvalueConjugate, ShiftedConjugate
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit, InteriorPoint, OutputRefit, PlainStep
 from mopn.solvers.interface import Form
 

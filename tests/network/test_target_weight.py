@@ -8,8 +8,8 @@ from properties import generators, tried
 from reference import derivatives, loss_of_sample, norm_of_rows
 
 import mopn
+from mopn.losses.loss import WeightedByTarget
 from mopn.losses.losses import LOSSES
-from mopn.losses.target_weights import WeightedByTarget
 from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint
 
 PER_OUTPUT = sorted(name for name in LOSSES if LOSSES[name].targets != "labels")

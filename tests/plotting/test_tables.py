@@ -12,7 +12,7 @@ from table_models import network, table
 
 import mopn
 from mopn.estimators import TableRegressor
-from mopn.explain.row_contributions import Contribution
+from mopn.explain.shapley import Contribution
 from mopn.plotting import plot_effect, plot_interactions, plot_model, plot_pair, plot_unit
 
 mpl.use("Agg")

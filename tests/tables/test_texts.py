@@ -263,6 +263,40 @@ def test_all_columns_are_named_in_one_warning_at_the_line_of_the_user():
     assert "'word'" not in text
 
 
+@pytest.mark.filterwarnings("ignore:X has:UserWarning")
+def test_an_encoding_shows_its_columns(tmp_path):
+    few = np.arange(N) < 1
+    columns = {"x": np.where(few, np.nan, NUMBERS), "code": [f"{i % 4}" for i in ROW], "id": ROW, "day": DAYS}
+    columns |= {"word": np.where(few, "<b>", "red"), "three": 3.0, "rare": np.where(few, 1.5, np.nan), "none": None}
+    columns["town"] = ROW % 3
+    model = TableRegressor(**FIXED, categorical_features=["town"]).fit(pd.DataFrame(columns), NUMBERS)
+    caption, _, *lines = str(model.encoding_).splitlines()
+    assert caption == f"{N} rows, {len(columns)} columns, {model.encoding_.n_features} features"
+    holds = {
+        "x": ["numbers", "1.7%"],
+        "code": ["0 to 3", "texts that are numbers"],
+        "id": ["1 to 60", "what looks like row numbers"],
+        "day": ["dates", f"{DAYS[0]:%Y-%m-%d} to {DAYS[-1]:%Y-%m-%d}"],
+        "word": ["2 categories: red 98%, <b> 2%", "one value nearly always"],
+        "three": ["one value: it has no effect"],
+        "rare": ["98.3%", "nearly all values missing"],
+        "none": ["100.0%", "no value"],
+        "town": ["categories", "3 categories: 0 33%, 1 33%, 2 33%"],
+    }
+    for line, (column, words) in zip(lines, holds.items(), strict=True):
+        assert line.startswith(column)
+        assert all(word in line for word in words), line
+    html = model.encoding_._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert html.count("<tr>") == 1 + len(columns)
+    model.save(tmp_path / "model.npz")
+    loaded = mopn.load(tmp_path / "model.npz").encoding
+    assert loaded._repr_html_() == f"<code>{loaded}</code>"
+    wide = TableEncoder().fit(RNG.normal(size=(4, 120))).encoding_
+    assert "the first 100 of them below" in str(wide)
+    assert str(wide).count("\n") == 101
+
+
 def test_unknown_categories_of_all_columns_are_one_warning_at_the_line_of_the_user():
     X = pd.DataFrame({"word": WORDS, "other": WORDS[::-1]})
     model = make_pipeline(FunctionTransformer(), TableClassifier(**FIXED)).fit(X, WORDS)

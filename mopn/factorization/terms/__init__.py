@@ -2,7 +2,6 @@
 
 from mopn.factorization.terms.base import Term
 from mopn.factorization.terms.factors import KernelTerm
-from mopn.factorization.terms.linear import Intercept, Linear
-from mopn.factorization.terms.products import ProductTerm
+from mopn.factorization.terms.products import Intercept, Linear, ProductTerm
 
 __all__ = ["Intercept", "KernelTerm", "Linear", "ProductTerm", "Term"]

@@ -1,16 +1,17 @@
-"""The interface of the terms of a problem of a single output."""
+"""The interface of the terms of a problem of a single output, and the places of their parameters in its flat point."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from mopn.core.gap import SumOfLosses
 from mopn.data.designs import Design
 from mopn.data.rows import Block, Rows
-from mopn.data.sum_of_losses import SumOfLosses
 from mopn.factorization.sweep_state import SweepState
 
 Parameters = dict[str, np.ndarray]
@@ -19,10 +20,7 @@ Update = Callable[[], float]
 
 
 class Term(ABC):
-    """A part of the outputs, with its own parameters and penalty.
-
-    ``shapes`` has its parameters by name, ``lower`` the lower bounds of some, ``designs`` the data on which it depends.
-    """
+    """A part of the outputs: parameters by ``shapes``, bounds ``lower``, the data ``designs``, and a penalty."""
 
     # Whether gradient methods can fit it: its parameters have no constraints other than bounds.
     smooth = True
@@ -71,9 +69,32 @@ class Term(ABC):
 
 
 def unit_curvature(rows: Rows) -> float:
-    """Return the curvature of the losses in a coefficient of a unit, of a feature whose squares add up to 1.
-
-    It is that of a square of <p, x>, at slopes that outputs of the size of the targets have.
-    """
+    """Return the curvature of the losses in a coefficient of a unit, of a feature whose squares add up to 1."""
     losses = SumOfLosses(rows)
     return losses.smoothness * losses.output_unit
+
+
+class Layout:
+    """The terms' parameters one after the other, ``size`` numbers in all."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self.terms = list(terms)
+        self._places: list[list[tuple[str, slice, tuple[int, ...]]]] = []
+        self.size = 0
+        for term in self.terms:
+            self._places.append([])
+            for name, shape in term.shapes.items():
+                end = self.size + math.prod(shape)
+                self._places[-1].append((name, slice(self.size, end), shape))
+                self.size = end
+
+    def views(self, x: np.ndarray) -> list[Parameters]:
+        return [{name: x[place].reshape(shape) for name, place, shape in places} for places in self._places]
+
+    def lower_bounds(self) -> np.ndarray:
+        """Return the lower bounds of all parameters, -inf where there are none."""
+        lower = np.full(self.size, -np.inf)
+        for term, at in zip(self.terms, self.views(lower), strict=True):
+            for name, bound in term.lower.items():
+                at[name][:] = bound
+        return lower

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.compiled.lasso import minimize_l1
-from mopn.compiled.losses import SQUARED
-from mopn.compiled.vectorization import WIDTH
+from mopn.compiled.coordinates import SQUARED, minimize_l1
+from mopn.compiled.jit import WIDTH
 from mopn.core.factor_kernels import AnovaFactors, FactorKernel
 from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.designs import Design, ridge_scales
@@ -29,11 +28,7 @@ _RENEWAL = 10
 
 
 class KernelTerm(Term):
-    """sum_s lambda_s K(p_s, x) with fixed lambda and the penalty ``sum_s ridge_s / 2 * ||p_s||^2``.
-
-    ``lams`` and ``ridge`` are (k,), ``scale`` is the standard deviation of the random start. The parameter P (k, d)
-    is called ``name``.
-    """
+    """sum_s lambda_s K(p_s, x) with fixed lambda (k,) and the penalty ``sum_s ridge_s / 2 * ||p_s||^2``."""
 
     # Whether nothing but its sweeps changes P.
     is_swept_alone = True
@@ -50,7 +45,6 @@ class KernelTerm(Term):
         return {self.name: self.scale * rng.standard_normal(self.shapes[self.name])}
 
     def weights(self, at: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        """Return lambda and the ridge of every unit."""
         return self.lams, self.ridge
 
     def kernel_at(self, at: Parameters) -> FactorKernel:
@@ -101,9 +95,9 @@ class KernelTerm(Term):
 
 
 class FittedKernelTerm(KernelTerm):
-    """sum_s lambda_s K(p_s, x) with fitted lambda and the penalty ``beta sum_s |lambda_s| ||p_s||^2`` (equation 13).
+    """sum_s lambda_s K(p_s, x) with fitted lambda, the difference of two parts (equation 13).
 
-    lambda is the difference of two nonnegative parts, whose sum replaces its modulus, so that the objective is smooth.
+    The penalty is ``beta sum_s |lambda_s| ||p_s||^2``, where the sum of the parts replaces the modulus.
     """
 
     def __init__(self, design: Design, kernel: FactorKernel, k: int, beta: float, scale: float) -> None:

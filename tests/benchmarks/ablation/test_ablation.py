@@ -23,12 +23,12 @@ def test_a_constant_changes_for_a_block_alone():
 
 
 def test_a_constant_changes_where_it_is_imported():
-    from mopn.solvers.sphere import branch_signs, majorants
+    from mopn.solvers.sphere import boundary_point, nested
 
-    (steps,) = (constant for constant in found() if constant.key == "majorants.STEPS")
-    before = majorants.STEPS
+    (steps,) = (constant for constant in found() if constant.key == "boundary_point.FEW_STEPS")
+    before = boundary_point.FEW_STEPS
     with changed(steps, "doubled"):
-        assert branch_signs.STEPS == majorants.STEPS == 2 * before
+        assert nested.FEW_STEPS == boundary_point.FEW_STEPS == 2 * before
 
 
 def test_what_has_no_row_exists():

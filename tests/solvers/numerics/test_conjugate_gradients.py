@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from properties import seeds, tried
 
-from mopn.solvers.numerics.conjugate_gradients import BlockPreconditioner, conjugate_gradient
+from mopn.solvers.interior_point import BlockPreconditioner, conjugate_gradient
 
 varied = partial(tried, 25, seed=seeds)
 sizes = st.integers(1, 12)

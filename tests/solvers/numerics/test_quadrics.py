@@ -7,8 +7,14 @@ import pytest
 from hypothesis import strategies as st
 from properties import generators, tried
 
-from mopn.solvers.numerics.quadric_boxes import box_crossings, box_radii, convex_diagonal, ray_crossings
-from mopn.solvers.numerics.quadric_distance import ball_radii, spectrum
+from mopn.solvers.numerics.quadric_distance import (
+    ball_radii,
+    box_crossings,
+    box_radii,
+    convex_diagonal,
+    ray_crossings,
+    spectrum,
+)
 
 # Public callers ignore floating-point errors.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -10,8 +10,7 @@ from scipy.optimize import lsq_linear
 
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation
-from mopn.solvers.numerics.grid import OnGrid, on_grid
-from mopn.solvers.numerics.quasi_newton import _CorrectionPairs, quasi_newton
+from mopn.solvers.lbfgs import OnGrid, _CorrectionPairs, on_grid, quasi_newton
 
 
 def least_squares(A, b):

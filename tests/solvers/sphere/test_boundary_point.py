@@ -9,8 +9,8 @@ from stacks import draw_small, every_kind
 
 from mopn.solvers.sphere import DenseStack, boundary_point
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.sum_of_squares import Quartic
+from mopn.solvers.tools.budgets import Budget
 
 
 class Theta:

@@ -24,8 +24,8 @@ from stacks import (
 
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.bounds import moduli_error, upper_bound
+from mopn.solvers.sphere.branch_signs import majorants
 from mopn.solvers.sphere.cholesky import norm_bound
-from mopn.solvers.sphere.majorants import majorants
 
 
 @every_kind

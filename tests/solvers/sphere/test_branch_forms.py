@@ -7,9 +7,8 @@ from stacks import decaying, symmetric, unit_vectors
 from mopn.solvers.sphere import DenseStack, enumerate_signs
 from mopn.solvers.sphere.biquadratic import Biquadratic
 from mopn.solvers.sphere.boundary_point import Multipliers
-from mopn.solvers.sphere.branch_forms import _child, _few_steps, _Node
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.nested import nest_and_bound
+from mopn.solvers.sphere.nested import _child, _few_steps, _Node, nest_and_bound
+from mopn.solvers.tools.budgets import Budget
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])

@@ -7,7 +7,7 @@ from stacks import attained, draw, every_kind, gaussian, good_vectors, shapes, s
 
 from benchmarks.certificates.drawn_stacks import draw_clustered_stack
 from mopn.oracles import basis_oracle
-from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, enumerate_signs, enumeration
+from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, branch_signs, enumerate_signs
 
 
 @pytest.mark.parametrize("seed", [9, 26, 33, 65])
@@ -26,7 +26,7 @@ def test_a_leaf_is_bounded_by_its_own_matrix_where_directions_nearly_tie(seed):
 def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
     rng, stack = draw(kind, seed, shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(enumeration, "_CHUNK", chunk)
+        patch.setattr(branch_signs, "_CHUNK", chunk)
         h, bound = enumerate_signs(DenseStack(stack))
     expected, size = slow_maximum(stack), sum(spectral(matrix) for matrix in stack)
     np.testing.assert_allclose(attained(stack, h[None], 1)[0].astype(float), expected, rtol=0, atol=1e-14 * size)
@@ -35,7 +35,7 @@ def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
 
 
 def test_out_of_time_it_has_the_best_of_the_signs_so_far_and_no_bound(monkeypatch):
-    monkeypatch.setattr(enumeration, "_CHUNK", 1)
+    monkeypatch.setattr(branch_signs, "_CHUNK", 1)
     stack = gaussian(np.random.default_rng(0), 3, 4)
     h, bound = enumerate_signs(DenseStack(stack), max_time=0.0)
     assert bound == np.inf

@@ -6,9 +6,8 @@ from stacks import best_of_many, decaying, symmetric, unit_vectors
 
 from mopn.solvers.sphere import DenseStack, maximise
 from mopn.solvers.sphere import cones as cones_module
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.cones import _bound_on_cone
-from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
+from mopn.solvers.sphere.cones import _bound_on_cone, bound_by_eigenvalues
+from mopn.solvers.tools.budgets import Budget
 
 
 @pytest.mark.parametrize("m", [2, 3, 4])

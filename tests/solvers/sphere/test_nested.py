@@ -5,9 +5,9 @@ import pytest
 from stacks import STACKS, best_of_many, decaying, every_kind, hostile, symmetric, unit_vectors, varied
 
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.nested import nest_and_bound
-from mopn.solvers.sphere.principal_directions import in_basis, principal_basis, rotated_outputs
+from mopn.solvers.sphere.stack import in_basis, principal_basis, rotated_outputs
+from mopn.solvers.tools.budgets import Budget
 
 either_norm = pytest.mark.parametrize("p", [1, 2])
 

@@ -8,10 +8,9 @@ import pytest
 from stacks import STACKS, attained, best_of_many, decaying, hostile, slow_maximum, symmetric, unit_vectors, varied
 
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.majorants import majorants
+from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound, majorants
 from mopn.solvers.sphere.node_matrices import Reduced, reduced, whole
+from mopn.solvers.tools.budgets import Budget
 
 LARGE = 0.5  # a tolerance with which few directions will do
 

@@ -9,8 +9,8 @@ import pytest
 from stacks import SHAPES, attained, draw, every_kind, gaussian, good_vectors
 
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.probable import chebyshev_bound, least_component, probable_bound, steps_for
+from mopn.solvers.tools.budgets import Budget
 
 SURE = 1e-9
 

@@ -10,12 +10,11 @@ from stacks import STACKS, attained, best_of_many, draw_small, every_kind, slow_
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.biquadratic import Biquadratic
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work
-from mopn.solvers.sphere.branch_forms import branch_on_forms
 from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound
-from mopn.solvers.sphere.budget import Budget
-from mopn.solvers.sphere.few_outputs import bound_by_eigenvalues
-from mopn.solvers.sphere.nested import nest_and_bound
+from mopn.solvers.sphere.cones import bound_by_eigenvalues
+from mopn.solvers.sphere.nested import branch_on_forms, nest_and_bound
 from mopn.solvers.sphere.sum_of_squares import bound_by_squares
+from mopn.solvers.tools.budgets import Budget
 
 
 class Way(NamedTuple):

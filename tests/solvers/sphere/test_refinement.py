@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from stacks import attained, draw, draw_small, every_kind, every_p, norms, shapes, symmetric, unit_vectors, varied
 
 from mopn.solvers.sphere import DenseStack, refine
-from mopn.solvers.sphere.refinement import dual_vectors
-from mopn.solvers.sphere.starts import gram_starts
+from mopn.solvers.sphere.refinement import dual_vectors, gram_starts
 
 
 @every_p

@@ -8,8 +8,8 @@ from stacks import best_of_many, draw_small, every_kind, unit_vectors
 
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
-from mopn.solvers.sphere.budget import Budget
 from mopn.solvers.sphere.sum_of_squares import Quartic, bound_by_squares
+from mopn.solvers.tools.budgets import Budget
 
 
 def quartics(A, degree):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mopn.solvers.interface import Measure
-from mopn.solvers.tools.cached import cached_property
-from mopn.solvers.tools.generators import make_generator
-from mopn.solvers.tools.proven import proven_lower, proven_upper
+from mopn.solvers.numerics.precision import proven_lower, proven_upper
+from mopn.solvers.tools.checks import make_generator
+from mopn.solvers.tools.decorators import cached_property
 
 
 class Lazy:
