@@ -18,7 +18,7 @@ OUTLIERS = NOISY + 50.0 * (np.arange(200) % 8 == 0)
 def make(cls, **options):
     if cls in SINGLE:
         return cls(**options, random_state=0, beta=1e-2, solver="lbfgs")
-    return cls(**options, max_units=3)
+    return cls(**options, max_units=3 if cls is estimators.MultiOutputFMRegressor else 12)
 
 
 @pytest.mark.parametrize("loss", ["huber", "quantile"])

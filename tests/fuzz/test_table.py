@@ -39,11 +39,11 @@ def test_all_public_names_are_there():
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_most_valid_arguments_are_taken(part):
-    """Some options exclude each other."""
+    """Some options exclude each other; of some a fit warns."""
     for interface in interfaces()[part::PARTS]:
         drawn = [interface.draw(np.random.default_rng(seed)) for seed in range(5)]
         kinds = [observe(trial_of(interface, arguments, "none")).kind for arguments in drawn]
-        assert kinds.count("ok") >= 3, (interface.name, kinds)
+        assert kinds.count("ok") + kinds.count("other_warning") >= 3, (interface.name, kinds)
 
 
 @pytest.mark.parametrize("category", sorted(CATEGORIES))

@@ -49,9 +49,9 @@ PROBLEMS = {
 }
 
 
-def make(case, loss, **form):
+def make(case, loss, n=30, **form):
     """The samples, and a problem; weights of targets are for losses that have these."""
-    (X, y), options = data(loss, n=20), PROBLEMS[case][0]
+    (X, y), options = data(loss, n), PROBLEMS[case][0]
     left = {name: value for name, value in options.items() if name != "target_weight" or y.ndim == 2}
     return X, mopn.NetworkProblem(X, y, loss=loss, **left, **(form or {"strength": 1.0}))
 
@@ -81,7 +81,7 @@ def test_gaps_bracket_the_optimum_over_matrices(loss, case):
 @pytest.mark.parametrize("form", ["strength", "radius"])
 def test_gaps_are_valid_at_any_network(loss, case, form):
     """At random feasible ones fun - gap lies below a value that is next to the minimum."""
-    _, problem = make(case, loss, **{form: 1.5})
+    _, problem = make(case, loss, 20, **{form: 1.5})
     best, rng = solve(problem, tol=1e-4, refit="full", max_iter=30), np.random.default_rng(1)
     for scale in (0.0, 0.1, 10.0):
         V, W = scale * rng.standard_normal((6, 3)), scale * rng.standard_normal((3, 5))
