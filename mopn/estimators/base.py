@@ -512,10 +512,11 @@ class NetworkEstimator(NetworkAttributes):
     ) -> Result:
         """Fit the network of a problem, and set the fitted attributes; ``shown`` maps them for callbacks."""
         validation = validate = None
+        policy = self._policy.for_problem(problem, self.max_units)
         if held_out is not None:
-            validation = EarlyStopping(self._policy.patience)
+            validation = EarlyStopping(policy.patience)
             validate = self._validated(validation, problem, *held_out)
-        solver = self._policy.solver(problem, self, validates=validation is not None)
+        solver = policy.solver(problem, self, validates=validation is not None)
 
         def reached(network: Result) -> dict[str, Any]:
             best = network if validation is None or validation.best is None else validation.best
@@ -526,8 +527,8 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=self._policy.gap_tol(self.tol),
-                max_iter=self._policy.max_rounds,
+                tol=policy.gap_tol(self.tol),
+                max_iter=policy.max_rounds,
                 max_time=max_time,
                 callback=callback,
                 verbose=self.verbose,

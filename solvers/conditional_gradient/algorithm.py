@@ -35,8 +35,8 @@ _ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
 _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 # unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
 _TIGHT = 2.0
-# The tolerance on a sample that tells where to start.
-_TOL_OF_START = 0.1
+# The tolerances on a sample that tells where to start: of the gap, and of what a round lowers the objective by.
+_TOL_OF_START, _FTOL_OF_START = 0.1, 1e-3
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
 
@@ -171,7 +171,7 @@ class ConditionalGradient(Solver[Atomic]):
             if sample is None:
                 sample, tol = whole.sample_to_start(monitor.seed), max(tol, _TOL_OF_START)
             if sample is not None:
-                unproven = replace(self, prove=False)
+                unproven = replace(self, prove=False, ftol=self.ftol if tells_the_model else _FTOL_OF_START)
                 found = monitor.solve(sample, unproven, start=None, tol=tol, max_iter=monitor.max_iter)
                 point = whole.start(found)
                 return (correction.settle(point), True) if tells_the_model else (correction.start(point), False)
