@@ -216,7 +216,11 @@ def test_data_frames_of_dates_are_refused():
 
 
 @pytest.mark.parametrize(
-    "kind", [MultiOutputFMRegressor, partial(FactorizationMachineRegressor, solver="lbfgs", alpha=1.0, beta=1.0)]
+    "kind",
+    [
+        partial(MultiOutputFMRegressor, max_units=2),
+        partial(FactorizationMachineRegressor, solver="lbfgs", alpha=1.0, beta=1.0),
+    ],
 )
 def test_names_of_blocks_are_those_of_the_model(kind):
     frame = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])

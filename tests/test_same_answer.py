@@ -48,8 +48,8 @@ def run_on(core):
     return json.loads(done.stdout)
 
 
-# Of every norm and kernel, and of the output layer.
-QUICK = {"l1, homogeneous, dummies", "l1, anova", "two classes", "output layer, l1/linf"}
+# Of two norms and both kernels.
+QUICK = {"l1, homogeneous, dummies", "l1, anova", "two classes"}
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in CASES]
 
 
@@ -71,6 +71,8 @@ def test_every_core_type_has_the_same_answers():
     runnable = [core for core, needed in CORES.items() if needed <= instructions()]
     if len(runnable) < 2:
         pytest.skip(f"of the core types {', '.join(CORES)} this processor is known to run {runnable}")
+    # The oldest and the newest.
+    runnable = [runnable[0], runnable[-1]]
     with ThreadPoolExecutor(2) as pool:
         found = dict(zip(runnable, pool.map(run_on, runnable), strict=True))
     if len({tuple(run["kernels"]) for run in found.values()}) < 2:

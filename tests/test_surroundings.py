@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = X[:, 0] > 0
 # Cases of about the same work; the table of calls takes too long for every collection.
-PARTS = 8
+PARTS = 15
 RAISE = dict.fromkeys(("divide", "over", "under", "invalid"), "raise")
 
 

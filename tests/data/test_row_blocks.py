@@ -101,7 +101,7 @@ def test_blocks_do_not_depend_on_threads(monkeypatch):
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=3.0)
+        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=6.0)
         found.append(mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3).x)
     np.testing.assert_array_equal(*found)
 
@@ -225,7 +225,7 @@ def test_blocks_without_rows_are_left_out():
         np.testing.assert_array_equal(problem.classes, whole.classes)
         expected = whole.measure(whole.start(NETWORK), "exact")
         assert problem.measure(problem.start(NETWORK), "exact").fun == pytest.approx(expected.fun, rel=1e-12)
-        found = MultiOutputPNClassifier(max_units=2, strength=mopn.Ratio(0.3)).fit(blocks)
+        found = MultiOutputPNClassifier(max_units=1, norm="l1/l2", strength=mopn.Ratio(0.5)).fit(blocks)
         np.testing.assert_array_equal(found.classes_, np.unique(Y))
     with pytest.raises(ValueError, match="X is empty: its blocks have no rows"):
         MultiOutputPNClassifier().fit(mopn.RowBlocks([X[:0]], Y[:0]))

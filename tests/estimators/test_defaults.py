@@ -25,7 +25,7 @@ def data(cls, n=120):
 
 def few(cls):
     """An estimator of few units that goes on to a minimum, where fits can be compared."""
-    return cls(max_units=6, tol=1e-8)
+    return cls(max_units=4, tol=1e-6, strength=Ratio(0.02))
 
 
 @cache

@@ -130,7 +130,7 @@ def test_networks_of_all_targets(kind, norm, scale, alpha, interactions):
     estimator, of_ratings, new, encoded = NETWORKS[kind]
     X, y = ratings()
     options = {"norm": norm, "scale": scale, "alpha": alpha, "interactions": interactions}
-    fitted = clone(estimator).set_params(**options, max_units=4, strength=0.5).fit(X, of_ratings(y))
+    fitted = clone(estimator).set_params(**options, max_units=3, strength=1.0).fit(X, of_ratings(y))
     new, rows = np.array(new), with_ones(films())
     # A new feature among the others: their mean square, times their number, is four.
     squares = np.mean(np.vstack([np.column_stack([X, np.zeros(len(X))]), rows]) ** 2, axis=0)[-1]
@@ -206,7 +206,7 @@ def test_the_unit_of_a_feature_does_not_matter(unit):
 
 def test_bad_input_is_named():
     X, y = ratings()
-    regressor = OrdinalFMRegressor(strength=0.5, max_units=3).fit(X, y)
+    regressor = OrdinalFMRegressor(strength=0.5, max_units=1).fit(X, y)
     with pytest.raises(ValueError, match="9, which is not among"):
         regressor.fold_in(X[:2], [2, 9])
     with pytest.raises(ValueError, match="each of the 2 rows of X"):

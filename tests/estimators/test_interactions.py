@@ -21,11 +21,13 @@ Y = {
 }
 GROUPS = [[0, 1], [3, 4]]
 NAMED = [["user 1", "user 2"], ["item 1", "item 2"]]
-every_estimator = pytest.mark.parametrize("name", Y)
+every_estimator = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("Ordinal")) for name in Y]
+)
 
 
 def make(name, **options):
-    return getattr(estimators, name)(max_units=4, strength=mopn.Ratio(0.1), random_state=0, **options)
+    return getattr(estimators, name)(max_units=3, strength=mopn.Ratio(0.3), random_state=0, **options)
 
 
 @every_estimator
@@ -56,10 +58,12 @@ def test_names_of_columns_mean_their_indices(name):
         found = make(name, interactions=NAMED).fit(data, y).model_
         np.testing.assert_array_equal(found.groups, expected.groups)
         np.testing.assert_allclose(found.outputs(X), expected.outputs(X), atol=0.05 * np.abs(expected.outputs(X)).max())
-    search = estimators.PathCV(make(name, interactions=NAMED), max_units=4, strengths=(mopn.Ratio(0.1),), cv=2).fit(
-        frame, y
-    )
-    np.testing.assert_array_equal(search.model_.groups, expected.groups)
+
+
+def test_a_search_keeps_the_groups():
+    search = estimators.PathCV(make("MultiOutputFMRegressor", interactions=NAMED), max_units=3, strengths=(1.0,), cv=2)
+    found = search.fit(pd.DataFrame(X, columns=NAMES), SCORES)
+    np.testing.assert_array_equal(found.model_.groups, [0, 0, -1, 1, 1])
 
 
 def test_a_folded_in_feature_is_in_no_group():

@@ -49,7 +49,7 @@ def limited(name, max_time, **options):
     """Return an estimator that ends by its limit of time, and its targets."""
     if name == "PathCV":
         estimator, y = limited("MultiOutputPNClassifier", max_time, **options)
-        return mopn.estimators.PathCV(estimator, max_units=(8, 4)), y
+        return mopn.estimators.PathCV(estimator, max_units=(4, 2)), y
     kind = getattr(mopn.estimators, name)
     known = inspect.signature(kind).parameters
     options = {key: value for key, value in (OPTIONS | options).items() if key in known}

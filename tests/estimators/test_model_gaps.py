@@ -63,7 +63,7 @@ def test_the_gap_holds_for_the_model_in_fractions_and_in_floats(storage, weighte
 def test_the_gap_of_blocks_holds_for_the_model():
     X, y = far_data(LEAST["dense"])
     blocks = mopn.RowBlocks([X[:20], X[20:]], y)
-    fitted = estimators.MultiOutputPNRegressor(strength=mopn.Ratio(1e-9), tol=1e-4, max_units=4).fit(blocks)
+    fitted = estimators.MultiOutputPNRegressor(strength=mopn.Ratio(1e-9), tol=1e-4, max_units=2).fit(blocks)
     assert 0.5 * np.sum((fitted.predict(X) - y) ** 2) <= fitted.objective_ + fitted.gap_
 
 

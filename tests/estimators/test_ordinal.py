@@ -146,7 +146,8 @@ def held_out_error(table, y, **options):
     return np.sqrt(np.mean((model.predict(table[n:]) - y[n:]) ** 2))
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
 def test_side_information_helps_and_never_hurts(seed):
     pairs, told, idle, y = pairs_and_side_information(seed)
     alone = held_out_error(pairs, y)

@@ -52,7 +52,10 @@ def parquet(folder):
 @pytest.mark.parametrize("make", [frames, pytest.param(parquet, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("table", "network", "y"),
-    [(TableClassifier, MultiOutputPNClassifier, LABELS), (TableRegressor, MultiOutputPNRegressor, TRUTH)],
+    [
+        (TableClassifier, MultiOutputPNClassifier, LABELS),
+        pytest.param(TableRegressor, MultiOutputPNRegressor, TRUTH, marks=pytest.mark.slow),
+    ],
 )
 def test_blocks_of_tables_are_blocks_of_their_features(tmp_path, make, table, network, y):
     found = table(**FIXED).fit(mopn.RowBlocks(make(tmp_path), y, WEIGHTS))

@@ -402,7 +402,7 @@ def test_fitted_and_lifted_solutions_are_certified(kernel, loss):
     X, y, _, _ = data()
     y = y if loss == "squared" else np.sign(y)
     convex = mopn.NetworkProblem(X, y, loss=loss, kernel=kernel, norm="l1", strength=0.5)
-    lifted = LiftedProblem(X, y, rank=8, kernel=kernel, loss=loss, beta=0.5)
+    lifted = LiftedProblem(X, y, rank=7, kernel=kernel, loss=loss, beta=0.5)
     found = mopn.minimize(lifted, CoordinateDescent(), tol=1e-10, max_iter=5000)
     measure = mopn.certify(convex, *lifted.network(found))
     # The network merges u and v, which need not be balanced.

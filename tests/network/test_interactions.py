@@ -149,7 +149,7 @@ def test_models_keep_the_groups(norm, storage, tmp_path):
     problem = mopn.NetworkProblem(
         storage(X), y, kernel="anova", norm=norm, strength=0.5, augment=True, scale="features", interactions=groups
     )
-    result = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-2, max_iter=5)
+    result = mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-2, max_iter=2)
     assert "between 2 groups" in repr(problem)
     model = mopn.Model.from_result(problem, result)
     np.testing.assert_array_equal(model.groups, [0, 1, -1, 0, 1])

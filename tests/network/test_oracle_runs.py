@@ -99,7 +99,7 @@ def test_shares_of_failure_add_up_to_what_is_stated():
 
 
 RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (40, 3))
+X = RNG.uniform(-1, 1, (25, 3))
 Y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2], [-0.4, 0.4])
 
 

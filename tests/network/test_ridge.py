@@ -330,7 +330,7 @@ def test_rows_in_blocks_are_the_plain_matrix(refit):
 
 
 def test_warm_starts_from_either_side_end_where_cold_ones_do():
-    problem, solver = problem_of("l1/l2", ridge=0.2, strength=1.0), ConditionalGradient(refit="full")
+    problem, solver = problem_of("l1", ridge=0.2, strength=1.0), ConditionalGradient(refit="full")
     cold = mopn.minimize(problem, solver, tol=1e-4)
     for other in (2.0, 0.5):
         first = mopn.minimize(problem.with_strength(other), solver, tol=1e-4)

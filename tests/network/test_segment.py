@@ -119,24 +119,6 @@ def test_the_unit_is_gone_at_the_limit_exactly(norm, way):
 
 
 @every_norm
-def test_points_are_those_of_the_directions(norm):
-    problem, point = make(norm)
-    of = {way: segment(problem, point, way)[1] for way in WAYS}
-    atom = of["towards"].point(1.0)
-    assert problem.norm.value(atom.weights) == pytest.approx(RADIUS)
-    vertex = RADIUS * point.weights[1] / problem.norm.value(point.weights[[1]])
-    V, gamma = point.weights, 0.01
-    left = np.outer(np.eye(3)[1], vertex)
-    expected = {
-        "towards": np.vstack([(1 - gamma) * V, gamma * atom.weights[3:]]),
-        "away": (1 + gamma) * V - gamma * left,
-        "pairwise": np.vstack([V - gamma * left, gamma * atom.weights[3:]]),
-    }
-    for way in WAYS:
-        assert of[way].point(gamma).weights == pytest.approx(expected[way], rel=1e-12, abs=1e-15)
-
-
-@every_norm
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
 def test_active_units_make_up_the_point(norm, form, factor):

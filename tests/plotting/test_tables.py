@@ -94,16 +94,18 @@ def test_beyond_the_training_data_the_ground_is_grey():
         assert len(top.patches) == count
 
 
-def test_days_are_dates():
-    days = np.datetime64("2024-01-01") + np.arange(30)
-    for values in (days, days.tolist()):
-        model = network(dated := X | {"day": values})
-        _, bottom = plot_effect(model, "day", dated)
-        bottom.figure.canvas.draw()
-        assert "2024-Jan" in bottom.xaxis.get_major_formatter().get_offset()
-        ax = plot_pair(model, "size", "day", dated)
-        ax.figure.canvas.draw()
-        assert "2024-Jan" in ax.yaxis.get_major_formatter().get_offset()
+DAYS = np.datetime64("2024-01-01") + np.arange(30)
+
+
+@pytest.mark.parametrize("days", [DAYS, DAYS.tolist()], ids=["NumPy", "Python"])
+def test_days_are_dates(days):
+    model = network(dated := X | {"day": days})
+    _, bottom = plot_effect(model, "day", dated)
+    bottom.figure.canvas.draw()
+    assert "2024-Jan" in bottom.xaxis.get_major_formatter().get_offset()
+    ax = plot_pair(model, "size", "day", dated)
+    ax.figure.canvas.draw()
+    assert "2024-Jan" in ax.yaxis.get_major_formatter().get_offset()
 
 
 def test_a_pair_of_numbers_is_a_map():

@@ -25,7 +25,7 @@ def seeds(monkeypatch):
 def test_a_seed_reaches_all_that_is_random(seeds, blocks):
     """Starts of searches, random units to fill up with, samples of the rows, and the start of a polish."""
     rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (3000, 12)), rng.integers(0, 3, 3000)
+    X, y = rng.uniform(-1, 1, (2000, 8)), rng.integers(0, 3, 2000)
     data = (mopn.RowBlocks(X, y, size=1000),) if blocks else (X, y)
     problem = mopn.NetworkProblem(*data, norm="l1/linf", strength=1.0)
     seeds.clear()

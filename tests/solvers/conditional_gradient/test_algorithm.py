@@ -9,7 +9,7 @@ import pytest
 from fakes import FakeMonitor, LowRankProblem, LowRankSteps, Noted, low_rank
 
 import mopn
-from mopn.solvers import FISTA, ConditionalGradient, FullRefit, OutputRefit, PlainStep, Status, minimize
+from mopn.solvers import FISTA, ConditionalGradient, FullRefit, OutputRefit, Status, minimize
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
 
 # With the tolerances that they reach soon.
@@ -131,14 +131,6 @@ def test_plain_steps_take_such_a_problem():
     result = minimize(steps, ConditionalGradient("none"), tol=0.05, max_iter=200)
     assert result.status == Status.CONVERGED
     check_trace(result, minimum)
-
-
-@pytest.mark.parametrize(
-    ("refit", "needs"),
-    [("none", "atomic"), (PlainStep("short"), "atomic"), ("output", "corrective"), (FullRefit(), "corrective")],
-)
-def test_needs_are_those_of_the_correction(refit, needs):
-    assert ConditionalGradient(refit).needs == {needs}
 
 
 class Spy(CorrectiveStep):
