@@ -15,22 +15,6 @@ from mopn.solvers.result import Trace as Trace
 from mopn.solvers.sgd import SGD, AdaGrad
 
 __all__ = [
-    "FISTA",
-    "LBFGS",
-    "SGD",
-    "AdaGrad",
-    "ConditionalGradient",
-    "CoordinateDescent",
-    "FullRefit",
-    "InteriorPoint",
-    "OutputRefit",
-    "PlainStep",
-    "Result",
-    "Solver",
-    "Status",
-    "minimize",
-]
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "Trace", "sphere"]
+    "FISTA", "LBFGS", "SGD", "AdaGrad", "ConditionalGradient", "CoordinateDescent", "FullRefit", "InteriorPoint",
+    "OutputRefit", "PlainStep", "Result", "Solver", "Status", "minimize",
+]  # fmt: skip

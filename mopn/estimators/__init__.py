@@ -20,22 +20,8 @@ from mopn.estimators.table_encoder import TableEncoder
 from mopn.estimators.tables import TableClassifier, TableRegressor
 
 __all__ = [
-    "FactorizationMachineClassifier",
-    "FactorizationMachineRegressor",
-    "MultiOutputFMClassifier",
-    "MultiOutputFMRegressor",
-    "MultiOutputPNClassifier",
-    "MultiOutputPNRegressor",
-    "OrdinalFMRegressor",
-    "OrdinalPNRegressor",
-    "PathCV",
-    "PolynomialNetworkClassifier",
-    "PolynomialNetworkRegressor",
-    "TableClassifier",
-    "TableEncoder",
-    "TableRegressor",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
+    "FactorizationMachineClassifier", "FactorizationMachineRegressor", "MultiOutputFMClassifier",
+    "MultiOutputFMRegressor", "MultiOutputPNClassifier", "MultiOutputPNRegressor", "OrdinalFMRegressor",
+    "OrdinalPNRegressor", "PathCV", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor",
+    "TableClassifier", "TableEncoder", "TableRegressor",
+]  # fmt: skip

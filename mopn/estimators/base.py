@@ -418,9 +418,8 @@ class NetworkEstimator(NetworkAttributes):
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
             Ordinal regressors: numbers or ordered categories, which become their positions.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated sample, and a weight of 0 a missing one: to the last bit for at most 2**20
-            entries of X, else up to rounding. Exception: ``validation_fraction`` splits rows. Rows that occur many
-            times, as in a table of a few categories, are split individually; pass them repeated, not weighted.
+            A weight of 2 equals a repeated sample, and 0 a missing one: to the last bit for up to 2**20 entries of X,
+            else up to rounding. But ``validation_fraction`` splits rows, so pass samples repeated then, not weighted.
         target_weight : array-like of shape (m,), optional
             For y of several columns: factors > 0 of their losses. ``score`` does not know them.
         X_val, y_val, sample_weight_val : array-like, optional
@@ -448,11 +447,6 @@ class NetworkEstimator(NetworkAttributes):
             If a number overflowed, or the network was not found in a thousand rounds.
         UserWarning
             If outputs have neither a unit nor a linear term, as ``max_units`` is less than their number.
-
-        Notes
-        -----
-        :mod:`mopn.estimators.parameters` has the schedule, precision and patience. Callbacks are scikit-learn's
-        (``set_callbacks``, since 1.9). :func:`mopn.minimize` has every option of a fit.
 
         References
         ----------
@@ -512,10 +506,11 @@ class NetworkEstimator(NetworkAttributes):
     ) -> Result:
         """Fit the network of a problem, and set the fitted attributes; ``shown`` maps them for callbacks."""
         validation = validate = None
+        policy = self._policy.for_problem(problem, self.max_units)
         if held_out is not None:
-            validation = EarlyStopping(self._policy.patience)
+            validation = EarlyStopping(policy.patience)
             validate = self._validated(validation, problem, *held_out)
-        solver = self._policy.solver(problem, self, validates=validation is not None)
+        solver = policy.solver(problem, self, validates=validation is not None)
 
         def reached(network: Result) -> dict[str, Any]:
             best = network if validation is None or validation.best is None else validation.best
@@ -526,8 +521,8 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=self._policy.gap_tol(self.tol),
-                max_iter=self._policy.max_rounds,
+                tol=policy.gap_tol(self.tol),
+                max_iter=policy.max_rounds,
                 max_time=max_time,
                 callback=callback,
                 verbose=self.verbose,

@@ -215,8 +215,8 @@ class MultiOutputPNClassifier(Classifier):
         Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 200
-        Largest number of units. A number asks for the best network of this size, None for a proof: units are added
-        until the gap is at most ``tol``.
+        Limit on the units. A number asks for the best network of this size; with None units are added until the gap
+        is at most ``tol``. With a number and over 5e7 rows times features times outputs no time is spent on a proof.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
         networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
@@ -225,9 +225,8 @@ class MultiOutputPNClassifier(Classifier):
         Method of :func:`mopn.oracles.basis_oracle`, or an oracle, which finds and bounds units. ``"exact"`` proves
         more than ``"auto"``, and may take long with many features.
     fit_intercept : bool, default True
-        Give the units a constant and linear terms, by dummy columns of ones in front of X: one for polynomial
-        networks, two for factorization machines. Polynomial networks also subtract the mean of X, so that the
-        penalty does not depend on the origin. Sparse X stays sparse.
+        Give the units a constant and linear terms, by a dummy column of ones in front of X, and subtract the mean
+        of X, so that the penalty does not depend on the origin. Sparse X stays sparse.
     scale : {"features", "data", "large"} or None, default "features"
         Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
         and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
@@ -235,10 +234,8 @@ class MultiOutputPNClassifier(Classifier):
     alpha : float or None, default None
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.
-    interactions : sequence of sequences of int or str, or None, default None
-        Of factorization machines: groups of columns, by index or name; only products of columns of different groups
-        are in the model, such as users times items. A column of no group interacts with all others. None for all
-        pairs.
+    interactions : None, default None
+        Groups of columns are for factorization machines, such as :class:`MultiOutputFMClassifier`.
     ridge : float, default 0.03
         Strength of the ridge on the outputs as functions, for rows of a mean squared length of 4; see
         :class:`mopn.NetworkProblem`. Larger means smoother outputs of more units, and proofs that cost less. It
@@ -252,8 +249,7 @@ class MultiOutputPNClassifier(Classifier):
         Fraction of the samples to hold out (stratified for labels), whose ``score`` after every round chooses the
         number of units.
     class_weight : dict, "balanced" or None, default None
-        Factors of the sample weights, by label; with "balanced" all classes have the same total weight. For labels
-        only.
+        Factors of the sample weights, by label; "balanced" gives all classes the same total. For labels only.
     warm_start : bool, default False
         Start from the network of the previous fit.
     random_state : int, RandomState or None, default None
@@ -290,18 +286,60 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
     linear term and the products of distinct features. Units :math:`h_r` and weights :math:`v_r` minimise a convex
     problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
-    The parameters are those of :class:`MultiOutputPNClassifier`, with three other defaults.
-
-    With wide one-hot rows "l1" takes many more units and far longer, and its bound is not tight there either.
-
     Parameters
     ----------
+    loss : str or Loss, default "logistic"
+        Multi-class: "logistic", "smoothed-hinge", "squared-hinge". One against the rest: "binary-logistic",
+        "binary-squared-hinge", "squared". For an indicator matrix y, "logistic" and "squared-hinge" mean their
+        binary forms.
     norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
-        Norm of the output weights.
+        Norm of the output weights, which makes most units zero. With "l1/l2" and "l1/linf" outputs share units.
+        With "l1" and "nonnegative-l1" (weights >= 0) each has its own: for wide one-hot rows far more, and
+        without a tight bound.
+    strength : float or Ratio, default Ratio(0.001)
+        Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
+        strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 50
-        Largest number of units.
+        Limit on the units. A number asks for the best network of this size; with None units are added until the gap
+        is at most ``tol``. With a number and over 5e7 rows times features times outputs no time is spent on a proof.
+    refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
+        Correction after new units: refit units and output weights together (not convex, but smaller and better
+        networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
+        own tolerances.
+    oracle : str or oracle, default "auto"
+        Method of :func:`mopn.oracles.basis_oracle`, or an oracle, which finds and bounds units. ``"exact"`` proves
+        more than ``"auto"``, and may take long with many features.
+    fit_intercept : bool, default True
+        Give the units a constant and linear terms, by two dummy columns of ones in front of X, which stays sparse.
+    scale : {"features", "data", "large"} or None, default "features"
+        Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
+        and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
+        (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
+    alpha : float or None, default None
+        Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
+        b, which shrinks every coefficient separately. None for no such term.
+    interactions : sequence of sequences of int or str, or None, default None
+        Groups of columns, by index or name: only products of columns of different groups are in the model, such as
+        users times items. A column of no group interacts with all others. None for all pairs.
     ridge : float, default 0.0
-        Strength of the ridge on the outputs as functions.
+        Strength of the ridge on the outputs as functions (:class:`mopn.NetworkProblem`): larger means smoother
+        outputs of more units. ``fold_in`` takes models without it.
+    tol : float, default 0.005
+        Relative tolerance of the objective: a fit stops at a relative gap of ``tol`` or, with ``max_units``, when
+        ten iterations of the last refit together decrease it by less. With 0 only the limits stop a fit.
+    max_time : float or None, default None
+        Largest number of seconds for ``fit``; default no limit.
+    validation_fraction : float, default 0.0
+        Fraction of the samples to hold out (stratified for labels), whose ``score`` after every round chooses the
+        number of units.
+    class_weight : dict, "balanced" or None, default None
+        Factors of the sample weights, by label; "balanced" gives all classes the same total. For labels only.
+    warm_start : bool, default False
+        Start from the network of the previous fit.
+    random_state : int, RandomState or None, default None
+        Seed of the validation split.
+    verbose : int, default 0
+        Print every ``verbose``-th round as a row of a table; 0 prints nothing.
 
     See Also
     --------
@@ -309,17 +347,12 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
 
     Examples
     --------
-    Two labels a sample:
-
     >>> import numpy as np
     >>> from mopn.estimators import MultiOutputFMClassifier
     >>> X = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
     >>> Y = np.array([[1, 0], [0, 0], [0, 1], [1, 1]])
-    >>> MultiOutputFMClassifier(strength=0.1).fit(X, Y).predict(X)
-    array([[1, 0],
-           [0, 0],
-           [0, 1],
-           [1, 1]])
+    >>> MultiOutputFMClassifier(strength=0.1).fit(X, Y).predict(X).tolist()  # two labels a sample
+    [[1, 0], [0, 0], [0, 1], [1, 1]]
     """
 
     _kernel = "anova"

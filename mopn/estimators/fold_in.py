@@ -94,19 +94,6 @@ class FoldIn(ModelEstimator):
         ------
         ValueError
             For targets that the fit did not have or cannot take, or a fit with a ridge.
-
-        Examples
-        --------
-        Four users (the first columns) like either the first two films or the others; a fifth likes the first film.
-
-        >>> import numpy as np
-        >>> from mopn.estimators import OrdinalFMRegressor
-        >>> X = np.vstack([np.r_[np.eye(4)[u], np.eye(4)[f]] for u in range(4) for f in range(4)])
-        >>> y = [5 if (u < 2) == (f < 2) else 1 for u in range(4) for f in range(4)]
-        >>> films = np.eye(8)[4:]
-        >>> model = OrdinalFMRegressor(strength=0.1).fit(X, y).fold_in(films[[0, 2]], [5, 1])
-        >>> model.predict(np.column_stack([films, np.ones(4)])).round().tolist()
-        [5.0, 5.0, 1.0, 1.0]
         """
         X, y = self._checked(X), self._plain_targets(y, reset=False)
         n = X.shape[0]

@@ -154,31 +154,53 @@ class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
     :math:`h_r` and weights :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its
     minimum is bounded (``gap_``).
 
-    The parameters are those of :class:`MultiOutputPNClassifier`, with defaults for ratings.
-
     Parameters
     ----------
     loss : str or Loss, default "binary-logistic"
         "binary-logistic", or a :class:`mopn.Loss` per output with the link "logistic".
     norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
-        Norm of the output weights. With "l1/l2" and "l1/linf" the levels share units.
+        Norm of the output weights, which makes most units zero. With "l1/l2" and "l1/linf" the levels share units.
     strength : float or Ratio, default 3.5
-        Strength of the penalty.
+        Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
+        strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 10
-        Largest number of units; None for a proof.
+        Limit on the units. A number asks for the best network of this size; with None units are added until the gap
+        is at most ``tol``. With a number and over 5e7 rows times features times outputs no time is spent on a proof.
+    refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
+        Correction after new units: refit units and output weights together (not convex, but smaller and better
+        networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
+        own tolerances.
+    oracle : str or oracle, default "auto"
+        Method of :func:`mopn.oracles.basis_oracle`, or an oracle, which finds and bounds units. ``"exact"`` proves
+        more than ``"auto"``, and may take long with many features.
     fit_intercept : bool, default False
         Give the units linear terms, by dummy columns of ones in front of X, besides the term of ``alpha``.
     scale : {"large", "features", "data"} or None, default "large"
         "large" leaves the smallest features that make up a mean squared length of 2, such as users and items, and
         divides the larger ones, such as an age group, which would fit the noise of the many rows that share them.
+        "features" divides each by its deviation, "data" all by one number. The fitted model is for X as given.
     alpha : float or None, default 0.7
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
-        b. None for no such term.
+        b, which shrinks every coefficient separately. None for no such term.
+    interactions : sequence of sequences of int or str, or None, default None
+        Groups of columns, by index or name: only products of columns of different groups are in the model, such as
+        users times items. A column of no group interacts with all others. None for all pairs.
     ridge : float, default 0.0
-        Strength of the ridge on the outputs as functions.
+        Strength of the ridge on the outputs as functions (:class:`mopn.NetworkProblem`): larger means smoother
+        outputs of more units. ``fold_in`` takes models without it.
     tol : float, default 0.005
         Relative tolerance of the objective. With ``max_units`` the last refit ends at 3e-4 if ``tol`` is larger, as
-        the expected level gains from that.
+        the expected level gains from that. With 0 only the limits stop a fit.
+    max_time : float or None, default None
+        Largest number of seconds for ``fit``; default no limit.
+    validation_fraction : float, default 0.0
+        Fraction of the samples to hold out, whose ``score`` after every round chooses the number of units.
+    warm_start : bool, default False
+        Start from the network of the previous fit.
+    random_state : int, RandomState or None, default None
+        Seed of the validation split.
+    verbose : int, default 0
+        Print every ``verbose``-th round as a row of a table; 0 prints nothing.
 
     See Also
     --------
@@ -197,6 +219,13 @@ class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
     [5, 1, 3, 4, 1, 3, 5, 2, 4]
     >>> regressor.levels_, regressor.predict_proba([[0, 0, 0, 1, 0, 0]]).shape
     (array([1., 2., 3., 4., 5.]), (1, 5))
+
+    A new user, who likes the first film and not the second:
+
+    >>> films = np.eye(6)[3:]
+    >>> model = regressor.fold_in(films[:2], [5, 1])
+    >>> model.predict(np.column_stack([films, np.ones(3)])).round().tolist()
+    [5.0, 1.0, 3.0]
     """
 
     _kernel = "anova"
@@ -206,34 +235,57 @@ class OrdinalPNRegressor(OrdinalRegressor):
     r"""Regressor of ordered levels: a multi-output polynomial network by ordinal McRank.
 
     Each level c but the last has an output, for the probability that y is at most the level: the logistic function of
-    :math:`\mathrm{offset}_c + b_c + \langle w_c, x\rangle + \sum_r v_{rc} \langle h_r, x\rangle^2`. All else is as in
-    :class:`OrdinalFMRegressor`.
-
-    The parameters are those of :class:`MultiOutputPNClassifier`, with defaults for ratings.
+    :math:`\mathrm{offset}_c + b_c + \langle w_c, x\rangle + \sum_r v_{rc} \langle h_r, x\rangle^2`. All
+    outputs are trained together and share their units. Predictions are expectations of y, after sorting probabilities
+    that cross. Units :math:`h_r` and weights :math:`v_r` minimise a convex problem over all networks of any size, and
+    the distance to its minimum is bounded (``gap_``).
 
     Parameters
     ----------
     loss : str or Loss, default "binary-logistic"
         "binary-logistic", or a :class:`mopn.Loss` per output with the link "logistic".
     norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1/l2"
-        Norm of the output weights. With "l1/l2" and "l1/linf" the levels share units.
+        Norm of the output weights, which makes most units zero. With "l1/l2" and "l1/linf" the levels share units.
     strength : float or Ratio, default 3.5
-        Strength of the penalty.
+        Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
+        strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 10
-        Largest number of units; None for a proof.
+        Limit on the units. A number asks for the best network of this size; with None units are added until the gap
+        is at most ``tol``. With a number and over 5e7 rows times features times outputs no time is spent on a proof.
+    refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
+        Correction after new units: refit units and output weights together (not convex, but smaller and better
+        networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
+        own tolerances.
+    oracle : str or oracle, default "auto"
+        Method of :func:`mopn.oracles.basis_oracle`, or an oracle, which finds and bounds units. ``"exact"`` proves
+        more than ``"auto"``, and may take long with many features.
     fit_intercept : bool, default False
         Give the units linear terms, by dummy columns of ones in front of X, besides the term of ``alpha``.
     scale : {"large", "features", "data"} or None, default "large"
         "large" leaves the smallest features that make up a mean squared length of 2, such as users and items, and
         divides the larger ones, such as an age group, which would fit the noise of the many rows that share them.
+        "features" divides each by its deviation, "data" all by one number. The fitted model is for X as given.
     alpha : float or None, default 0.7
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
-        b. None for no such term.
+        b, which shrinks every coefficient separately. None for no such term.
+    interactions : None, default None
+        Groups of columns are for factorization machines, such as :class:`OrdinalFMRegressor`.
     ridge : float, default 0.0
-        Strength of the ridge on the outputs as functions.
+        Strength of the ridge on the outputs as functions (:class:`mopn.NetworkProblem`): larger means smoother
+        outputs of more units.
     tol : float, default 0.005
         Relative tolerance of the objective. With ``max_units`` the last refit ends at 3e-4 if ``tol`` is larger, as
-        the expected level gains from that.
+        the expected level gains from that. With 0 only the limits stop a fit.
+    max_time : float or None, default None
+        Largest number of seconds for ``fit``; default no limit.
+    validation_fraction : float, default 0.0
+        Fraction of the samples to hold out, whose ``score`` after every round chooses the number of units.
+    warm_start : bool, default False
+        Start from the network of the previous fit.
+    random_state : int, RandomState or None, default None
+        Seed of the validation split.
+    verbose : int, default 0
+        Print every ``verbose``-th round as a row of a table; 0 prints nothing.
 
     See Also
     --------

@@ -6,7 +6,7 @@ precision, or call :func:`mopn.minimize`.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +26,8 @@ from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check
 # A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
 # how far the objective is from its minimum, and of what a round lowers the objective by (benchmarks/tables).
 _ESTIMATED, _LOWERED = 20.0, 0.1
+# Products of rows, features and outputs up to which gaps are proven (benchmarks/scaling).
+_PROVEN = 5e7
 # Who takes categories and missing values.
 _TABLES = "TableClassifier and TableRegressor"
 _MISSING = (
@@ -121,6 +123,11 @@ class FitPolicy:
     patience: int = 10
     validated_units: int = 5
     prove: bool = True
+
+    def for_problem(self, problem: NetworkProblem, max_units: int | None) -> Self:
+        """Return the policy for a problem: of a large one, a proof would take most of the time."""
+        large = max_units is not None and math.prod(problem.rows.shape) * problem.losses.n_outputs > _PROVEN
+        return replace(self, prove=False) if large else self
 
     def gap_tol(self, tol: float) -> float:
         return tol if self.prove else _ESTIMATED * tol

@@ -80,20 +80,38 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
 
     Predictions are ``b + sum_s prod_t <u_s^t, z>`` with ``z = [1, x]``: polynomials of degree m.
 
-    The parameters are those of :class:`FactorizationMachineRegressor` that polynomials have.
-
     Parameters
     ----------
     degree : int, default 2
         The degree m of the polynomial.
+    loss : str, Loss or None, default None
+        "squared", half the squared error, by default; "huber" (:class:`mopn.Huber`), for outliers; "quantile"
+        (:class:`mopn.Quantile`), by default the median; "poisson" (:class:`mopn.Poisson`), for counts, with another
+        solver than "cd"; their parameters are in the unit of y. Or a :class:`mopn.Loss` per output.
     n_components : int, default 10
         Number r of products.
     beta : float or "auto", default "auto"
-        Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
+        Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`. "auto": the strength of least loss on held-out
+        samples, ``beta_``, which costs some short fits; 1 with :class:`mopn.RowBlocks`.
+    tol : float, default 0.001
+        A fit stops when ten iterations together decrease the objective by less, relative. With 0 only the limits
+        stop a fit.
     fit_lower : {"augment", None}, default "augment"
         Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
+    fit_intercept : bool, default True
+        Fit a constant, without a penalty.
     solver : {"cd", "lbfgs"} or Solver, default "cd"
         Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
+    warm_start : bool, default False
+        Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
+    max_iter : int, default 1000
+        Largest number of iterations: epochs of "cd", steps of "lbfgs".
+    max_time : float or None, default None
+        Largest number of seconds for ``fit``; default no limit.
+    verbose : int, default 0
+        Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
+    random_state : int, RandomState or None, default None
+        Seed of the random start, with entries from N(0, 0.01).
 
     See Also
     --------
@@ -116,20 +134,37 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
 
     The outputs are ``b + sum_s prod_t <u_s^t, z>`` with ``z = [1, x]``: polynomials of degree m.
 
-    The parameters are those of :class:`FactorizationMachineRegressor` that polynomials have.
-
     Parameters
     ----------
     degree : int, default 2
         The degree m of the polynomial.
+    loss : str, Loss or None, default None
+        "squared-hinge", by default, "logistic" or "squared", of labels -1 and 1; or a :class:`mopn.Loss` per
+        output.
     n_components : int, default 10
         Number r of products.
     beta : float or "auto", default "auto"
-        Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`.
+        Strength of :math:`\frac{\beta}{2} \sum_t \|U^t\|^2`. "auto": the strength of least loss on held-out
+        samples, ``beta_``, which costs some short fits; 1 with :class:`mopn.RowBlocks`.
+    tol : float, default 0.001
+        A fit stops when ten iterations together decrease the objective by less, relative. With 0 only the limits
+        stop a fit.
     fit_lower : {"augment", None}, default "augment"
         Lower degrees by a dummy, a column of ones in front of X; or no lower degrees.
+    fit_intercept : bool, default True
+        Fit a constant, without a penalty.
     solver : {"cd", "lbfgs"} or Solver, default "cd"
         Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
+    warm_start : bool, default False
+        Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
+    max_iter : int, default 1000
+        Largest number of iterations: epochs of "cd", steps of "lbfgs".
+    max_time : float or None, default None
+        Largest number of seconds for ``fit``; default no limit.
+    verbose : int, default 0
+        Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
+    random_state : int, RandomState or None, default None
+        Seed of the random start, with entries from N(0, 0.01).
 
     See Also
     --------

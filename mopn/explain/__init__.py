@@ -11,18 +11,6 @@ from mopn.explain.robustness import certified_radius
 from mopn.explain.shapley import contributions, feature_importances, shap_interaction_values, shap_values, to_shap
 
 __all__ = [
-    "certified_flips",
-    "certified_radius",
-    "contributions",
-    "effects",
-    "feature_importances",
-    "interaction_weights",
-    "shap_interaction_values",
-    "shap_values",
-    "strongest_interactions",
-    "to_shap",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
+    "certified_flips", "certified_radius", "contributions", "effects", "feature_importances",
+    "interaction_weights", "shap_interaction_values", "shap_values", "strongest_interactions", "to_shap",
+]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from mopn.data.validation import check_count
 from mopn.models.base import Fitted, check_scale, feature_groups, fitted_model
-from mopn.models.interaction_factors import products, units_and_weights
+from mopn.models.quadratic import products, units_and_weights
 from mopn.models.table import TableModel
 from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.decorators import door

@@ -1,13 +1,20 @@
-"""Outputs of degree 2 as quadratic functions, the basis of radii, Shapley values, effects, integers and QUBO."""
+"""Outputs of degree 2 as quadratic functions; weights of products of features, without the tensor of all weights."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mopn.data.designs import Design
+from mopn.models.base import Predictor
 from mopn.models.formula import Formula, Products
+from mopn.models.multi_output import Model
+from mopn.models.single_output import FactorizationModel
 
 
 def is_quadratic(formula: Formula) -> bool:
@@ -80,3 +87,84 @@ class Quadratic:
         of = self.squared()
         terms = (Products(of.weights, of.factors[:1], of.biases[:1], 2),) if len(of.weights) else ()
         return Formula(self.constant, self.linear, self.squares, terms)
+
+
+def units_and_weights(model: Predictor) -> tuple[FactorizationModel, np.ndarray]:
+    """Return a model of one output and the weights V (k, m) of its units in the outputs."""
+    if isinstance(model, Model):
+        V, dummies = model.weights, model.basis.shape[1] - model.n_features
+        options: dict[str, Any] = {"degree": 2, "kernel": model.kernel, "dummies": dummies}
+        if model.groups is None:
+            return FactorizationModel(factors=model.basis[None], lams=np.ones(len(V)), **options), V
+        factors = _between_groups(model.basis, np.append(np.full(dummies, -1), model.groups))
+        return FactorizationModel(factors=factors, form="lifted", **options), np.vstack([V] * (model.groups.max() + 2))
+    if isinstance(model, FactorizationModel):
+        return model, np.ones((1, 1))
+    raise TypeError(
+        "products of columns of a table have no weights, as columns are curves: use "
+        "mopn.explain.strongest_interactions, mopn.explain.effects, or the network of the features, model.model"
+    )
+
+
+def _between_groups(H: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return pairs of factors (2, R, d) whose products are those of features of different groups alone."""
+    left = [np.where(groups == g, H, 0.0) for g in range(-1, groups.max() + 1)]
+    right = [H] + [np.where(groups == g, 0.0, H) for g in range(groups.max() + 1)]
+    return np.stack([np.vstack(left), np.vstack(right)])
+
+
+def products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return C (R, m) and F_1, ..., F_t (R, d): features j1, ..., jt have the weights sum_r C_r prod_a F_a[r, ja]."""
+    most = model.n_features if model.kernel == "all-subsets" else min(model.degree, model.n_features)
+    if degree > most:
+        raise ValueError(f"degree={degree}, but the model has interactions of at most {most} features")
+    parts = list(_lifted_products(model, degree) if model.form == "lifted" else _direct_products(model, degree))
+    if not parts:
+        raise ValueError(f"degree={degree}: the model has no interactions of so many features")
+    weights = np.concatenate([part[0][:, None] * V for part in parts])
+    return weights, [np.vstack([part[1][a] for part in parts]) for a in range(degree)]
+
+
+def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    assert model.lams is not None
+    for m, P in zip(model._degrees(), model.factors, strict=True):
+        gamma, rest = P[:, : model.dummies], P[:, model.dummies :]
+        if model.kernel == "all-subsets":
+            weights = model.lams
+        elif model.kernel == "homogeneous":
+            if degree > m or (degree < m and not model.dummies):
+                continue
+            # (sum of gamma + <p, x>)^m contains every order of the features.
+            powers = gamma.sum(axis=1) ** (m - degree)
+            weights = model.lams * math.comb(m, degree) * math.factorial(degree) * powers
+        else:
+            if model.theta is None and not 0 <= m - degree <= model.dummies:
+                continue
+            weights = model.lams * _theta_of_degree(model._theta(m), gamma, degree)
+        yield weights, [rest] * degree
+
+
+def _theta_of_degree(theta: np.ndarray, gamma: np.ndarray, degree: int) -> np.ndarray:
+    """Return, for every unit, the weight of A^degree in sum_t theta_t A^t([gamma, p], [1, x])."""
+    from mopn.compiled.kernels import theta_of_dummies  # needs numba, which loading and predicting do not
+
+    total = np.zeros(len(gamma))
+    # The elementary symmetric polynomials of gamma, from degree 0 on.
+    symmetric = theta_of_dummies(gamma)[:, ::-1]
+    for t, coefficient in enumerate(theta, start=1):
+        if 0 <= t - degree < symmetric.shape[1]:
+            total += coefficient * symmetric[:, t - degree]
+    return total
+
+
+def _lifted_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    m, dummies = model.degree, model.dummies
+    if degree < m and not dummies:
+        return
+    # Each assignment of the features to factors; the other factors contribute their dummy.
+    for places in itertools.permutations(range(m), degree):
+        others = [t for t in range(m) if t not in places]
+        weights = np.prod([model.factors[t][:, :dummies].sum(axis=1) for t in others], axis=0, initial=1.0)
+        weights = np.broadcast_to(weights, model.factors.shape[1:2])
+        half = 0.5 if model.kernel == "anova" else 1.0
+        yield half * weights, [model.factors[t][:, dummies:] for t in places]

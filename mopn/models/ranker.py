@@ -13,7 +13,7 @@ from mopn.data.designs import DenseDesign
 from mopn.data.validation import check_count, check_nonnegative, distinct_labels, finite_numbers
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
-from mopn.models.interaction_factors import products, units_and_weights
+from mopn.models.quadratic import products, units_and_weights
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import door, doors
 

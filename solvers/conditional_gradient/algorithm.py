@@ -35,8 +35,8 @@ _ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
 _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 # unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
 _TIGHT = 2.0
-# The tolerance on a sample that tells where to start.
-_TOL_OF_START = 0.1
+# The tolerances on a sample that tells where to start: of the gap, and of what a round lowers the objective by.
+_TOL_OF_START, _FTOL_OF_START = 0.1, 1e-3
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
 
@@ -70,8 +70,8 @@ class ConditionalGradient(Solver[Atomic]):
         Whether time is spent on proofs beyond the bounds that the searches for units give. Without, a run ends with the
         status ``ESTIMATED`` where its estimated gap reaches the tolerance; :func:`mopn.certify` can prove a gap later.
     ftol : float, default 0
-        The run also ends, with the status ``CONVERGED``, when a round lowers the objective by at most this, relative.
-        Default: never.
+        The run also ends, with the status ``LEVELLED_OFF``, when a round lowers the objective by at most this,
+        relative. Default: never.
 
     Raises
     ------
@@ -137,13 +137,14 @@ class ConditionalGradient(Solver[Atomic]):
             if not self.prove and monitor.nit + 1 == monitor.max_iter:  # no time for units that would not enter
                 monitor(point.compact(), at.value, rounding=problem.rounding(point, at), n_units=point.n_units)
             full = schedule.is_full(point.n_units, polished=polished)
-            selection = select(point, at, last=full and polished)  # atoms, and a bound on the slopes of all units
+            level = fun - at.value <= self.ftol * abs(at.value) and self.ftol > 0.0
+            selection = select(point, at, last=level or (full and polished))  # atoms, and a bound on all units' slopes
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
             gap = _record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
                 progress.check(at.value, gap, selection)
-            if fun - at.value <= self.ftol * abs(at.value) and self.ftol:
-                monitor.stop(Status.CONVERGED)
+            if level:
+                monitor.stop(Status.LEVELLED_OFF)
             fun = at.value
             began = monitor.elapsed
             if full and polished:  # some units are exchanged for others, if that pays, or the run ends
@@ -171,7 +172,7 @@ class ConditionalGradient(Solver[Atomic]):
             if sample is None:
                 sample, tol = whole.sample_to_start(monitor.seed), max(tol, _TOL_OF_START)
             if sample is not None:
-                unproven = replace(self, prove=False)
+                unproven = replace(self, prove=False, ftol=self.ftol if tells_the_model else _FTOL_OF_START)
                 found = monitor.solve(sample, unproven, start=None, tol=tol, max_iter=monitor.max_iter)
                 point = whole.start(found)
                 return (correction.settle(point), True) if tells_the_model else (correction.start(point), False)

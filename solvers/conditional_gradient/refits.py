@@ -39,8 +39,9 @@ _LOOSENESS, _NEAR = 0.01, 10.0
 _FALL, _STUCK, _LEAST_TARGET = 0.7, 0.1, 1e-6
 # A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
 # relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly. Less than this
-# times the target gap itself is enough where the gap is of second order (benchmarks/ablation, "A ridge").
-_JOINT_TOL = 3e-3
+# times the target gap itself is enough where the gap is of second order (benchmarks/ablation, "A ridge"); a fraction of
+# it after two refits that left most of the gap.
+_JOINT_TOL, _LEFT, _TIGHTER = 3e-3, 0.9, 0.1
 # Before units enter, the linear term is fitted to this fraction of the tolerance of a polish of the output layer, or,
 # where a model is fitted, of that of both layers: the polish goes on from there.
 _START_TOL, _START_OF_MODEL = 1e-3, 0.1
@@ -272,6 +273,7 @@ class _FullRefits(_OutputRefits):
         far_apart = self.fits_a_model and problem.minima_are_far_apart
         self._exchange = Exchange(problem, monitor) if far_apart else None
         few = far_apart and schedule.max_units is not None and schedule.max_units <= FEW_UNITS
+        self.tightness, self.missed = 1.0, False
         self._coarse = CoarseLBFGS(*astuple(options.solver)) if few and type(options.solver) is LBFGS else None
         if problem.joint_refits_get_stuck:
             # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
@@ -280,6 +282,10 @@ class _FullRefits(_OutputRefits):
             self.max_iter = options.polish_iter  # as no polish follows
 
     def set_target(self, selection: Selection) -> None:
+        # Beside many losses a ridge may be nothing, and then a loose refit leaves most of the gap that it was to close.
+        missed = selection.estimate > _LEFT * self.target
+        self.tightness *= _TIGHTER if missed and self.missed else 1.0
+        self.missed = missed
         super().set_target(selection)
         # Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends
         # on it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
@@ -310,7 +316,7 @@ class _FullRefits(_OutputRefits):
         if not self.inserts_by_line_search or self.near:
             point = super().improve(point)
         target = min(self._finite_target(), 1.0)
-        tol = _JOINT_TOL * (target if self.problem.gap_is_of_second_order else target**2)
+        tol = _JOINT_TOL * (max(self.tightness, target) if self.problem.gap_is_of_second_order else target) * target
         point = self._with_rest(point, max(tol, self.options.least_tol), self.max_iter)
         return point.drop_zero_units(_NEGLIGIBLE * target)
 
