@@ -41,12 +41,12 @@ _WIDTH = 11
 # Reasons to stop that the final measurement may still turn into success.
 _MAY_STILL_CONVERGE = (
     Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED,
-    Status.NO_BETTER_UNIT,
+    Status.NO_BETTER_UNIT, Status.LEVELLED_OFF,
 )  # fmt: skip
 # Ends of a run that nothing from outside ended.
 _BY_ITSELF = (Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
 # Ends that leave open how good the result is: the message has its gap.
-_TELL_THE_GAP = (Status.MAX_UNITS, Status.ESTIMATED, Status.NO_BETTER_UNIT)
+_TELL_THE_GAP = (Status.MAX_UNITS, Status.ESTIMATED, Status.NO_BETTER_UNIT, Status.LEVELLED_OFF)
 
 
 class NotFiniteError(ValueError):

@@ -46,6 +46,7 @@ class Status(IntEnum):
     RETURNED = 10
     NO_BETTER_UNIT = 11
     NOT_BETTER_THAN_ZERO = 12
+    LEVELLED_OFF = 13
     RUNNING = 98
     STOPPED = 99
 
@@ -85,6 +86,7 @@ _MESSAGES = {
     Status.NO_BETTER_UNIT: "The oracle of your own found no better unit in 20 rounds, or hardly; other units may be.",
     Status.NOT_BETTER_THAN_ZERO: "No pass led to a better model than zeros, which are returned. "
     "Scale the features (to [-1, 1], say), or give another step.",
+    Status.LEVELLED_OFF: "The last round lowered the objective by at most ftol, relative; no gap below tol is proven.",
     Status.RUNNING: "The run is under way.",
     Status.STOPPED: "The callback asked to stop (StopIteration).",
 }

@@ -70,8 +70,8 @@ class ConditionalGradient(Solver[Atomic]):
         Whether time is spent on proofs beyond the bounds that the searches for units give. Without, a run ends with the
         status ``ESTIMATED`` where its estimated gap reaches the tolerance; :func:`mopn.certify` can prove a gap later.
     ftol : float, default 0
-        The run also ends, with the status ``CONVERGED``, when a round lowers the objective by at most this, relative.
-        Default: never.
+        The run also ends, with the status ``LEVELLED_OFF``, when a round lowers the objective by at most this,
+        relative. Default: never.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class ConditionalGradient(Solver[Atomic]):
             if self.max_units is None:
                 progress.check(at.value, gap, selection)
             if fun - at.value <= self.ftol * abs(at.value) and self.ftol:
-                monitor.stop(Status.CONVERGED)
+                monitor.stop(Status.LEVELLED_OFF)
             fun = at.value
             began = monitor.elapsed
             if full and polished:  # some units are exchanged for others, if that pays, or the run ends

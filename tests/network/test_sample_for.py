@@ -85,6 +85,23 @@ def test_a_sample_serves_models_alone():
     assert asked == [4]
 
 
+def test_a_quarter_of_many_rows_tells_where_to_start():
+    """Where units serve one output each: else one refit is the fit."""
+    options = {"strength": 80.0, "augment": True, "norm": "l1"}
+    rare = np.where(np.arange(N) == 5, 3, Y)[:8000]
+    problem, cold = (mopn.NetworkProblem(X[:8000], rare, **options) for _ in range(2))
+    assert problem.sample_to_start(0).rows.shape[0] == 2000
+    assert mopn.NetworkProblem(X[:7999], rare[:7999], **options).sample_to_start(0) is None
+    assert mopn.NetworkProblem(X[:8000], rare, strength=8.0).sample_to_start(0) is None
+    cold.sample_to_start = lambda seed: None
+    solver = ConditionalGradient(refit="full", max_units=60, schedule="fill")
+    result, expected = (mopn.minimize(p, solver, tol=1e-2) for p in (problem, cold))
+    assert result.success
+    assert result.lower <= expected.fun
+    assert expected.lower <= result.fun
+    assert result.trace["fun"][0] < 0.5 * expected.trace["fun"][0]
+
+
 def test_an_interrupt_while_the_sample_is_fitted_keeps_its_model(monkeypatch):
     problem = FORMS["dense"](X, Y)
     of_sample = problem.sample_for(4, 0)

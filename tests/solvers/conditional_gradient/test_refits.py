@@ -76,6 +76,24 @@ def test_refits_between_rounds(refit, options, estimate, expected):
     assert [asked.max_iter for asked in run.monitor.solved] == [max_iter for *_, max_iter in expected]
 
 
+class OfSecondOrder(LowRankProblem):
+    gap_is_of_second_order = True
+
+
+@pytest.mark.parametrize(
+    ("estimates", "factor"),
+    [((0.05, 0.01), 1.0), ((0.05, 0.049), 1.0), ((0.05, 0.049, 0.048), 0.1), ((0.05,) * 4, 0.0)],
+)
+def test_refits_for_gaps_of_second_order_tighten_where_two_left_most_of_it(estimates, factor):
+    base, _ = low_rank()
+    run = Setup(FULL, problem=OfSecondOrder(base.M, base.B, base.strength))
+    for number, estimate in enumerate(estimates):
+        run.set_target(estimate + 1e-6 * number)
+    run.refits.improve(run.point)
+    # As for gaps of first order, at the tightest.
+    assert run.last.tol == pytest.approx(3e-3 * max(factor, run.refits.target) * run.refits.target, rel=1e-12)
+
+
 @pytest.mark.parametrize("refit", [OutputRefit, FullRefit])
 def test_solvers_go_where_they_belong(refit):
     mine, layers = LBFGS(memory=3), FISTA(gap_every=1)
