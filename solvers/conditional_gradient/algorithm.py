@@ -137,12 +137,13 @@ class ConditionalGradient(Solver[Atomic]):
             if not self.prove and monitor.nit + 1 == monitor.max_iter:  # no time for units that would not enter
                 monitor(point.compact(), at.value, rounding=problem.rounding(point, at), n_units=point.n_units)
             full = schedule.is_full(point.n_units, polished=polished)
-            selection = select(point, at, last=full and polished)  # atoms, and a bound on the slopes of all units
+            level = fun - at.value <= self.ftol * abs(at.value) and self.ftol > 0.0
+            selection = select(point, at, last=level or (full and polished))  # atoms, and a bound on all units' slopes
             times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
             gap = _record(problem, point, at, selection, monitor, times)
             if self.max_units is None:
                 progress.check(at.value, gap, selection)
-            if fun - at.value <= self.ftol * abs(at.value) and self.ftol:
+            if level:
                 monitor.stop(Status.LEVELLED_OFF)
             fun = at.value
             began = monitor.elapsed
