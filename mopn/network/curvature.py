@@ -222,7 +222,6 @@ class RelationCurvature:
 
     @staticmethod
     def pays(rows: Rows) -> bool:
-        """Whether the rows are those of tables."""
         return isinstance(rows.template.without_dummies, RelationDesign)
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> RelationSums:
