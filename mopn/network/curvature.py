@@ -12,7 +12,6 @@ ids and other columns, which are collinear.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -48,8 +47,8 @@ class Blocks(NamedTuple):
 class Curvature:
     """The blocks of a network of k units at any point, from a sample of the rows."""
 
-    # The largest tolerance of refits for which it pays.
-    largest_tol = math.inf
+    # Whether a metric takes little time beside a refit of few iterations.
+    is_cheap = True
 
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm, seed: int = 0) -> None:
         wanted = _sample_size(*rows.shape, rows.losses.n_outputs)
@@ -211,8 +210,7 @@ class RelationSums(NamedTuple):
 class RelationCurvature:
     """The curvature of a network of k units at any point, for rows of a :class:`RelationDesign`."""
 
-    # The largest tolerance of refits for which it pays.
-    largest_tol = 1e-3
+    is_cheap = False
 
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm) -> None:
         self.rows, self.kernel, self.linear_term = rows, kernel, linear_term
