@@ -218,7 +218,6 @@ class RunMonitor:
 
     @property
     def gap(self) -> float:
-        """The proven gap of the best point."""
         return self._bounded(self.at_best).gap
 
     @property

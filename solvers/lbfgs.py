@@ -32,7 +32,7 @@ _RENEWED = 50
 # The default number of correction pairs, the least number, and the bytes that more than these may take.
 _PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
 # A quasi-Newton step pays if it promises this part of the tolerance, which is for ten steps.
-_PROMISED = 1e-3
+_PROMISED = 1e-5
 
 Function = Callable[[np.ndarray], Evaluation]
 

@@ -99,7 +99,6 @@ class Regularizer(ABC):
         """Return R(V) at a feasible V."""
 
     def gradient(self, V: np.ndarray) -> np.ndarray:
-        """Return the gradient of R at V, if R is smooth."""
         assert self.smooth
         return np.zeros_like(V)
 

@@ -159,7 +159,6 @@ class Design(ABC):
 
     @property
     def stored_lines(self) -> Lines:
-        """The rows of stored entries for compiled functions."""
         return self.row_lines
 
     @property

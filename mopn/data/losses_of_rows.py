@@ -44,7 +44,6 @@ class OutputLoss:
         return cls(loss, m, classes, check_offset(offset, 1, m))
 
     def with_targets(self, y: Any, weights: np.ndarray | None) -> Losses:
-        """Return the losses of some rows, given the user's targets."""
         y = check_block_targets(y, self.loss, self.classes, self.n_outputs)
         offset = None if self.offset is None else np.broadcast_to(self.offset[0], (len(y), self.n_outputs))
         return Losses(self.loss, self.n_outputs, self.classes, offset, y, weights)

@@ -51,7 +51,6 @@ class Block:
 
     @property
     def lines(self) -> Lines:
-        """The stored entries of sparse data, for compiled functions."""
         return self.design.stored_lines
 
 

@@ -113,7 +113,6 @@ def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
 
 
 def check_weights(weights: Any, n: int) -> np.ndarray | None:
-    """Return the weights as floats, or None if none were given."""
     if weights is None:
         return None
     weights = as_numbers(weights, "sample_weight").astype(np.float64, copy=False)
@@ -125,7 +124,6 @@ def check_weights(weights: Any, n: int) -> np.ndarray | None:
 
 
 def check_target_weight(weights: Any, m: int, loss: Loss) -> np.ndarray:
-    """Return the weights of the outputs as floats."""
     if loss.targets == "labels":
         raise ValueError(
             f"target_weight is for losses per output; loss={loss.name!r} compares the outputs of all classes, which "

@@ -1,7 +1,5 @@
 """What ``help`` and completion list of the classes of estimators."""
 
-from __future__ import annotations
-
 from abc import ABCMeta
 
 from sklearn.base import BaseEstimator

@@ -145,7 +145,6 @@ class FeatureOptions(Options):
 
     @classmethod
     def of(cls, model: Any, X: Any, one_hot: Any, fixed: Any) -> Options:
-        """Return the options of all features but the fixed ones."""
         d, names = model.n_features, model.feature_names
         groups, still = feature_groups(one_hot, names, d, "one_hot"), _fixed(fixed, names, d)
         members = [*chain(*groups), *still]

@@ -68,7 +68,6 @@ class CWriter:
         return f"    {self.real} out[{m}];\n    {self.name}_outputs(x, out);\n"
 
     def predict_classes(self, model: Any, m: int) -> None:
-        """Define ``predict`` of labels or of indicators."""
         if model.target == "labels":
             self.parts.append(f"/* Returns the index of the label in {self.labels(model.classes)}. */")
             body = "    return out[0] > 0;\n"

@@ -61,7 +61,6 @@ class SweepState:
         return self.losses.value(self._outputs()[:, None])
 
     def shift_outputs(self, change: np.ndarray) -> None:
-        """Add a change (n,) to the outputs."""
         if self.losses.loss.code == SQUARED:
             self._arranged_slopes += self._arrange(change if self._weights is None else self._weights * change)
         else:

@@ -268,7 +268,6 @@ def common_offset(offset: np.ndarray | None) -> np.ndarray | None:
 
 
 def check_number(value: Any, name: str) -> float:
-    """Return a finite real number as a float."""
     number = finite_numbers(value, name)
     if number.ndim:
         raise ValueError(f"{name} must be a number, got shape {number.shape}")
@@ -284,7 +283,6 @@ def check_scale(value: Any, d: int, name: str = "scale") -> np.ndarray:
 
 
 def check_names(names: Any, count: int, name: str) -> np.ndarray | None:
-    """Return the names (count,) of features or outputs, or None."""
     if names is None:
         return None
     labels = list(names) if np.iterable(names) and not isinstance(names, str) else []
@@ -297,7 +295,6 @@ def check_names(names: Any, count: int, name: str) -> np.ndarray | None:
 
 
 def check_labels(classes: Any) -> np.ndarray | None:
-    """Return the labels of classes, a vector of any type, or None."""
     if classes is None:
         return None
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:

@@ -1,8 +1,9 @@
-"""The metric of joint refits by L-BFGS: the curvature of the objective in every unit, and in its direction, alone.
+"""The metric of joint refits by L-BFGS: an approximate curvature of the objective in every unit, and in its direction.
 
-The features of a unit's products are nearly collinear, and units differ in size by orders of magnitude. L-BFGS then
-takes several times as many iterations as with the inverse of these blocks as its first approximation of the Hessian.
-The blocks are those of Gauss and Newton: positive semidefinite, without the curvature of the outputs.
+Features are nearly collinear, and units and features differ in size by orders of magnitude. L-BFGS then takes several
+times as many iterations as with the inverse of these blocks as its first approximation of the Hessian. They are those
+of Gauss and Newton, without the curvature of the outputs: in a unit sum_i s_i x_i x_i', with the curvature s_i of the
+loss along its product. All units share the eigenvectors of the Gram matrix X'X, of which that is about a multiple.
 
 For relation blocks the metric is the curvature in the outputs of the rows of tables. All samples of a user share a row,
 for which a unit has one number. The losses curve nearly independently in these numbers, but not in the coefficients of
@@ -24,20 +25,19 @@ from mopn.losses.hessians import Diagonal, Hessian
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import joined, split
 from mopn.network.two_layers import layer_outputs
+from mopn.solvers.tools.decorators import cached_property
 
-# The blocks are those of so many random rows, or of so many for each of their columns if that is more.
-_ROWS, _ROWS_PER_COLUMN = 2000, 10
-# The largest number of entries of all blocks.
-_MOST = 1 << 22
-# The blocks pay in refits to tolerances up to this number, divided by their price in evaluations of the objective, and
-# times the spread of the sizes of features: refits of small and large ones take many iterations without.
-_WORTH = 0.005
+# Curvatures are those of so many random rows, or of so many for each of their columns if that is more.
+_ROWS, _ROWS_PER_COLUMN = 1000, 3
+# A metric pays where it takes as long as at most so many evaluations of the objective, all its eigenvectors as long as
+# so many products of square matrices.
+_EVALUATIONS, _PRODUCTS = 15, 10
 # The least curvature in any direction, relative to the mean of the block and of the largest block.
 LEAST_RIDGE = 1e-3
 
 
 class Blocks(NamedTuple):
-    """The curvature of the losses in units (k, d, d) and in directions (k, m, m), and what they earn by the outputs."""
+    """The curvature of the losses in units, multiples (k,) of X'X, and in directions (k, m, m), and what they earn."""
 
     units: np.ndarray
     directions: np.ndarray
@@ -47,35 +47,50 @@ class Blocks(NamedTuple):
 class Curvature:
     """The blocks of a network of k units at any point, from a sample of the rows."""
 
+    # Whether a metric takes little time beside a refit of few iterations.
+    is_cheap = True
+
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm, seed: int = 0) -> None:
-        n, d = rows.shape
-        wanted = max(_ROWS, _ROWS_PER_COLUMN * max(d, rows.losses.n_outputs))
-        if wanted < n:
-            rows = rows.sample(wanted / n, seed)
+        wanted = _sample_size(*rows.shape, rows.losses.n_outputs)
+        if wanted < rows.shape[0]:
+            rows = rows.sample(wanted / rows.shape[0], seed)
             linear_term = linear_term.on(rows)
         self.rows, self.kernel = rows, kernel
-        self.largest_tol = _WORTH * _spread(rows.squares) * 4 * n / (d * sum(rows.shape))
         self.inverse_linear = linear_term.scales(rows.losses.smoothness) ** 2
 
     @staticmethod
     def pays(shape: tuple[int, int], n_units: int, n_outputs: int) -> bool:
-        """Whether the blocks take at most twice the memory of dense data and their outputs, and 32 MiB at most."""
+        """Whether the metric takes little time, and little memory beside dense data."""
         n, d = shape
-        return n_units * (d * d + n_outputs * n_outputs) <= min(2 * n * (d + n_outputs), _MOST)
+        price = (_sample_size(n, d, n_outputs) + _PRODUCTS * d) * d
+        return price <= 4 * _EVALUATIONS * n * n_units and d * d + n_units * n_outputs**2 <= 2 * n * (d + n_outputs)
+
+    @cached_property
+    def axes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues (d,) and eigenvectors (d, d), in columns, of X'X with the weights of the samples."""
+        values, vectors = np.linalg.eigh(self.rows.sum(_gram))
+        return np.maximum(values, 0.0), vectors
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> Blocks:
         """Return the blocks of F for units A (k, d), directions E (k, m) and linear term W."""
-        return Blocks(*self.rows.sum(_blocks, self.kernel, A, E, W))
+        traces, directions, earned = self.rows.sum(_blocks, self.kernel, A, E, W)
+        return Blocks(traces / (self.axes[0].sum() or 1.0), directions, earned)
 
     def metric(self, blocks: Blocks, costs: np.ndarray, directions: np.ndarray | None) -> BlockMetric:
         """Return the inverse of the blocks, where the squares of units have the ``costs`` (k,)."""
-        units = regular(blocks.units, 2.0 * costs)
-        return BlockMetric(units, directions, np.tile(self.inverse_linear, self.rows.losses.n_outputs))
+        values, vectors = self.axes
+        ridge = np.maximum(2.0 * costs, LEAST_RIDGE * values.mean() * blocks.units.max(initial=0.0))
+        units = 1.0 / (np.outer(blocks.units, values) + np.where(ridge > 0, ridge, 1.0)[:, None])
+        rest = np.tile(self.inverse_linear, self.rows.losses.n_outputs)
+        return BlockMetric(units, vectors, directions, rest)
 
 
-def _spread(squares: np.ndarray) -> float:
-    """Return the number of features in relation to that of features of one size: 1 if all are alike."""
-    return len(squares) * float(squares @ squares) / (float(squares.sum()) ** 2 or 1.0)
+def _sample_size(n: int, d: int, n_outputs: int) -> int:
+    return min(n, max(_ROWS, _ROWS_PER_COLUMN * max(d, n_outputs)))
+
+
+def _gram(block: Block) -> np.ndarray:
+    return block.design.gram(np.ascontiguousarray(block.losses.sample_weights))
 
 
 class SecondDerivatives(NamedTuple):
@@ -103,7 +118,7 @@ def _blocks(
     P, features, hessian, earned = second_order(block, kernel, A, E, W)
     # The slope of the kernel along x, as if it had squares of single features.
     slopes = (2.0 * kernel.of_square * P) ** 2 * hessian.along(E)
-    units = np.stack([block.design.gram(slope) for slope in np.ascontiguousarray(slopes.T)])
+    units = block.design.squared_norms @ slopes
     directions = np.stack([hessian.total(feature**2) for feature in features.T])
     return units, directions, earned
 
@@ -146,18 +161,23 @@ class JointMetric(ABC):
 
 
 class BlockMetric(JointMetric):
-    """The inverse of the blocks of units (k, d, d) and directions (k, m, m), with a diagonal ``rest`` after."""
+    """The inverse of the blocks of units and of directions (k, m, m), with a diagonal ``rest`` after.
 
-    def __init__(self, units: np.ndarray, directions: np.ndarray | None, rest: np.ndarray) -> None:
+    That of the unit r has the eigenvectors (d, d), in columns, which all share, and the eigenvalues ``units[r]``.
+    """
+
+    def __init__(
+        self, units: np.ndarray, eigenvectors: np.ndarray, directions: np.ndarray | None, rest: np.ndarray
+    ) -> None:
         super().__init__(directions)
-        self.inverse_units, self.rest = np.linalg.inv(units), rest
+        self.units, self.eigenvectors, self.rest = units, eigenvectors, rest
 
     @property
     def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self.inverse_units.shape[:2], self.rest.shape
+        return self.units.shape, self.rest.shape
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.matmul(self.inverse_units, of_units[:, :, None]), self.rest * of_rest
+        return (of_units @ self.eigenvectors * self.units) @ self.eigenvectors.T, self.rest * of_rest
 
 
 def regular(blocks: np.ndarray, least: np.ndarray) -> np.ndarray:
@@ -190,8 +210,7 @@ class RelationSums(NamedTuple):
 class RelationCurvature:
     """The curvature of a network of k units at any point, for rows of a :class:`RelationDesign`."""
 
-    # Of refits for which it pays.
-    largest_tol = 1e-3
+    is_cheap = False
 
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm) -> None:
         self.rows, self.kernel, self.linear_term = rows, kernel, linear_term
@@ -201,7 +220,6 @@ class RelationCurvature:
 
     @staticmethod
     def pays(rows: Rows) -> bool:
-        """Whether the rows are those of tables."""
         return isinstance(rows.template.without_dummies, RelationDesign)
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> RelationSums:

@@ -33,6 +33,8 @@ from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
 
+# Metrics pay in refits to tolerances up to this one; where units alone are variables, in all.
+_LARGEST_TOL = 1e-3
 # How far random starts are from the network, relative to the length of units and directions.
 _NEARBY = 0.1
 
@@ -147,7 +149,9 @@ class JointProblem(Displayed, Problem):
 
     def metric(self, x: np.ndarray, tol: float = 0.0) -> JointMetric | None:
         """Return the inverse of the curvature in every unit and direction alone; None where it does not pay."""
-        if self.curvature is None or tol > self.curvature.largest_tol:
+        if self.curvature is None:
+            return None
+        if tol > _LARGEST_TOL and not (self.curvature.is_cheap and self.directions.is_fixed):
             return None
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
@@ -203,6 +207,8 @@ class _Directions(ABC):
     """The map from free Z to directions E (k, m) in the unit ball of a row's norm, for ``rows`` of the network."""
 
     box: float | None = None
+    # Whether there are no variables Z.
+    is_fixed = False
 
     def __init__(self, weights: np.ndarray, norm: Norm) -> None:
         self.sizes = np.array([norm.value(row[None]) for row in weights])
@@ -274,6 +280,8 @@ class _BoxDirections(_Directions):
 
 class _Signs(_Directions):
     """l1: each unit has one output and one sign, both fixed; W_c = sum_r +-a_r a_r'."""
+
+    is_fixed = True
 
     def __init__(self, weights: np.ndarray, norm: Norm) -> None:
         self.norm = norm

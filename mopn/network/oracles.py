@@ -84,7 +84,6 @@ class MatrixFreeSearch(SphereSearch):
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
-        """Prove by Cholesky factors, or with a probability."""
         return self._proof(float(values.max()))
 
     def _proof(self, best: float = 0.0) -> Proven:

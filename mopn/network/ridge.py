@@ -99,7 +99,6 @@ class Ridge:
         return self.amount * self.kernel.of_square * squares
 
     def error(self, H: np.ndarray, V: np.ndarray) -> float:
-        """Bound the rounding error of the value."""
         k, d = H.shape
         sizes = np.linalg.norm(V, axis=1) * np.einsum("rd,rd->r", H, H)
         return 0.5 * self.amount * (3 * d + 2 * k + V.shape[1] + 16) * EPS * float(sizes.sum()) ** 2

@@ -100,7 +100,6 @@ def _outputs(block: Block, features: np.ndarray, V: np.ndarray, W: np.ndarray) -
 
 
 def block_forms(block: Block, G: np.ndarray, kernel: Kernel, H: np.ndarray) -> np.ndarray:
-    """Return K(X, H)' G (k, m) of a block of rows."""
     return crossed(kernel.features(block.design, H), G)
 
 

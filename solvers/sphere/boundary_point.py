@@ -59,7 +59,6 @@ class Multipliers(NamedTuple):
 
     @classmethod
     def none(cls, n: int) -> Multipliers:
-        """Return zero multipliers, for a cold start."""
         return cls(np.zeros((n, n)), np.zeros((n, n)))
 
 

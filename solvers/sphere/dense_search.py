@@ -71,7 +71,6 @@ class DenseSearch(SphereSearch):
         return np.vstack([best, rough[REFINED:], H]), np.concatenate([best_values, rough_values[REFINED:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
-        """Tighten the bound by the planned proofs, until one is tight."""
         proven = Proven(H[:0], math.inf)
         for proof in self._proofs():
             more = proof(H)

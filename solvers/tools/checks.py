@@ -166,7 +166,6 @@ def shown(value: Any) -> str:
 
 
 def make_generator(rng: Any, name: str = "rng") -> np.random.Generator:
-    """Return the generator for an ``rng=`` argument."""
     try:
         if isinstance(rng, bool):
             raise TypeError

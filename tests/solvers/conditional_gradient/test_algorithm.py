@@ -208,7 +208,7 @@ def test_a_full_run_is_polished_once_and_ends(inserts_by_line_search):
     assert [row["n_units"] for row in monitor.rows][-1] == 2
 
 
-@pytest.mark.parametrize("seed", [2, 4])
+@pytest.mark.parametrize("seed", [4, 12])
 def test_units_of_a_full_model_are_exchanged_while_that_pays(seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (200, 6))
