@@ -210,6 +210,7 @@ def test_processes_change_no_scores():
     assert_array_equal(*(scores_of(search(n_jobs=n_jobs).fit(X, Y)) for n_jobs in (None, 2)))
 
 
+@pytest.mark.slow
 def test_converged_scores_are_those_of_fits_to_the_folds():
     """With refits to the end the network of a path is that of a fit alone, up to a sample on the boundary."""
     refit = FullRefit(max_iter=2000, polish_iter=2000)

@@ -115,7 +115,7 @@ LEVELS = np.column_stack([LABELS == "high", FRAME["known"]]).astype(int)
 @pytest.mark.parametrize(
     ("table", "y", "options"),
     [
-        (TableClassifier, LABELS, {}),
+        pytest.param(TableClassifier, LABELS, {}, marks=pytest.mark.slow),
         (TableClassifier, LABELS, {"loss": "binary-logistic", "class_weight": {"high": 2.0, "low": 1.0}}),
         pytest.param(TableClassifier, LEVELS, {}, marks=pytest.mark.slow),
         (TableRegressor, TRUTH, {"loss": "huber"}),

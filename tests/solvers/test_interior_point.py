@@ -238,14 +238,14 @@ def test_no_units(norm, form, tol):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_unused_and_repeated_columns(loss, norm, form):
     """Units without features change nothing; nor do repeated ones, but that squared-l2 splits the weights."""
-    features, y = data(loss, n=40)
+    features, y = data(loss, n=30)
     padded = mopn.OutputLayerProblem(np.insert(features, [0, 3, 8], 0, axis=1), y, loss=loss, norm=norm, **{form: 1.0})
     result = solve(padded)
     check_optimal(padded, norm, form, result, rel=2e-7)
-    assert result.fun == pytest.approx(solve(layer(loss, norm, form, n=40)).fun, rel=2e-9)
+    assert result.fun == pytest.approx(solve(layer(loss, norm, form, n=30)).fun, rel=2e-9)
     twice = solve(mopn.OutputLayerProblem(np.hstack([features] * 2), y, loss=loss, norm=norm, **{form: 1.0}))
     assert twice.success
-    once = solve(layer(loss, norm, form, 0.5 if norm == "squared-l2" else 1.0, n=40))
+    once = solve(layer(loss, norm, form, 0.5 if norm == "squared-l2" else 1.0, n=30))
     assert twice.fun == pytest.approx(once.fun, rel=2e-9)
 
 
