@@ -160,6 +160,9 @@ class Metric(Protocol):
 class Smooth(Problem, Protocol):
     """The oracle "gradient": the whole objective is smooth; the variables may have bounds."""
 
+    resolution: float = 0.0
+    """The relative decrease that rounding errors hide, beyond those of double precision."""
+
     @property
     def bounds(self) -> Bounds | None:
         """Lower and upper bounds on the flat point, or None."""

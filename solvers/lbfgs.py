@@ -31,8 +31,6 @@ _MARGIN = 1e-3
 _RENEWED = 50
 # The default number of correction pairs, the least number, and the bytes that more than these may take.
 _PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
-# A quasi-Newton step pays if it promises this part of the tolerance, which is for ten steps.
-_PROMISED = 1e-5
 
 Function = Callable[[np.ndarray], Evaluation]
 
@@ -74,7 +72,7 @@ class LBFGS(Solver[Smooth]):
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
-        start_fun = math.nan
+        start_fun, gtol = math.nan, max(self.gtol, math.sqrt(problem.resolution))
         parts = problem.bounds, problem.scales, partial(problem.metric, tol=monitor.tol)
         iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), *parts, coarse=self.coarse)
         for x, at, decrease in iterates:
@@ -82,11 +80,9 @@ class LBFGS(Solver[Smooth]):
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, lower=lower)
-            # A step that promises next to nothing ends the run before the search for it meets rounding errors.
-            promised = decrease > _PROMISED * monitor.tol * abs(at.value)
-            if not certified and monitor.tol > 0 and (levelled_off(at.value) or not promised):
+            if not certified and monitor.tol > 0 and levelled_off(at.value):
                 monitor.stop(Status.CONVERGED)
-            if decrease <= negligible_decrease(self.gtol, at.value, start_fun):
+            if decrease <= negligible_decrease(gtol, at.value, start_fun):
                 monitor.stop(Status.STALLED if certified else Status.CONVERGED)
         monitor.stop(Status.STALLED)
 

@@ -35,6 +35,8 @@ from mopn.solvers.tools.display import Displayed
 
 # Metrics pay in refits to tolerances up to this one; where units alone are variables, in all.
 _LARGEST_TOL = 1e-3
+# The relative decrease that sums over rows of products in single precision can show.
+_OF_SINGLE = 1e-8
 # How far random starts are from the network, relative to the length of units and directions.
 _NEARBY = 0.1
 
@@ -65,6 +67,7 @@ class JointProblem(Displayed, Problem):
         self.regularizer, self.linear_term, self.ridge = regularizer, linear_term, ridge
         self.directions = _make_directions(regularizer.norm, network.weights)
         self.layers = two_layers(rows, kernel, single=single)
+        self.resolution = _OF_SINGLE if single else 0.0
         self.curvature = self._make_curvature(rows, kernel, seed)
         parts = self._lengths(network), self.directions.start.ravel(), network.linear
         self._shapes = tuple(part.shape for part in parts)
