@@ -99,7 +99,7 @@ def test_gaps_are_valid_at_any_network(loss, case, form):
             assert lower - 1e-6 * max(abs(restricted), 1.0) <= restricted <= least + rounding
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", ["l1", "l1/l2", pytest.param("l1/linf", marks=pytest.mark.slow)])
 def test_ball_and_penalty_agree(norm):
     X, y = data("logistic", n=30, d=3)
     penalty = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
