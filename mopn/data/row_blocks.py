@@ -15,6 +15,7 @@ from scipy import sparse
 from mopn.data.validation import as_array, as_numbers
 from mopn.data.values import to_host
 from mopn.solvers.tools.checks import count, shown
+from mopn.solvers.tools.display import Displayed
 
 _READS = ".npy (dense), .npz (of scipy.sparse.save_npz) and .parquet"
 
@@ -28,7 +29,7 @@ class RawBlock(NamedTuple):
     sample_weight: Any
 
 
-class RowBlocks:
+class RowBlocks(Displayed):
     """Training data as blocks of rows, with at most two blocks in memory at a time.
 
     Pass it as X to :class:`mopn.NetworkProblem` or to ``fit`` of an estimator of networks. Every pass over the data
@@ -56,7 +57,10 @@ class RowBlocks:
     >>> rng = np.random.default_rng(0)
     >>> parts = [rng.uniform(-1, 1, (100, 4)) for _ in range(3)]
     >>> y = np.concatenate([np.sign(X[:, 0] * X[:, 1]) for X in parts])
-    >>> problem = mopn.NetworkProblem(mopn.RowBlocks(parts, y), loss="logistic", strength=1.0)
+    >>> blocks = mopn.RowBlocks(parts, y)
+    >>> blocks
+    RowBlocks(blocks=3, y=(300,))
+    >>> problem = mopn.NetworkProblem(blocks, loss="logistic", strength=1.0)
     >>> mopn.minimize(problem, mopn.solvers.ConditionalGradient(), tol=1e-2).success
     True
     """
@@ -89,6 +93,11 @@ class RowBlocks:
         self.given_y = y  # categories have their order here
         self.y = None if y is None else as_array(y, "y")
         self.sample_weight = None if sample_weight is None else as_numbers(sample_weight, "sample_weight")
+
+    def _entries(self) -> dict[str, str]:
+        given = {"y": self.y, "sample_weight": self.sample_weight}
+        known = {name: str(values.shape) for name, values in given.items() if values is not None}
+        return {"blocks": str(len(self.blocks))} | known
 
     def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any] | None = None) -> RowBlocks:
         """Return the same blocks with the targets ``plain(y)`` and the weights of all rows, where given."""

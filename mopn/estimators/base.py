@@ -588,6 +588,7 @@ class NetworkEstimator(NetworkAttributes):
         """Return the constants (m,) that are added to the outputs, or None."""
         if not self._numeric_y:
             return None
+        check_input(targets.values, "y")
         return targets.loss.constant(targets.values.reshape(len(targets.values), -1), targets.weights)
 
     def _data(self, X: Any, targets: Targets) -> tuple[Any, Any, Any]:

@@ -329,3 +329,10 @@ def test_large_tables_are_proven_on_request(monkeypatch, most, options):
     monkeypatch.setattr(tables, "_PROVEN", most)
     fitted = TableClassifier(strength=Ratio(0.01), curves=1, tol=3e-3, **options).fit(FRAME, LABELS)
     assert (fitted.relative_gap_ > fitted.tol) == (not options)
+
+
+def test_targets_too_large_for_floating_point_are_named():
+    """Before their mean is infinite."""
+    y = np.where(np.arange(len(LABELS)) % 2, 1.7e308, -1e308)
+    with pytest.raises(ValueError, match=r"y is too large for floating point"):
+        TableRegressor(**FIXED).fit(FRAME, y)
