@@ -39,11 +39,11 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # Lower one with what you delete, and raise none: CONTRIBUTING.md, "What may enter".
 CEILINGS = {
     "packages and modules right below mopn": 19,
-    "lines of mopn and solvers": 35_560,
+    "lines of mopn and solvers": 34_240,
     "lines of tests": 36_190,
-    "lines of benchmarks": 13_990,
+    "lines of benchmarks": 13_985,
     "public names": 70,
-    "numeric constants": 360,
+    "numeric constants": 356,
 }
 PACKAGES = "dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers"
 PUBLIC = ("mopn", *(f"mopn.{name}" for name in PACKAGES))
