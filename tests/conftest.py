@@ -30,7 +30,7 @@ BEYOND_BUDGET = []
 HERE = Path(__file__).parent
 
 settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True, database=None)
-settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=60)
+settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=40)
 
 
 def pytest_addoption(parser):
