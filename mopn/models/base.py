@@ -338,7 +338,7 @@ def log_odds(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
 
 
 def level_probabilities(cumulative: np.ndarray) -> np.ndarray:
-    """Return the probabilities of the levels (n, m + 1) from those of y <= r_c (n, m), which may cross."""
+    """Return the probabilities of the levels (n, m + 1) from the probabilities of y <= r_c (n, m), which may cross."""
     ordered = np.sort(cumulative, axis=1)
     n = len(ordered)
     return np.diff(ordered, axis=1, prepend=np.zeros((n, 1)), append=np.ones((n, 1)))

@@ -1,9 +1,9 @@
 """The metric of joint refits by L-BFGS: an approximate curvature of the objective in every unit, and in its direction.
 
 Features are nearly collinear, and units and features differ in size by orders of magnitude. L-BFGS then takes several
-times as many iterations as with the inverse of these blocks as its first approximation of the Hessian. They are those
-of Gauss and Newton, without the curvature of the outputs: in a unit sum_i s_i x_i x_i', with the curvature s_i of the
-loss along its product. All units share the eigenvectors of the Gram matrix X'X, of which that is about a multiple.
+times as many iterations as with the inverse of these blocks as its first approximation of the Hessian. The blocks are
+Gauss-Newton: without the curvature of the outputs, they are sum_i s_i x_i x_i' in a unit, with the curvature s_i of the
+loss along its product. A multiple of the Gram matrix X'X of the same trace replaces each: all units share eigenvectors.
 
 For relation blocks the metric is the curvature in the outputs of the rows of tables. All samples of a user share a row,
 for which a unit has one number. The losses curve nearly independently in these numbers, but not in the coefficients of
@@ -27,7 +27,7 @@ from mopn.network.point import joined, split
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers.tools.decorators import cached_property
 
-# Curvatures are those of so many random rows, or of so many for each of their columns if that is more.
+# Curvatures come from so many random rows, or so many for each of their columns if that is more.
 _ROWS, _ROWS_PER_COLUMN = 1000, 3
 # A metric pays where it takes as long as at most so many evaluations of the objective, all its eigenvectors as long as
 # so many products of square matrices.
@@ -47,7 +47,7 @@ class Blocks(NamedTuple):
 class Curvature:
     """The blocks of a network of k units at any point, from a sample of the rows."""
 
-    # Whether a metric takes little time beside a refit of few iterations.
+    # Whether a metric takes little of the time of a refit of few iterations.
     is_cheap = True
 
     def __init__(self, rows: Rows, kernel: Kernel, linear_term: LinearTerm, seed: int = 0) -> None:
@@ -60,7 +60,7 @@ class Curvature:
 
     @staticmethod
     def pays(shape: tuple[int, int], n_units: int, n_outputs: int) -> bool:
-        """Whether the metric takes little time, and little memory beside dense data."""
+        """Whether the metric takes little time, and at most twice the memory of dense data and outputs."""
         n, d = shape
         price = (_sample_size(n, d, n_outputs) + _PRODUCTS * d) * d
         return price <= 4 * _EVALUATIONS * n * n_units and d * d + n_units * n_outputs**2 <= 2 * n * (d + n_outputs)

@@ -81,7 +81,7 @@ def _weakness(weights: np.ndarray, missing: float) -> tuple[str, str, str] | Non
 
 
 def _doubt(column: Column, name: str, summary: TableSummary) -> tuple[str, str, str] | None:
-    """Return what is probably not meant in a column, an example and what to do."""
+    """Return the doubt about a column, an example and what to do."""
     if column.is_empty:
         return "no value", "", "it has no effect, as a constant"
     if isinstance(column, NumberSummary):

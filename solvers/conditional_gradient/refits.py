@@ -282,7 +282,7 @@ class _FullRefits(_OutputRefits):
             self.max_iter = options.polish_iter  # as no polish follows
 
     def set_target(self, selection: Selection) -> None:
-        # Beside many losses a ridge may be nothing, and then a loose refit leaves most of the gap that it was to close.
+        # Many losses may outweigh a ridge: a loose refit then leaves most of the gap that it was to close.
         missed = selection.estimate > _LEFT * self.target
         self.tightness *= _TIGHTER if missed and self.missed else 1.0
         self.missed = missed
