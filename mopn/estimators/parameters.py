@@ -26,7 +26,7 @@ from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check
 # A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
 # how far the objective is from its minimum, and of what a round lowers the objective by (benchmarks/tables).
 _ESTIMATED, _LOWERED = 20.0, 0.1
-# Products of rows, features and outputs up to which gaps are proven (benchmarks/scaling).
+# Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
 _PROVEN = 5e7
 # Who takes categories and missing values.
 _TABLES = "TableClassifier and TableRegressor"
@@ -122,12 +122,12 @@ class FitPolicy:
     max_rounds: int = 1000
     patience: int = 10
     validated_units: int = 5
-    prove: bool = True
+    prove: bool | None = None
 
     def for_problem(self, problem: NetworkProblem, max_units: int | None) -> Self:
-        """Return the policy for a problem: of a large one, a proof would take most of the time."""
-        large = max_units is not None and math.prod(problem.rows.shape) * problem.losses.n_outputs > _PROVEN
-        return replace(self, prove=False) if large else self
+        """Return the policy for a problem, where ``prove`` is None: large ones of a number of units have no proof."""
+        small = max_units is None or math.prod(problem.rows.shape) * problem.losses.n_outputs <= _PROVEN
+        return self if self.prove is not None else replace(self, prove=small)
 
     def gap_tol(self, tol: float) -> float:
         return tol if self.prove else _ESTIMATED * tol
@@ -143,8 +143,8 @@ class FitPolicy:
             oracle=estimator.oracle,
             schedule="grow" if max_units is None else "fill",
             atoms_per_round=self.validated_units if validates and step.can_move_units else None,
-            prove=self.prove,
-            ftol=0.0 if self.prove else _LOWERED * tol,
+            prove=bool(self.prove),
+            ftol=0.0 if self.prove else _LOWERED * estimator.tol,
         )
 
     def path_solver(

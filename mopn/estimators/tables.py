@@ -172,9 +172,11 @@ class TableEstimator(TableReader, NetworkAttributes):
             network.norm = "l1/l2"
             network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
         small = len(targets.y) * size <= _PROVEN or network.max_units is None
-        if not (small if self.prove == "auto" else self.prove):
+        prove = small if self.prove == "auto" else bool(self.prove)
+        network._policy = replace(network._policy, prove=prove)
+        if not prove:
             say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
-            network._policy = replace(network._policy, prove=False, single_precision=True)
+            network._policy = replace(network._policy, single_precision=True)
 
     def _choice(self, network: NetworkEstimator, X: Any, targets: Targets, deadline: Deadline) -> Choice:
         """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""

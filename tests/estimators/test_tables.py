@@ -15,14 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import mopn
 from mopn import Ratio
-from mopn.estimators import (
-    MultiOutputPNClassifier,
-    MultiOutputPNRegressor,
-    TableClassifier,
-    TableEncoder,
-    TableRegressor,
-    tables,
-)
+from mopn.estimators import MultiOutputPNClassifier, TableClassifier, TableEncoder, TableRegressor
 from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength
 from mopn.solvers.tools.budgets import Deadline
@@ -48,8 +41,8 @@ FIXED = {"strength": Ratio(0.05), "curves": 2}
     ("table", "network", "y"),
     [
         (TableClassifier, MultiOutputPNClassifier, LABELS),
-        (TableRegressor, MultiOutputPNRegressor, TRUTH),
-        (TableRegressor, MultiOutputPNRegressor, np.column_stack([TRUTH, TRUTH**2])),
+        (TableRegressor, mopn.estimators.MultiOutputPNRegressor, TRUTH),
+        (TableRegressor, mopn.estimators.MultiOutputPNRegressor, np.column_stack([TRUTH, TRUTH**2])),
         (TableClassifier, MultiOutputPNClassifier, np.column_stack([TRUTH > 0, TRUTH > 0.5]).astype(int)),
     ],
     ids=["labels", "numbers", "several numbers", "several labels"],
@@ -304,7 +297,7 @@ def test_the_last_fit_starts_at_the_model_of_the_choice():
 
 
 def test_many_classes_of_many_features_share_units(monkeypatch):
-    monkeypatch.setattr(tables, "_MANY_ENTRIES", 20)
+    monkeypatch.setattr("mopn.estimators.tables._MANY_ENTRIES", 20)
     table = TableClassifier(**FIXED, max_units=6).fit(FRAME, LABELS)
     shared = np.count_nonzero(table.weights_, axis=1) > 1
     assert shared.any()
@@ -326,13 +319,20 @@ def test_without_a_proof_a_fit_ends_near_the_minimum():
 
 @pytest.mark.parametrize(("most", "options"), [(1, {}), (1, {"max_units": None}), (1, {"prove": True})])
 def test_large_tables_are_proven_on_request(monkeypatch, most, options):
-    monkeypatch.setattr(tables, "_PROVEN", most)
+    for module in ("tables", "parameters"):
+        monkeypatch.setattr(f"mopn.estimators.{module}._PROVEN", most)
     fitted = TableClassifier(strength=Ratio(0.01), curves=1, tol=3e-3, **options).fit(FRAME, LABELS)
     assert (fitted.relative_gap_ > fitted.tol) == (not options)
 
 
 def test_targets_too_large_for_floating_point_are_named():
-    """Before their mean is infinite."""
     y = np.where(np.arange(len(LABELS)) % 2, 1.7e308, -1e308)
     with pytest.raises(ValueError, match=r"y is too large for floating point"):
         TableRegressor(**FIXED).fit(FRAME, y)
+
+
+def test_very_large_samples_are_proven_on_request(monkeypatch):
+    monkeypatch.setattr("mopn.estimators.parameters._PROVEN", 1)
+    X, y = np.random.default_rng(0).uniform(-1, 1, (60, 8)), np.arange(60) % 3
+    model, proven = (MultiOutputPNClassifier(max_units=most, tol=1e-3).fit(X, y) for most in (200, None))
+    assert proven.relative_gap_ <= 1e-3 < model.relative_gap_

@@ -86,7 +86,6 @@ def test_a_sample_serves_models_alone():
 
 
 def test_a_quarter_of_many_rows_tells_where_to_start():
-    """Where units serve one output each: else one refit is the fit."""
     options = {"strength": 80.0, "augment": True, "norm": "l1"}
     rare = np.where(np.arange(N) == 5, 3, Y)[:8000]
     problem, cold = (mopn.NetworkProblem(X[:8000], rare, **options) for _ in range(2))
@@ -97,8 +96,7 @@ def test_a_quarter_of_many_rows_tells_where_to_start():
     solver = ConditionalGradient(refit="full", max_units=60, schedule="fill")
     result, expected = (mopn.minimize(p, solver, tol=1e-2) for p in (problem, cold))
     assert result.success
-    assert result.lower <= expected.fun
-    assert expected.lower <= result.fun
+    assert max(result.lower, expected.lower) <= min(result.fun, expected.fun)
     assert result.trace["fun"][0] < 0.5 * expected.trace["fun"][0]
 
 
