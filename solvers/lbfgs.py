@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -126,11 +125,11 @@ def quasi_newton(
         held = box.held(x, at.gradient)
         d = pairs.direction(at, held)
         decrease = dot(at.gradient, x - box.project(x + d))
-        known = (pairs.kept and decrease > 0.0) or not d.any()
+        known = (len(pairs) > 0 and decrease > 0.0) or not d.any()
         yield x, at, decrease if known else math.inf
         found = _search(function, box, x, at, d)
-        if found is None and pairs.kept:
-            pairs.kept.clear()
+        if found is None and len(pairs):
+            pairs.clear()
             found = _search(function, box, x, at, pairs.direction(at, held))
         if found is None and len(near := box.held(x, at.gradient, _MARGIN)) > len(held):
             d = pairs.direction(at, near)
@@ -173,38 +172,57 @@ class _Box:
 
 
 class _CorrectionPairs:
-    """The latest steps s and changes of the gradient y in scaled variables, with <s, y> and its least value."""
+    """The latest steps S and changes Y of the gradient, in rows from the oldest on.
+
+    R holds the products <s_i, y_j> for i <= j, and zeros; ``least`` the smallest ones of use on its diagonal.
+    """
 
     def __init__(self, memory: int, scales: np.ndarray) -> None:
-        self.scales = scales
+        self.memory, self.scales = memory, scales
         self.metric: Metric | None = None
-        self.kept: deque[tuple[np.ndarray, np.ndarray, float, float]] = deque(maxlen=memory)
+        self.clear()
+
+    def clear(self) -> None:
+        self.S = self.Y = np.empty((0, 0))
+        self.R, self.least = np.empty((0, 0)), np.empty(0)
+
+    def __len__(self) -> int:
+        return len(self.S)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
         sy, least = dot(s, y), _FLAT * _length(s / self.scales) * _length(y * self.scales)
-        if sy > least:
-            self.kept.append((s, y, sy, least))
+        if not (self.memory and sy > least):
+            return
+        new = slice(max(len(self) + 1 - self.memory, 0), None)
+        S, Y = self.S[new].reshape(-1, s.size), self.Y[new].reshape(-1, s.size)
+        R = np.zeros((len(S) + 1, len(S) + 1))
+        R[:-1, :-1] = self.R[new, new]
+        R[:-1, -1] = S @ y
+        R[-1, -1] = sy
+        self.S, self.Y, self.R = np.vstack([S, s]), np.vstack([Y, y]), R
+        self.least = np.append(self.least[new], least)
 
     def direction(self, at: Evaluation, held: np.ndarray) -> np.ndarray:
-        """Return minus the inverse Hessian times the gradient by the two-loop recursion, 0 where held."""
+        """Return minus the inverse Hessian times the gradient, 0 where held.
+
+        The two loops of the recursion are triangular systems with R (Byrd, Nocedal and Schnabel, Representations of
+        quasi-Newton matrices, 1994).
+        """
         d = -at.gradient
         d[held] = 0.0
-        pairs = list(self._among_free(held))
-        if not pairs:
+        S, Y, R = self._among_free(held)
+        if not len(S):
             if self.metric is not None:
                 return self.metric.solve(d, held)
             # In units of the objective, the first step is along minus the gradient, and has length one at most.
             d *= self.scales
             return d * self.scales / (max(abs(at.value), _length(d)) or 1.0)
-        parts = []
-        for s, y, sy in reversed(pairs):
-            parts.append(dot(s, d) / sy)
-            d -= parts[-1] * y
-            d[held] = 0.0
-        d = self._in_metric(d, *pairs[-1][1:], held)
-        for (s, y, sy), part in zip(pairs, reversed(parts), strict=True):
-            d += (part - dot(y, d) / sy) * s
-            d[held] = 0.0
+        parts = np.linalg.solve(R, S @ d)
+        d -= parts @ Y
+        d[held] = 0.0
+        d = self._in_metric(d, Y[-1], R[-1, -1], held)
+        d += np.linalg.solve(R.T, np.diag(R) * parts - Y @ d) @ S
+        d[held] = 0.0
         return d
 
     def _in_metric(self, d: np.ndarray, y: np.ndarray, sy: float, held: np.ndarray) -> np.ndarray:
@@ -217,12 +235,14 @@ class _CorrectionPairs:
         d *= sy / dot(y, y) * self.scales**2
         return d
 
-    def _among_free(self, held: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-        """Yield the pairs with inner products of their free parts beyond rounding errors."""
-        for s, y, sy, least in self.kept:
-            left = sy - dot(s[held], y[held])
-            if left > least:
-                yield s, y, left
+    def _among_free(self, held: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return S, Y and R of the pairs with inner products of their free parts beyond rounding errors."""
+        S, Y, R = self.S, self.Y, self.R
+        if len(held) and len(S):
+            R = R - np.triu(S[:, held] @ Y[:, held].T)
+            left = np.diag(R) > self.least
+            S, Y, R = S[left], Y[left], R[np.ix_(left, left)]
+        return S, Y, R
 
 
 def _length(v: np.ndarray) -> float:

@@ -267,5 +267,9 @@ def joined(*arrays: np.ndarray) -> np.ndarray:
 
 def split(x: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
     """Return views of a flat point as arrays of these shapes."""
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    return [part.reshape(shape) for part, shape in zip(np.split(x, ends[:-1]), shapes, strict=True)]
+    parts, first = [], 0
+    for shape in shapes:
+        stop = first + math.prod(shape)
+        parts.append(x[first:stop].reshape(shape))
+        first = stop
+    return parts
