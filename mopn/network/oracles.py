@@ -280,8 +280,9 @@ def basis_oracle(
         The norm of the weights; p is inf, 2, 1 and inf, respectively. For nonnegative weights the maximum is that of
         ``-h' Gamma_c h`` over units and outputs, or 0.
     method : {"auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"}
-        ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, optimal for l1: by Lanczos
-        (matrix-free; values are lower bounds; some further eigenvectors too) or by a dense eigen-solver. ``"refine"``
+        ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, optimal for l1, and some further
+        ones: by Lanczos (matrix-free; values are lower bounds) or by a dense eigen-solver, as ``"power"`` too has under
+        l1, or with one output, up to 64 features. ``"refine"``
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
         eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound, up to d = 3000.
         ``"lanczos"`` bounds matrices of any order, by products with the data, for l1, for l1/linf with at most 6

@@ -15,8 +15,11 @@ from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.tools.budgets import Budget
 
-# Stacks of d x d matrices are formed up to this d. For larger d, and for method "power", oracles are matrix-free.
+# Stacks of d x d matrices are formed up to this d. For larger d oracles are matrix-free.
 DENSE_LIMIT = 500
+# The method "power" forms them up to this d if the maximum is an eigenvector: decompositions then take less time than
+# steps of Lanczos.
+_FEW_FEATURES = 64
 # ... and up to this d, and these entries, for biquadratic forms, where Cholesky factors prove little.
 COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
 # Single d x d matrices are formed, and factorised for a proof, up to this d.
@@ -76,7 +79,9 @@ def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None 
         # For so few outputs Cholesky factors are tight.
         few = MAX_SIGNED if p == 1 else 2 if p == 2 else m
         compressed = method == "exact" and m > few and m * d * d <= _LARGEST_STACK
-        formed = method not in ("power", "lanczos") and d <= COMPRESSED_LIMIT and (d <= DENSE_LIMIT or compressed)
+        formed = method != "lanczos" and d <= COMPRESSED_LIMIT and (d <= DENSE_LIMIT or compressed)
+        if method == "power":
+            formed = single and d <= _FEW_FEATURES
     work = _AUTO_WORK if method == "auto" and d > _AUTO_FEATURES else math.inf
     if method == "auto":
         factorised = not formed and d <= CHOLESKY_LIMIT and (single or m == 2)

@@ -117,6 +117,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "DENSE_LIMIT", dense_limit)
         patch.setattr(search, "COMPRESSED_LIMIT", dense_limit)
+        patch.setattr(search, "_FEW_FEATURES", dense_limit)
         # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
         patch.setattr(dense_search, "_WORK", dense_search._WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
@@ -125,7 +126,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
             with pytest.raises(ValueError, match=rf"the oracle '{method}' forms d x d matrices .* got d = 5; use"):
                 oracle(forms)
             return
-        if dense_limit == 0 or method == "power":
+        if dense_limit == 0:
             patch.delattr(GradientForms, "dense")
         answer = oracle(forms)
         bound = basis_oracle(norm, method, seed=0).bound(forms, Effort(work=2e8))
