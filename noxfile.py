@@ -53,7 +53,7 @@ def tests(session: nox.Session) -> None:
 def lowest(session: nox.Session) -> None:
     """Run the tests with the lowest versions of everything that pyproject.toml allows."""
     session.install("--resolution", "lowest-direct", "-e", ".[test]")
-    # Old packages may use what the newest of their own dependencies deprecate.
+    # Old packages may use names that the newest of their own dependencies deprecate.
     session.run("pytest", "-n", "auto", "--dist", "worksteal", "-W", "default::DeprecationWarning", *session.posargs)
 
 

@@ -60,10 +60,10 @@ FILES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """List the files, and fetch what is missing; return the exit status, 1 if files are missing or other ones."""
+    """List the files, and fetch missing ones; return the exit status, 1 if files are missing or other ones."""
     parser = make_parser("data", __doc__)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"default all: {', '.join(STUDIES)}")
-    parser.add_argument("--fetch", action="store_true", help="fetch what is missing")
+    parser.add_argument("--fetch", action="store_true", help="fetch missing files")
     return run(parser, _program, arguments)
 
 
@@ -137,7 +137,7 @@ def _without_times(content: bytes) -> bytes:
     return b"".join(line.rpartition(b"::")[0] + b"\n" for line in content.splitlines())
 
 
-# What the studies read otherwise than the source has it.
+# Files that the studies read otherwise than the source has them.
 _CHANGED: Mapping[str, Callable[[bytes], bytes]] = {"ratings_notimestamp.dat.gz": _without_times}
 
 

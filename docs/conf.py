@@ -44,7 +44,7 @@ html_math_renderer = "mathml"
 autosummary_generate = True
 autosummary_context = {"inner_members": inner_members}
 suppress_warnings = ["config.cache"]  # a function in the context cannot be cached
-# the parameters of estimators are those of the __init__ that several share
+# several estimators share the __init__ with their parameters
 autoclass_content = "both"
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections have the types

@@ -1,6 +1,6 @@
 """A certified multi-class polynomial network on scikit-learn's digits.
 
-Prints the table of iterations, the number of units, the accuracy next to that of a linear model and of an SVM with a
+Prints the table of iterations, the number of units, the accuracy next to a linear model's and an SVM's with a
 quadratic kernel, and the certificate; writes the model, and a figure of its units, its proof and its size.
 """
 

@@ -1,4 +1,4 @@
-"""What the page "Draw a digit" shows, as a picture: python examples/drawn_digit.py."""
+"""Draw the picture of the page "Draw a digit": python examples/drawn_digit.py."""
 
 import matplotlib.pyplot as plt
 import numpy as np

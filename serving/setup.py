@@ -12,7 +12,7 @@ project, packages = config["project"], config["tool"]["setuptools"]
 setup(
     name="mopn-serving",
     version=project["version"],
-    description="mopn without what it needs to fit: loads models and predicts",
+    description="mopn without the dependencies of fits: loads models and predicts",
     license=project["license"],
     python_requires=project["requires-python"],
     install_requires=[need for need in project["dependencies"] if need.startswith(("numpy", "scipy"))],

@@ -142,7 +142,7 @@ def with_first(values, first):
 CHANGES = {
     "complex numbers": lambda a: a + 1j,
     "dates": lambda a: np.round(a).astype("datetime64[D]"),
-    "no date": lambda a: with_first(a, np.datetime64("NaT")),
+    "no date": lambda a: with_first(a, np.datetime64("NaT", "s")),
     "differences of dates": lambda a: np.round(a).astype("timedelta64[D]"),
     "masked entries": lambda a: np.ma.MaskedArray(a, np.arange(a.size).reshape(a.shape) == 1),
     "None": lambda a: with_first(a, None),

@@ -91,6 +91,7 @@ CALLS = {
         lambda c, r: setattr(c, "random_state", 3),
         "^TableClassifier has no parameter 'random_state'; it h",
     ),
+    "partial_fit": (lambda c, r: c.partial_fit(X), "^TableClassifier has no partial_fit: FactorizationMachineClassi"),
     "strength of networks": (
         lambda c, r: MultiOutputPNClassifier(strength=0, ridge=0).fit(X, LABELS),
         "give a strength > 0, or tol=0 and a limit such as max_units or max_time",

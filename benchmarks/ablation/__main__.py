@@ -1,7 +1,7 @@
 """What each constant of conditional gradient and of its oracles is worth: fits without it, and with twice as much.
 
 Five sets; a proof, a small model (of two classes too, and without matrices) and refits of the output layer alone. The
-table has the ratios of CPU seconds, rounds, gap and objective to those of the fits as they are,
+table has the ratios of CPU seconds, rounds, gap and objective to the fits as they are,
 as geometric means, and the change of test accuracy in points::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.ablation --data FOLDER
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
     parser = make_parser("ablation", __doc__, sets=SETS, results="ablation")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
-    parser.add_argument("--report", action="store_true", help="fit nothing, report what is there")
+    parser.add_argument("--report", action="store_true", help="fit nothing, report the stored fits")
     return run(parser, _program, arguments)
 
 

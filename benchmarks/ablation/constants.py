@@ -28,7 +28,7 @@ class Constant:
     off : float or None
         The value that makes it do nothing; None where there is none, and half of it is tried.
     doubled : float or None
-        Twice as much, in the sense of what the constant means; None for twice its value.
+        Twice as much, in the sense of the constant; None for twice its value.
     """
 
     module: str
@@ -104,7 +104,7 @@ EXEMPT = {
         "rows.BRANCHES_A_THREAD", "rows.ROWS_PER_FEATURE", "rows.SPARSE_BLOCKS",
         "rows.SPARSE_ROWS", "rows.TYPICAL_COLUMNS",
     ],
-    "what input is refused, what is printed, and a baseline": [
+    "limits of input, printing, and a baseline": [
         "checks.MOST_CHARACTERS", "chunked_rows.CHECKED", "driver.BETWEEN", "driver.WIDTH",
         "branch_signs.MAX_ENUMERATED", "magnitudes.LARGEST_SINGLE", "validation.LARGEST", "validation.LARGEST_INPUT",
     ],

@@ -43,7 +43,7 @@ GOALS = {
     "matrix-free": Goal(_MODEL, 0.05, 1e-2, ("l1/l2",), matrix_free=True),
     "tight": Goal(ConditionalGradient(refit="full"), 0.2, 1e-5, ("l1", "l1/l2", "l1/linf"), sets=("vowel", "segment")),
     "tight output": Goal(ConditionalGradient(refit="output"), 0.3, 1e-4, ("l1", "l1/l2"), sets=("vowel", "segment")),
-    # What the constants of proofs on signs change, in seconds.
+    # Fits for the constants of proofs on signs, in seconds.
     "rough proof": Goal(ConditionalGradient(refit="full"), 0.2, 3e-2, ("l1/linf",), sets=("digits",)),
     "model of l1": Goal(_MODEL, 0.05, 1e-3, ("l1",), sets=_SMALL),
     "60 fixed units": Goal(
@@ -59,7 +59,7 @@ COLUMNS = (*KEY, "seconds", "rounds", "units", "fun", "gap", "accuracy", "status
 
 
 class Fit(NamedTuple):
-    """A row: what is changed, and what is fitted."""
+    """A row: the changed constant, and the fit."""
 
     constant: str
     variant: str
@@ -75,7 +75,7 @@ class Fit(NamedTuple):
 
 
 def wanted(sets: list[str], data: str) -> list[Fit]:
-    """Return all rows: the fits as they are, and with every constant changed; those of ``found`` on one set alone."""
+    """Return all rows: the fits as they are, and with every constant changed; fits of ``found`` on one set alone."""
     listed, others = ([(c.key, kind) for c in constants for kind in c.variants] for constants in (CONSTANTS, found()))
     fits = [
         (name, norm, goal)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from benchmarks.ablation.constants import CONSTANTS, found
 
 Row = Mapping[str, str]
-# Gaps below this count as this much: what is proven to it is proven.
+# Gaps below this count as this much: a proof to it is a proof.
 _PROVEN = 1e-6
 # Fits whose row is the same to these digits are not counted as changed; gaps of models depend on the clock.
 _SAME, _SAME_GAP = 1e-9, 0.1

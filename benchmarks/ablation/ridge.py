@@ -1,4 +1,4 @@
-"""What a ridge is worth to ``MultiOutputPNClassifier``: accuracy, log loss, units, CPU seconds and gap by its size.
+"""The worth of a ridge to ``MultiOutputPNClassifier``: accuracy, log loss, units, CPU seconds and gap by its size.
 
 Means over random splits, a quarter for the test. Rows are printed as they are ready::
 

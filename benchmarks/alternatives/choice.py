@@ -1,6 +1,6 @@
-"""What it costs to choose strength and size by cross-validation, and what it gains; and a path beside a cold fit.
+"""The cost and the gain of choosing strength and size by cross-validation; and a path against a cold fit.
 
-A quarter of the rows is held out from all, and scored. Costs are processor seconds, those of a default fit are 1. The
+A quarter of the rows is held out from all, and scored. Costs are processor seconds, in units of a default fit. The
 best fixed ratio is the one of most accuracy on these quarters on average, which no user can know.
 
     OMP_NUM_THREADS=1 python -m benchmarks.alternatives.choice --data FOLDER
@@ -57,7 +57,7 @@ def choose(X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_test: np.ndarray)
 
 
 def follow(X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Return the cost of a path in fits at its last strength, and its last objective over that of the fit."""
+    """Return the cost of a path in fits at its last strength, and its last objective over the fit's."""
     cold = MultiOutputPNClassifier()
     same = {"norm": cold.norm, "ridge": cold.ridge, "augment": True, "center": True, "scale": "features"}
     problem = mopn.NetworkProblem(X, y, strength=1.0, **same)

@@ -1,4 +1,4 @@
-"""Accuracy against what a model costs: the methods that no other beats in both lie on the line."""
+"""Accuracy against the cost of a model: the methods that no other beats in both lie on the line."""
 
 import os
 from typing import Any

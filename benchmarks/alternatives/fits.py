@@ -29,7 +29,7 @@ _load = lru_cache(maxsize=1)(load_raw)
 
 
 def run_task(task: Task, folder: str, grid_seconds: float) -> dict[str, Any]:
-    """Return a row; of what is too large, a note that says so stands in place of the measurements.
+    """Return a row; if the set is too large, a note that says so stands in place of the measurements.
 
     ``fit``: seconds of the chosen estimator's fit to the whole training part; ``one_row``: median seconds of a
     prediction of one row; ``batch_row``: least seconds of a prediction of the test part, by row; ``size``: numbers.
@@ -64,7 +64,7 @@ def choose(grid: Grid, X: np.ndarray, y: np.ndarray, seed: int, seconds: float) 
 
 
 def _measure(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> dict[str, str | int]:
-    """Fit, and return what is measured, with a note if the fit did not converge."""
+    """Fit, and return the measurements, with a note if the fit did not converge."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         (fit,) = seconds_of(partial(model.fit, X, y))

@@ -1,4 +1,4 @@
-"""What a user would fit to classes: networks, and what other packages have, each over a small grid.
+"""Methods for classes: networks, and models of other packages, each over a small grid.
 
 Networks get the features as they are. Others but trees get them scaled, by ``StandardScaler`` or to [-1, 1], which the
 grid chooses. C multiplies the loss. A grid begins with its plainest estimator, and goes on from there outwards.

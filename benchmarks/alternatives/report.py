@@ -18,7 +18,7 @@ _MEASURES = ["accuracy", *_COSTS]
 
 
 def frame(rows: Sequence[dict[str, str]]) -> pd.DataFrame:
-    """Return the store's rows, accuracies in percent; what was not measured is NaN."""
+    """Return the store's rows, accuracies in percent; missing measurements are NaN."""
     fits = pd.DataFrame(rows)
     if rows:
         fits[_MEASURES] = fits[_MEASURES].apply(pd.to_numeric)
@@ -113,7 +113,7 @@ def _summary_table(found: pd.DataFrame) -> str:
     n_sets = found["sets"].iloc[0] if len(found) else 0
     lines = [
         f"Over the sets that all methods have ({n_sets}): means of accuracies, geometric means of the rest.",
-        f"Wins, ties and losses: of all sets, beside '{METHODS[REFERENCE].label}'; clear ones are by more than "
+        f"Wins, ties and losses: of all sets, against '{METHODS[REFERENCE].label}'; clear ones are by more than "
         f"{_CLEAR:g} standard errors.",
         f"{'':28s}{'test accuracy':>16s}{_HEAD}   wins ties losses   clear wins  losses",
     ]

@@ -1,4 +1,4 @@
-"""How many numbers a fitted model holds, by the type of its parts: what a prediction reads, counted once each."""
+"""How many numbers a fitted model holds, by the type of its parts: numbers that a prediction reads, each once."""
 
 from functools import singledispatch
 from typing import Any

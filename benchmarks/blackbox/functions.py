@@ -17,7 +17,7 @@ class BlackBox(ABC):
         Number of features.
     minimum : float
     one_hot : list of tuples of int
-        Groups of features of which exactly one is 1.
+        Groups of features with exactly one 1.
     """
 
     d: int

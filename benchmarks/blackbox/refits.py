@@ -63,7 +63,7 @@ def _fitted_methods() -> dict[str, Any]:
 
 
 def spreads(rows: int = _ROWS) -> Iterator[str]:
-    """Yield a line for every function and method: deviations between seeds, relative to that of the values."""
+    """Yield a line for every function and method: deviations between seeds over the deviation of the values."""
     yield "function    method       deviation between seeds  R2 held out (least-most)"
     for name, make in FUNCTIONS.items():
         function, rng = make(SIZES[name]), np.random.default_rng(0)

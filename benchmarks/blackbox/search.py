@@ -1,4 +1,4 @@
-"""The loop: fit, minimise the surrogate by simulated annealing, evaluate what it proposes, and again."""
+"""The loop: fit, minimise the surrogate by simulated annealing, evaluate the proposed rows, and again."""
 
 import time
 from dataclasses import dataclass

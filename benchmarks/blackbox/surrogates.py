@@ -8,8 +8,8 @@ import numpy as np
 import mopn
 from mopn.estimators import MultiOutputPNRegressor
 
-# Options of both were tried on single searches, mostly of other instances than those of the study.
-_STRENGTH, _STRENGTH_BESIDE_LINEAR, _ALPHA, _TOL = mopn.Ratio(0.01), mopn.Ratio(0.03), 1.0, 5e-2
+# Options of both were tried on single searches, mostly of instances outside the study.
+_STRENGTH, _STRENGTH_WITH_LINEAR, _ALPHA, _TOL = mopn.Ratio(0.01), mopn.Ratio(0.03), 1.0, 5e-2
 _UNITS, _RATE, _DECAY, _FIRST_STEPS, _STEPS = 8, 0.02, 1e-3, 1000, 30
 
 
@@ -53,7 +53,7 @@ class Network:
 class NetworkBesideLinear(Network):
     """The same with a linear term of its own, whose penalty is a ridge."""
 
-    strength, alpha = _STRENGTH_BESIDE_LINEAR, _ALPHA
+    strength, alpha = _STRENGTH_WITH_LINEAR, _ALPHA
 
 
 class Adam:
@@ -114,7 +114,7 @@ SURROGATES: dict[str, type[Network] | type[Adam] | None] = {
 
 
 def installed_methods() -> list[str]:
-    """Return the methods whose packages are there, and say what is left out."""
+    """Return the methods whose packages are there, and print the omitted ones."""
     if find_spec("torch") is not None:
         return list(SURROGATES)
     print("the machine trained by Adam is left out: the package torch is not installed")

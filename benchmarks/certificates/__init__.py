@@ -1,1 +1,1 @@
-"""Fits that are proven optimal, and what the proofs and the choice of units cost."""
+"""Fits that are proven optimal, and the cost of the proofs and of the choice of units."""

@@ -20,7 +20,7 @@ STORAGES: dict[str, Callable[[np.ndarray], Any]] = {
     "csc": sparse.csc_array,
 }
 _BISECTIONS = 140
-# Norms of (1/2, -1/2): what the difference of two classes' weights costs.
+# Norms of (1/2, -1/2): the penalty of a difference of two classes' weights.
 _OF_DIFFERENCE = {"l1": mpf(1), "l1/l2": 1 / mp.sqrt(2), "l1/linf": mpf(1) / 2}
 
 
@@ -166,7 +166,7 @@ def draw_classes(rng: np.random.Generator) -> Draw:
     a, weights = unit * rng.uniform(0.2, 2.0, n), np.power(10.0, rng.uniform(-6, 6, n))
     y = np.r_[:m, rng.integers(m, size=n - m)]
     strength = float(unit**2 * np.power(10.0, rng.uniform(-4, 2)))
-    # The share of the right class in a difference of 1, and what the norm of the weights is.
+    # The share of the right class in a difference of 1, and the norm of the weights.
     share = {"l1": mpf(1), "l1/l2": mpf(m - 1) / m, "l1/linf": mpf(1) / 2}[norm]
     cost = {"l1": mpf(1), "l1/l2": mp.sqrt(mpf(m - 1) / m), "l1/linf": mpf(1) / 2}[norm]
     minimum, V = mpf(0), np.zeros((n, m))

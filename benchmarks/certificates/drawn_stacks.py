@@ -80,7 +80,7 @@ def draw_clustered_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
     """Draw two matrices of 60 to 200 features whose leading directions nearly tie.
 
     Each direction but the best is coupled to one outside of the principal directions. A matrix on these ranks it first,
-    so that the leaf's eigenvector is not found from there: the bound of signs must be that of the whole matrix.
+    so that the leaf's eigenvector is not found from there: the bound of signs must bound the whole matrix.
     """
     k, d = int(rng.choice([14, 22, 34])), int(rng.choice([60, 80, 100, 200]))
     k = min(k, d // 4)
@@ -90,7 +90,7 @@ def draw_clustered_stack(rng: np.random.Generator) -> tuple[np.ndarray, str]:
     tied, others, between = np.arange(1, k), np.arange(d - k + 1, d), np.arange(k + 2, d - k + 1)
     A = np.zeros((2, d, d))
     A[:, np.arange(k), np.arange(k)] = leading / 2
-    # -0.9 in the sum, which is that of the best signs; 0.9 in that of the majorants.
+    # -0.9 in the sum by the best signs; 0.9 in the sum of the majorants.
     A[0, others, others], A[1, others, others] = -0.3, -0.6
     # The sum of the squares does not couple a direction and its partner.
     coupling = np.sqrt(share * delta)

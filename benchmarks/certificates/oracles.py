@@ -103,7 +103,7 @@ def prove(stacks: list[DenseStack], norm: str) -> list[tuple[BasisAtoms, float]]
     """Call one oracle on all stacks, as a fit does; return its answers and their seconds."""
     oracle, answers = basis_oracle(norm, method="exact"), []
     for stack in stacks:
-        # What a stack computed for others is not to be had for nothing here.
+        # Results that a stack computed for others would be free here.
         fresh = DenseStack(stack.matrices, stack.error)
         began = time.perf_counter()
         atoms = oracle(fresh, Effort(_PRECISION))

@@ -1,14 +1,14 @@
 """The race with semidefinite programming: the same convex problem by mopn, and in CVXPY by Clarabel and SCS.
 
 A symmetric matrix an output, the loss of their quadratic forms in [1, x], and the sum of their nuclear norms: mopn's
-norm l1. The data are generated, forms of rank 2 with noise, with d features and the 1 beside them, so that matrices are
+norm l1. The data are generated, forms of rank 2 with noise, with d features and a constant 1, so that matrices are
 of order d + 1; the strength is a tenth of the largest of use. "logistic" is multi-class, and with one output binary.
 
 What counts are the seconds to a *proven* relative gap of 1e-4. mopn has a proof of its own. A solver of semidefinite
-programs is run with tolerance 1e-4, 1e-5, ... until ``mopn.certify`` proves the gap of its matrices; its time is that
-of the last of these runs, without CVXPY's compilation, which has a column; where none is proven, the best is shown, and
+programs is run with tolerance 1e-4, 1e-5, ... until ``mopn.certify`` proves the gap of its matrices. Its time
+is the last run's, without CVXPY's compilation, which has a column; where none is proven, the best is shown, and
 tighter tolerances that change nothing end it as "not accurate enough". "difference" compares its objective with
-mopn's: that they solve the same problem. A run is a process, which ends at its limit of memory or of seconds, for all
+mopn's, as they solve the same problem. A run is a process, which ends at its limit of memory or of seconds, for all
 tolerances together with 10 more for loading; after that a solver is not tried at larger sizes. The same command
 goes on from where it was stopped.
 
@@ -90,7 +90,7 @@ def cells(args: argparse.Namespace) -> Iterator[Cell]:
 
 
 def _rows(args: argparse.Namespace, store: Store) -> Iterator[dict[str, Any]]:
-    """Yield a row a run: that of the store, or one that is made now and stored."""
+    """Yield a row a run: from the store, or made now and stored."""
     known = {store.key_of(row): row for row in store.rows()}
     failed: list[Cell] = []
     for cell in cells(args):

@@ -22,7 +22,7 @@ the bounds of one run over similar stacks, formed with errors.
 ``radii``, ``integers``, ``qubo``, ``shapley``, ``files``: models against exact distances, fractions and enumeration.
 ``storages``, ``repetition``, ``exports``: the same data in other storages, with weights, and tables in C.
 
-No tolerance is granted to gaps, as they include what rounding may do; values of stacks have that of their own
+No tolerance is granted to gaps, as they include rounding; values of stacks have the tolerance of their own
 evaluation.
 """
 
@@ -95,7 +95,7 @@ Rng = np.random.Generator
 
 
 def gap_violations(rng: Rng, make: Callable[[Rng], Draw]) -> Iterator[str]:
-    """Yield what is false about the gaps of networks near, and far from, the minimum of a drawn problem."""
+    """Yield false statements on gaps of networks near, and far from, the minimum of a drawn problem."""
     with mp.workdps(_DIGITS):
         drawn = make(rng)
         for power in (-16, -12, -8, -4, 0):
@@ -140,7 +140,7 @@ def ridged_violations(rng: Rng) -> Iterator[str]:
 
 
 def layer_violations(rng: Rng) -> Iterator[str]:
-    """Yield what is false about the bounds of output layers of one unit, from starts near and far."""
+    """Yield false statements on bounds of output layers of one unit, from starts near and far."""
     loss, n = str(rng.choice(LOSSES[3:])), int(rng.integers(1, 5))
     features, unit = rng.uniform(0.2, 2.0, n), 10.0 ** rng.choice([rng.uniform(-15, 15), 0.0])
     size = 10.0 ** rng.uniform(-15, 15) if loss == "squared" else 1.0
@@ -162,7 +162,7 @@ def layer_violations(rng: Rng) -> Iterator[str]:
 
 
 def cancelling_violations(rng: Rng) -> Iterator[str]:
-    """Yield what is false about networks whose units nearly cancel, for targets that are their rounded outputs."""
+    """Yield false statements on networks whose units nearly cancel, for targets that are their rounded outputs."""
     n, d, k = int(rng.integers(1, 9)), int(rng.integers(1, 6)), int(rng.integers(1, 5))
     loss, unit = str(rng.choice(LOSSES[3:])), 10.0 ** rng.choice([rng.uniform(-15, 15), 0.0])
     X, H = unit * rng.standard_normal((n, d)), rng.standard_normal((k, d))
@@ -213,7 +213,7 @@ class OwnHuber(mopn.Loss):
         return np.sum(G * (0.5 * curvature * G + y), axis=1)
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
-        """Return the largest scale, or that of the squared loss."""
+        """Return the largest scale, or the squared loss's."""
         largest = float(np.abs(G).max())
         return self.threshold / largest if self.bounded and largest > 0 else math.inf
 
@@ -278,7 +278,7 @@ def unit_rows(rng: Rng, k: int, d: int) -> np.ndarray:
 
 
 def largest_leaf(A: np.ndarray) -> float:
-    """Return the largest eigenvalue of all signed sums of matrices (m, d, d), less what it may err by: all leaves."""
+    """Return the largest eigenvalue of all signed sums of matrices (m, d, d), less its error bound: all leaves."""
     signs = np.array([(1.0, *s) for s in itertools.product((1.0, -1.0), repeat=len(A) - 1)])
     sums = np.tensordot(signs, A, axes=1)
     return float(np.abs(np.linalg.eigvalsh(sums)).max()) - max(map(eigen_error, sums)) * len(A)
@@ -415,7 +415,7 @@ def start_violations(rng: Rng, seed: int | None = None) -> Iterator[str]:
 
 
 class Kind(NamedTuple):
-    """A kind of draws, of which one in so many rounds has one: those that take long are seldom."""
+    """A kind of draws, made once in so many rounds: slow draws are seldom."""
 
     violations: Callable[[Rng], Iterator[str]]
     one_in: int = 1

@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 import mopn
 
 Rng = np.random.Generator
-# Digits of distances, and a relative error that is far above that of these and far below that of floats.
+# Digits of distances, and a relative error far above the error of these digits and far below the error of floats.
 _DIGITS, _EXACT = 60, mpf(10) ** -25
 # Relative tolerance of equalities between floats.
 _CLOSE = 1e-9
@@ -196,7 +196,7 @@ def qubo_violations(rng: Rng) -> Iterator[str]:
 
 
 def shapley_violations(rng: Rng) -> Iterator[str]:
-    """Yield Shapley values that are not those of all coalitions, or do not add up."""
+    """Yield Shapley values that differ from the sum over all coalitions, or do not add up."""
     model = draw_model(rng, "indicator")
     d, m = model.n_features, model.weights.shape[1]
     X, background = rng.standard_normal((2, d)), rng.standard_normal((int(rng.integers(1, 5)), d))

@@ -16,12 +16,12 @@ from benchmarks.certificates.planted import Planted
 
 # By the names of their modules; CVXPY's are in capitals.
 SOLVERS = ("clarabel", "scs")
-# No limit of iterations ends a run before that of seconds does.
+# No limit of iterations ends a run before the limit of seconds does.
 _MANY = 10_000_000
 
 
 class Solution(NamedTuple):
-    """Matrices (m, d, d) if there are any, seconds of the solver alone, and those of CVXPY's compilation."""
+    """Matrices (m, d, d) if there are any, seconds of the solver alone, and of CVXPY's compilation."""
 
     matrices: np.ndarray | None
     seconds: float
@@ -70,7 +70,7 @@ def _program(cp: Any, planted: Planted) -> tuple[Any, list[Any]]:
 
 
 def _products(rows: np.ndarray, upper: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return what the upper triangles are multiplied by (n, d (d + 1) / 2); entries off the diagonal occur twice."""
+    """Return factors of the upper triangles (n, d (d + 1) / 2); entries off the diagonal occur twice."""
     first, second = upper
     return rows[:, first] * rows[:, second] * np.where(first == second, 1.0, 2.0)
 

@@ -1,4 +1,4 @@
-"""The race for the maximum of ||q(h)||_p on the sphere: what is proven, by whom, and in how long.
+"""The race for the maximum of ||q(h)||_p on the sphere: bounds proven by each solver, and their times.
 
 Stacks of m symmetric matrices of order d: random Gaussian ones, and loss gradients of finished fits; p = 2 is the
 quartic sum_c (h' G_c h)^2, p = 1 the sum of moduli. mopn's is ``mopn.solvers.sphere.maximise`` with tolerance 1e-4.
@@ -119,7 +119,7 @@ def _path(out: Path, stack: str, p: int) -> Path:
 
 
 class Race:
-    """The runs of a command: those of its store, and those that are made now and stored."""
+    """The runs of a command: from its store, or made now and stored."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -128,7 +128,7 @@ class Race:
         self._failed: list[Cell] = []
 
     def runs(self, problem: Problem) -> dict[tuple[str, float], Row]:
-        """Return the rows of a problem by solver and limit, without what is not tried."""
+        """Return the rows of a problem by solver and limit, without untried pairs."""
         rows: dict[tuple[str, float], Row] = {}
         for solver in self._args.solvers:
             for seconds in sorted(self._args.seconds):
@@ -194,7 +194,7 @@ def _print_answers(cell: Cell, out: Path) -> None:
 
 
 def _answers(cell: Cell, stack: DenseStack) -> Iterator[dict[str, float]]:
-    """Yield what is proven, and by whom finds units, the value of the best."""
+    """Yield the proven bounds and, of solvers that find units, the value of the best."""
     if cell.solver == "mopn":
         found = maximise(stack.matrices, cell.p, _TOL, cell.max_time)
         yield {"bound": found.bound, "value": found.value}

@@ -2,7 +2,7 @@
 
 A relaxation has a matrix M and multipliers N that change no value of its form; for any N, lambda_max(M + N) is a bound.
 Its dual is a problem of pseudo-moments: maximise <M, X> over X >= 0 of trace 1 that no multiplier changes, <N, X> = 0.
-Whatever a solver returns, its multiplier is projected, and the bound is what mopn proves by it, rounding included.
+Whatever a solver returns, its multiplier is projected, and mopn proves the bound by it, rounding included.
 """
 
 import math
@@ -20,7 +20,7 @@ from mopn.solvers.sphere.boundary_point import Relaxation
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.sum_of_squares import Quartic
 
-# Of every solver, and of the gap at which low-rank factors are good enough: that of mopn.
+# Of every solver, and of the gap at which low-rank factors are good enough: mopn's.
 _TOL, _GAP = 1e-5, 1e-4
 _MANY = 10_000_000
 # Of the augmented Lagrangian: steps of L-BFGS a round, the weight of a new column, and of the penalty's growth.
@@ -83,7 +83,7 @@ def by_low_rank(form: Relaxation, seconds: float) -> Iterator[float]:
     """Yield better and better bounds by the method of ManiSDP, written plainly.
 
     X = YY' with a Y of length 1: an augmented Lagrangian for P X = 0, where P projects to the multipliers,
-    minimised by L-BFGS on the sphere of Y; after each round N is that of the Lagrangian, and the top eigenvector of
+    minimised by L-BFGS on the sphere of Y; after each round N comes from the Lagrangian, and the top eigenvector of
     M + N, where the bound is not met, becomes a column of Y (Wang and Hu, 2023).
     """
     began = time.perf_counter()

@@ -55,7 +55,7 @@ def _column(values: np.ndarray, kind: str) -> pd.Series:
 
 
 def read_arff(path: Path, *, class_first: bool = False, identifier: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Read an ARFF file as numbers; parameters are those of ``read_arff_table``."""
+    """Read an ARFF file as numbers, with the parameters of ``read_arff_table``."""
     table, labels = read_arff_table(path, class_first=class_first, identifier=identifier)
     return np.hstack([_features(table[name]) for name in table]), labels
 

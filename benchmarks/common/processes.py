@@ -19,7 +19,7 @@ def run_program(program: str, *arguments: object, **environment: str) -> dict[st
 
 
 def run_python(*arguments: str, **environment: str) -> str:
-    """Run this interpreter in a process of its own, with one thread unless told otherwise; return what it prints."""
+    """Run this interpreter in a process of its own, with one thread unless told otherwise; return its output."""
     command, variables = [sys.executable, *arguments], one_thread() | environment
     return subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout
 
@@ -27,7 +27,7 @@ def run_python(*arguments: str, **environment: str) -> str:
 def one_thread() -> dict[str, str]:
     """Return this process's environment, with one thread for each library, and the folder of the studies."""
     libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
-    # Last, so that what the user put on the path comes first.
+    # Last, so that the user's own folders on the path come first.
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
     return {**os.environ, **dict.fromkeys(libraries, "1"), "PYTHONPATH": path}
 
@@ -71,6 +71,6 @@ def limit_cpu_time(seconds: float) -> Iterator[None]:
 
 def peak_memory() -> int:
     """Return the peak of the resident memory of this process in bytes, on Linux."""
-    # Not getrusage's ru_maxrss: a process inherits that of the one that started it.
+    # Not getrusage's ru_maxrss: a process inherits its parent's.
     status = Path("/proc/self/status").read_text("utf-8")
     return 1024 * int(status.split("VmHWM:")[1].split()[0])

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def profile_ratios(times: Any) -> np.ndarray:
-    """Return times over that of the fastest solver on each problem: what performance profiles count.
+    """Return times over the fastest solver's time on each problem, for performance profiles.
 
     Examples
     --------
@@ -40,6 +40,6 @@ def plot_profile(times: Mapping[str, Sequence[float]], ax: Any = None, **style: 
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set(xlim=(1.0, right), ylim=(0.0, 1.02), ylabel=f"fraction of {problems} problems")
-    ax.set_xlabel("time over that of the fastest solver on a problem")
+    ax.set_xlabel("time over the fastest solver's on a problem")
     ax.legend()
     return ax

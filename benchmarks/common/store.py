@@ -15,7 +15,7 @@ class StoreError(ValueError):
 
 
 class Store:
-    """Rows of a CSV file, written one at a time; some columns are the key by which a restart skips what is there.
+    """Rows of a CSV file, written one at a time; some columns are the key by which a restart skips finished rows.
 
     A row counts once its line is complete, so a run may be killed at any time.
     """
@@ -51,7 +51,7 @@ class Store:
             csv.DictWriter(file, self.columns, lineterminator="\n").writerow(row)
 
     def _prepare(self) -> None:
-        """Cut off what a killed run left of its last line, whose fit is done again, and start an empty file."""
+        """Cut off a killed run's incomplete last line, whose fit is done again, and start an empty file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         complete = self._complete_text().encode()
         with open(self.path, "ab") as file:

@@ -54,7 +54,7 @@ def make_parser(
     if sets:
         parser.add_argument("--sets", nargs="+", choices=list(sets), default=list(sets))
     if results:
-        parser.add_argument("--out", type=Path, help=f"folder of what is written (default results/{results})")
+        parser.add_argument("--out", type=Path, help=f"folder of the output (default results/{results})")
         parser.set_defaults(results=results, quick=False)
     parser.add_argument(
         "--processor",
@@ -68,10 +68,10 @@ def make_parser(
 def add_restart_options(parser: argparse.ArgumentParser, quick: str) -> None:
     """Add what studies with a store have: ``--quick``, whose help is given, and ``--report``."""
     parser.add_argument("--quick", action="store_true", help=f"{quick}; the folder of results ends in -quick")
-    parser.add_argument("--report", action="store_true", help="fit nothing, report what is there")
+    parser.add_argument("--report", action="store_true", help="fit nothing, report the stored fits")
     parser.epilog = (
         "A run may be stopped at any time; the same command goes on from there. Set OMP_NUM_THREADS=1 and "
-        "OPENBLAS_NUM_THREADS=1: times are those of one thread."
+        "OPENBLAS_NUM_THREADS=1: times are for one thread."
     )
 
 

@@ -1,12 +1,12 @@
-"""Headers on microcontrollers: a network in integers and in floats beside forests, perceptrons and boosting.
+"""Headers on microcontrollers: a network in integers and in floats against forests, perceptrons and boosting.
 
 * ``sets``: accuracy on a quarter of the rows, bytes of flash and of stack, and cycles of a row, the mean of some rows,
-  on a Cortex-M0, a Cortex-M4F and an ATmega1284P. The network is that of the README on digits, with its split, and by
+  on a Cortex-M0, a Cortex-M4F and an ATmega1284P. The network is the README's on digits, with its split, and by
   default on the others; its integers are simulated, and the classes in the emulators have to be theirs. ``may`` counts
   the test rows whose class integers may change by the proven bound, ``do`` those whose class they change. A dash is
   what does not fit into 4 MB, or the 128 kB and the 16 kB of memory of the ATmega.
 * ``changes``: on 24 sets, the test rows whose class may change, and does, in integers; networks are the default's.
-* ``costs``: flash, stack and cycles that headers of random networks announce, beside those measured.
+* ``costs``: flash, stack and cycles that headers of random networks announce, next to measured ones.
 
 It needs arm-none-eabi-gcc, avr-gcc, qemu-system-arm and simavr; for the peers emlearn, m2cgen and lightgbm, and
 without them it measures the network alone. One thread::

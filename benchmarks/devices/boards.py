@@ -2,8 +2,8 @@
 
 Cortex-M0 and M4F run in QEMU, which is no model of time: the instructions that it has executed are counted with the
 cycles that the manuals give them (:mod:`benchmarks.devices.cycles`). The AVR runs in simavr, which counts cycles.
-Flash is what ``size`` says of the linked program, less that of a program which predicts a constant; floats,
-exponentials and what else a model needs from libraries count. The stack is what a prediction has overwritten of a
+Flash is the ``size`` of the linked program, less the size of a program which predicts a constant; floats,
+exponentials and other library code of a model count. The stack is the part that a prediction has overwritten of a
 pattern, at least 64 bytes.
 """
 
@@ -108,7 +108,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Measured:
-    """Bytes and cycles of a prediction; ``classes`` (n,) are those of the rows."""
+    """Bytes and cycles of a prediction; ``classes`` (n,) are the classes of the rows."""
 
     flash: int
     stack: int
@@ -130,7 +130,7 @@ class Board:
         return self.compiler[0].startswith("avr")
 
     def measure(self, program: Program, folder: Path) -> Measured | None:
-        """Return what a prediction takes, cycles as the mean of the rows; None if the program is too large."""
+        """Return the cost of a prediction, cycles as the mean of the rows; None if the program is too large."""
         empty = self._flash(self._linked(Program("", "", "x[0] > 0", program.rows, ()), folder / "empty"))
         linked = self._linked(program, folder / "model")
         if linked is None:

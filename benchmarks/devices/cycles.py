@@ -1,7 +1,7 @@
 """Cycles of the instructions that an emulator has executed, by the manuals of the processors.
 
 Cortex-M0: ARMv6-M without wait states and with the fast multiplier, where the table of the technical reference manual
-(r0p0, table 3-1) is exact. Cortex-M4: that of its manual (r0p1, section 3.3), where a taken branch takes one to three
+(r0p0, table 3-1) is exact. Cortex-M4: its manual's table (r0p1, section 3.3), where a taken branch takes one to three
 cycles for the pipeline; two are counted, and no two loads overlap, so that it is an estimate from above.
 """
 

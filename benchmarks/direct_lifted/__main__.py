@@ -40,7 +40,7 @@ def _study(options: argparse.Namespace) -> int:
 
 
 def _figure(number: int, figure: ModuleType, out: Path, options: argparse.Namespace) -> int:
-    """Run what a figure lacks, print its tables and draw it; return how many runs failed."""
+    """Run a figure's missing runs, print its tables and draw it; return how many runs failed."""
     store = Store(out / f"figure{number}.csv", figure.COLUMNS, figure.KEY)
     tasks, failures = figure.tasks(options.quick), 0
     if not options.report:

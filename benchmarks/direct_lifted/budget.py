@@ -1,8 +1,8 @@
 """Figure 4: test R^2 against the number of bases on abalone, cadata and cpusmall.
 
-Networks of degree 3 (lifted H^3 with a dummy and rank k / 3; direct A^3 with two dummies and k units) beside
+Networks of degree 3 (lifted H^3 with a dummy and rank k / 3; direct A^3 with two dummies and k units) against
 kernels (1 + <x, x'>)^3 at k random training rows: the Nyström method, and random selection, whose weights have a ridge
-of their own. Kernel ridge regression on all rows is computed by the kernel's own features, of which there are 165
+of their own. Kernel ridge regression on all rows is computed by the kernel's own 165 features
 (cpusmall: 455), so without the n x n matrix. The paper lifts A^3 too; its appendix lifts A^2 only, so A^3 is direct
 here.
 """
@@ -107,7 +107,7 @@ class Split:
 
 
 def split(X: np.ndarray, y: np.ndarray, index: int) -> Split:
-    """Return split number ``index``: 75 % training, of which a quarter is held out, and 25 % test.
+    """Return split number ``index``: 75 % training, a quarter of it held out, and 25 % test.
 
     Features are mapped to [-1, 1] and targets to mean 0 and variance 1 by the training rows.
     """

@@ -1,7 +1,7 @@
-"""Figure 1: is it useful to fit lambda? The direct problem of degree 2 on diabetes, beside its proven minimum.
+"""Figure 1: is it useful to fit lambda? The direct problem of degree 2 on diabetes, with its proven minimum.
 
 Equation 13 is minimised with lambda fitted, fixed to 1, and fixed to random signs: coordinate descent for A^2, L-BFGS
-for H^2. With fitted lambda and enough units its minimum is that of a convex problem (Theorem 2), which
+for H^2. With fitted lambda and enough units its minimum is the minimum of a convex problem (Theorem 2), which
 ``mopn.NetworkProblem`` solves and proves; every run is measured against that.
 """
 
@@ -20,7 +20,7 @@ from benchmarks.common.figures import legend_below, plt, save, tidy
 _BETA, _TRAIN, _ITERATIONS = 10.0, 331, 1000
 # The paper's number of units, and twice the largest rank of a symmetric 10 x 10 matrix: enough units of either sign.
 _FEW, _ENOUGH = 4, 20
-# Coordinate descent's epochs, or L-BFGS's iterations; L-BFGS finishes what is to be proven.
+# Coordinate descent's epochs, or L-BFGS's iterations; L-BFGS finishes runs that are to be proven.
 _LIMITS = {_FEW: _ITERATIONS, _ENOUGH: 200}
 _DATA = {"standardised": "features standardised, y centred", "as is": "features of norm 1 and y as they are"}
 _KERNELS = {"anova": ("$A^2$", "coordinate descent"), "homogeneous": ("$H^2$", "L-BFGS")}
@@ -83,7 +83,7 @@ def proven_minimum(name: str, kernel: str) -> tuple[float, float, int]:
 
 
 def run(task: Task, folder: str) -> dict[str, Any]:
-    """Solve and return a row; ``excess`` is over the proven minimum, ``gap`` what the point itself proves, relative."""
+    """Solve and return a row; ``excess`` is over the proven minimum, ``gap`` the point's own bound, relative."""
     problem = _problem(task, task.lams)
     solver = mopn.solvers.LBFGS() if task.kernel == "homogeneous" else mopn.solvers.CoordinateDescent()
     first = mopn.minimize(problem, solver, tol=1e-6, max_iter=_LIMITS[task.k])

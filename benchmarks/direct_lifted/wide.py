@@ -137,7 +137,7 @@ def run(task: Task, folder: str) -> dict[str, Any]:
 
 
 def warm_up(task: Task) -> None:
-    """Compile what the run will use, on a small set."""
+    """Compile the functions of the run, on a small set."""
     small = Task(task.kernel, task.method, 50, 200, 10, 1.0)
     problem, start = problem_and_start(small)
     solver = {"CD": mopn.solvers.CoordinateDescent(), "L-BFGS": mopn.solvers.LBFGS(), "SGD": mopn.solvers.SGD(1e-6)}

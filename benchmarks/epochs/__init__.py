@@ -1,1 +1,1 @@
-"""Epochs of coordinate descent, beside other tools."""
+"""Epochs of coordinate descent, against other tools."""

@@ -1,10 +1,10 @@
-"""Seconds an epoch of coordinate descent, beside other tools in the same run, and predictions a second.
+"""Seconds an epoch of coordinate descent, against other tools in the same run, and predictions a second.
 
 ``python -m benchmarks.epochs --data FOLDER`` reads the sets recsys, sparse_wide and dense from ``FOLDER/NAME.npz``: X
 as ``train_dense``, or as the parts ``train_data``, ``train_indices``, ``train_indptr`` and ``train_shape`` of a CSR
 matrix; ``y_train``; and ``P0_k{k}`` (k, d), where all tools start. Every figure is a process of its own; compilation is
-timed apart. ``--beside NAME COMMAND`` runs another tool alternately with mopn: the command, in which {set}, {model} and
-{epochs} are filled in, prints a line of JSON with "seconds_per_epoch" and "objective".
+timed apart. ``--against NAME COMMAND`` runs another tool alternately with mopn: the command, with {set}, {model} and
+{epochs} filled in, prints a line of JSON with "seconds_per_epoch" and "objective".
 """
 
 import argparse
@@ -28,7 +28,7 @@ from benchmarks.common.processes import last_json, run_program
 from benchmarks.common.sources import Source, check, read
 from benchmarks.common.study import make_parser, run
 
-# Set, model, epochs. Strengths are those of 1/2 sum (p - y)^2 + a/2 ||w||^2 + a/2 ||P||^2.
+# Set, model, epochs. Strengths belong to 1/2 sum (p - y)^2 + a/2 ||w||^2 + a/2 ||P||^2.
 CASES = [
     ("recsys", "fm2", 20),
     ("sparse_wide", "fm2", 5),
@@ -57,7 +57,7 @@ def _read(path: Path) -> Data:
 
 
 def _source(file: str) -> Source:
-    how = "a set of the user's own; `python -m benchmarks.epochs --help` says what it holds"
+    how = "a set of the user's own; `python -m benchmarks.epochs --help` describes it"
     return Source(".", {file: how}, lambda folder: _read(folder / file))
 
 
@@ -117,13 +117,13 @@ def _median(runs: list[dict[str, Any]]) -> float:
     return statistics.median(run["seconds_per_epoch"] for run in runs)
 
 
-def compare(folder: str, cases: Sequence[tuple[str, str, int]], beside: list[list[str]], repeats: int) -> Iterator[str]:
+def compare(folder: str, cases: Sequence[tuple[str, str, int]], others: list[list[str]], repeats: int) -> Iterator[str]:
     """Yield a line a case: seconds an epoch of mopn and of the other tools, and the ratios."""
     for name, model, epochs in cases:
         runs: dict[str, list[dict[str, Any]]] = {"mopn": []}
         for _ in range(repeats):
             runs["mopn"].append(ours(folder, name, model, epochs))
-            for tool, template in beside:
+            for tool, template in others:
                 command = template.format(set=name, model=model, epochs=epochs)
                 done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False)
                 if done.returncode == 0:
@@ -174,7 +174,7 @@ def compilation(folder: str) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
     parser = make_parser("epochs", __doc__)
-    parser.add_argument("--beside", nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
+    parser.add_argument("--against", nargs=2, action="append", default=[], metavar=("NAME", "COMMAND"))
     parser.add_argument("--repeats", type=int, default=3, help="processes a figure")
     parser.add_argument("--quick", action="store_true", help="one process a figure, small cases only")
     parser.add_argument("--one", nargs=4, metavar=("SET", "MODEL", "EPOCHS", "THREADS"), help="one case, as JSON")
@@ -191,7 +191,7 @@ def _program(args: argparse.Namespace) -> None:
     repeats = 1 if args.quick else args.repeats
     check(SETS, dict.fromkeys(name for name, _, _ in cases), args.data, "--quick")
     print("Seconds an epoch, one thread, median of processes; in brackets the other tool's time over mopn's")
-    for line in compare(args.data, cases, args.beside, repeats):
+    for line in compare(args.data, cases, args.against, repeats):
         print(line, flush=True)
     for part in (threads(args.data, repeats), predictions(args.data), compilation(args.data)):
         for line in part:

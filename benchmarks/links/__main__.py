@@ -1,6 +1,6 @@
 """Table 3 of Blondel et al., Higher-Order Factorization Machines (NIPS 2016): prediction of links in four graphs.
 
-Fits, prints the area under the ROC curve (AUC) of every model beside the paper's, and writes ``cells.csv`` to
+Fits, prints the area under the ROC curve (AUC) of every model next to the paper's, and writes ``cells.csv`` to
 ``--out``, a row a model, graph and split::
 
     OMP_NUM_THREADS=1 python -m benchmarks.links --data FOLDER

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from benchmarks.common.sources import Source, fields, read
 
-# First years of the age groups, those of the MovieLens 1M data: with them users have the paper's 49 features.
+# First years of the age groups, as in the MovieLens 1M data: with them users have the paper's 49 features.
 _AGES = (0, 18, 25, 35, 45, 50, 56)
 # Groups of release years, equally long: with the 19 genres films have the paper's 29 features.
 _YEAR_GROUPS = 10

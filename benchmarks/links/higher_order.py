@@ -8,7 +8,7 @@ its gradient. Exponents are slopes of log(time) against log(m); those "an entry"
 of entries of all samples, as with m - 1 dummies short rows grow with m themselves. AdaGrad has the step size that is
 best after a few epochs; the others are printed.
 
-``curves.csv`` and ``epochs.csv`` in ``--out`` hold what is done; the plot is ``higher_order.png``::
+``curves.csv`` and ``epochs.csv`` in ``--out`` hold the finished measurements; the plot is ``higher_order.png``::
 
     OMP_NUM_THREADS=1 python -m benchmarks.links.higher_order --data FOLDER --out results/higher_order
 """
@@ -80,7 +80,7 @@ def _study(options: argparse.Namespace) -> int:
 
 
 def _measure(name: str, options: argparse.Namespace, curves: Store, epochs: Store) -> int:
-    """Measure what the stores lack of a graph; return how many measurements failed."""
+    """Measure the missing rows of a graph; return how many measurements failed."""
     k, share = (4, 0.05) if options.quick else (30, 0.5)
     base = {"set": name, "k": k, "share": share}
     degrees = EPOCH_DEGREES[::4] if options.quick else EPOCH_DEGREES

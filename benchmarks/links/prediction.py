@@ -45,7 +45,7 @@ _ITERATIONS_AN_EPOCH = 5
 
 @dataclass(frozen=True)
 class Plan:
-    """What the cells of a graph share: units, a scale of ``SCALES``, and the share of the links to learn from.
+    """Common settings of the cells of a graph: units, a scale of ``SCALES``, and the share of the links to learn from.
 
     ``betas`` is the grid; ``search_epochs`` and ``epochs`` limit the fits of the search and the last one.
     """

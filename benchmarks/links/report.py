@@ -21,7 +21,7 @@ _STAND_INS = ("ion-channels", "gene-disease")
 
 
 def report(rows: Sequence[dict[str, str]]) -> str:
-    """Return Table 3 as text, the paper's figure beside the mean over our splits; a block for each plan."""
+    """Return Table 3 as text, the paper's figure next to the mean over our splits; a block for each plan."""
     blocks: dict[tuple[str, ...], dict[tuple[str, str], list[float]]] = {}
     for row in rows:
         # All graphs of a run that have the default plans belong into one table.
@@ -53,7 +53,7 @@ def _table(changed: str, found: dict[tuple[str, str], list[float]]) -> str:
             degree = f" (m = {model.degree})" if model.kind in SEVERAL else ""
             lines.append(f"{_LABELS[model.kind] + degree:<34}" + "".join(figures))
     if set(names) & set(_STAND_INS):
-        lines.append("* the paper's figure is that of another graph: Enzyme, and GD with other links")
+        lines.append("* the paper's figure is for another graph: Enzyme, and GD with other links")
     spread = [max(values) - min(values) for values in found.values() if len(values) > 1]
     if spread:
         lines.append(f"largest difference between splits of a cell: {max(spread):.3f}")

@@ -1,6 +1,6 @@
 """Tables 2 and 4 and Figure 3 of Blondel et al. (NIPS 2017) on segment, vowel, satimage and letter.
 
-Fits, prints the tables with the paper's figures beside, and writes ``fits.csv`` (a row a fit), ``summary.csv`` and
+Fits, prints the tables next to the paper's figures, and writes ``fits.csv`` (a row a fit), ``summary.csv`` and
 ``figure3.png`` to ``--out``. letter, which takes an hour a split, must be asked for with ``--sets``::
 
     OMP_NUM_THREADS=1 python -m benchmarks.multiclass --data FOLDER --jobs 2

@@ -88,7 +88,7 @@ def _panel(ax: Any, fits: pd.DataFrame, name: str) -> None:
     ax.set_title(f"{name} ({splits} split{'s' if splits > 1 else ''})", fontsize=11)
     ax.set_xlabel("largest number of units or landmarks")
     ax.set_xlim(0, networks["max_units"].max())
-    # The first units say little, and would flatten what the figure is about.
+    # The first units say little, and would flatten the rest of the figure.
     low, high = min(levels), max(levels)
     ax.set_ylim(low - max(0.25 * (high - low), 1.5), high + max(0.1 * (high - low), 0.5))
     tidy(ax)

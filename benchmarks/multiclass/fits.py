@@ -27,7 +27,7 @@ from mopn.solvers import FISTA, ConditionalGradient
 _QUADRATIC = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
 # A network is done when its objective is proven to be within this of the minimum, relative.
 _TOL = 1e-3
-# On letter a round of a network of all classes adds more than one unit; between rounds that of the last one counts.
+# On letter a round of a network of all classes adds more than one unit; between rounds the last one counts.
 _UNITS_A_ROUND = {"letter": 5}
 # The paper's limits for FISTA (appendix D); on split 0, 1e-5 has on average no better validation accuracy.
 _FISTA_TOL, _FISTA_ITERATIONS = 1e-3, 1000
@@ -35,9 +35,9 @@ _FISTA_TOL, _FISTA_ITERATIONS = 1e-3, 1000
 
 @dataclass(frozen=True)
 class Task:
-    """What to fit, on which split of which set; ``"-"`` where a method has no such option.
+    """A fit on a split of a set; ``"-"`` where a method has no such option.
 
-    ``strength`` is that of the penalty on a sum of losses, or scikit-learn's C; ``max_units`` the largest number of
+    ``strength`` is the penalty's on a sum of losses, or scikit-learn's C; ``max_units`` the largest number of
     units (one-vs-rest: of each class), or of landmarks; 0 where there are none.
     """
 

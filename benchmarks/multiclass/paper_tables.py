@@ -12,7 +12,7 @@ NONE = "-"
 
 
 class Cell(NamedTuple):
-    """A row of a table: what was fitted. ``"-"`` where a method has no such option."""
+    """A row of a table: a method and its options. ``"-"`` where a method has no such option."""
 
     method: str
     norm: str = NONE
@@ -71,7 +71,7 @@ _SQUARED_HINGE = {
     _greedy("l1/linf", "squared-hinge", "output"): _row("97.05 (28) 86.09 (33) 88.90 (24) 91.20 (119)"),
 }
 
-# The logistic rows of Table 4 are those of Table 2.
+# The logistic rows of Table 4 are also in Table 2.
 _BOTH_LOSSES = _SQUARED_HINGE | {cell: row for cell, row in TABLE_2.items() if cell.method == "conditional-gradient"}
 TABLE_4 = {
     cell: _BOTH_LOSSES[cell]

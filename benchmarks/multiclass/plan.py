@@ -1,4 +1,4 @@
-"""What the multi-class benchmark fits: the sets, their splits, and the grids of strengths."""
+"""The plan of the multi-class benchmark: the sets, their splits, and the grids of strengths."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from benchmarks.multiclass.fits import Task
 from benchmarks.multiclass.paper_tables import NORMS, Cell
 
 # Strengths multiply the norm in an objective whose losses are summed. The grids were placed on split 0 so that the best
-# validation accuracy lies inside or on a plateau; those of satimage's squared hinge and of letter are by analogy.
+# validation accuracy lies inside or on a plateau; the grids of satimage's squared hinge and of letter are by analogy.
 # l1/linf charges a row once for all its entries, so it bears more.
 _STRENGTHS = {
     ("vowel", "logistic"): {"l1": (0.02, 0.06, 0.2, 0.6), "l1/l2": (0.03, 0.1, 0.3, 1), "l1/linf": (0.03, 0.1, 0.3, 1)},
@@ -40,8 +40,8 @@ _C = {"linear": (1, 10, 100, 1000, 10000), "svm": (0.01, 0.1, 1, 10, 100), "nyst
 class SetPlan:
     """Sizes of the runs on one set: random splits, and units by method.
 
-    ``full_units`` are those of full refits, which need fewer, a fit each; ``rest_units`` the rounds of each class's
-    network of one-vs-rest; ``landmarks`` those of the Nyström method.
+    ``full_units`` are the units of full refits, which need fewer, a fit each; ``rest_units`` the rounds of each class's
+    network of one-vs-rest; ``landmarks`` the numbers of landmarks of the Nyström method.
     """
 
     splits: int
@@ -60,7 +60,7 @@ SETS = {
 }
 
 
-# What a run fits without ``--sets``; letter takes an hour a split.
+# The sets of a run without ``--sets``; letter takes an hour a split.
 DEFAULT_SETS, QUICK_SETS = ("segment", "vowel", "satimage"), ("segment", "vowel")
 # A quick run has one loss and half of each grid, and ends within two minutes on two cores.
 _QUICK_SPLITS, _QUICK_UNITS = 2, 25

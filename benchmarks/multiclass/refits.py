@@ -1,8 +1,8 @@
-"""What refits of the output layer alone and of both layers make of a number of units: Figure 5 of the paper.
+"""Refits of the output layer alone and of both layers, by the number of units: Figure 5 of the paper.
 
 Objective (excess over the least of both curves, relative) and test accuracy against the units; logistic loss, l1/l2,
 [1, x], split 0. Every round adds the one unit that the oracle ``refine`` finds, up to 50 (letter: 100). The strength,
-0.1, multiplies the norm beside the *sum* of the losses over the samples, as the paper's F is a sum. A network may hold
+0.1, multiplies the norm next to the *sum* of the losses over the samples, as the paper's F is a sum. A network may hold
 fewer units than rounds were made, as refits drop and merge units; of several networks with as many units the last one
 counts::
 
@@ -103,7 +103,7 @@ def draw(axes: Any, name: str, curves: dict[str, Curve]) -> None:
     axes[0].set_yscale("log")
     axes[0].set_title(f"{name}, strength {_STRENGTH}, split 0", fontsize=11)
     axes[1].set_xlabel("units")
-    # The first units say little, and would flatten what the figure is about.
+    # The first units say little, and would flatten the rest of the figure.
     ends = [100 * accuracy for curve in curves.values() for units, (_, accuracy, _) in curve.items() if units > 4]
     if ends:
         axes[1].set_ylim(min(ends) - 1.0, max(ends) + 1.0)

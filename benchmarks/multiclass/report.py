@@ -1,4 +1,4 @@
-"""From the rows of fits to tables: selection on the validation part, means over splits, the paper's figures beside."""
+"""From the rows of fits to tables: selection on the validation part, means over splits, next to the paper's figures."""
 
 from collections.abc import Iterator, Sequence
 
@@ -76,7 +76,7 @@ def _paper(name: str, cell: Cell) -> Figure:
 
 
 def tables(results: pd.DataFrame) -> str:
-    """Return Tables 2 and 4 as text, the paper's figure beside ours in every cell."""
+    """Return Tables 2 and 4 as text, the paper's figure next to ours in every cell."""
     names = [name for name in SETS if name in set(results["set"])]
     if not names:
         return "no results yet"

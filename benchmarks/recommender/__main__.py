@@ -7,13 +7,13 @@ row a study, set, split, model and k::
 
 A row of X has a one for its user and a one for its item (for Last.fm: artist and tag). Only those that occur in the set
 have columns. Split number s draws with seed s, and s seeds the fits. Strengths are mopn's: losses are added up over the
-samples. The strength of a cell is that of a grid (see ``GRIDS``) with the least RMSE on rows held out.
+samples. The strength of a cell has the least RMSE of a grid (see ``GRIDS``) on rows held out.
 Ordinal models have a linear term, with the ridge alpha = 0.15 strength.
 
 ``ranking``: section 6.5 and Figure 4 of Blondel et al., Multi-output Polynomial Networks and Factorization Machines
 (NIPS 2017). Ordinal McRank on multi-output FMs of at most k units, with the norms l1, l1/l2 and l1/linf, against FMs
 and PNs of one output, the models of ``kernels`` with a linear term. Ratings are split at random: 50 % to fit, 25 % to
-choose the strength by, 25 % to test. What was fitted on the first part is tested, every measure at the strength that is
+choose the strength by, 25 % to test. Fits on the first part are tested, every measure at the strength that is
 best by it on the held part (section 6.2 chooses by the measure that it reports, 6.5 does not say). The paper bounds the
 norm; here it is a penalty, strength times the norm, which has the same solutions.
 
@@ -32,7 +32,7 @@ method with refits of all units, at the estimator's defaults.
 
 nDCG@1 and nDCG@5 are means over the users with at least two ratings in the test; gains are 2^y - 1, and y in the
 columns "linear". Discounts are 1 / log2(1 + rank); films of equal scores share their gains. Users with fewer films
-than 5 are ranked whole. The seconds of a row are those of the whole cell, search included.
+than 5 are ranked whole. The seconds of a row are for the whole cell, search included.
 """
 
 import argparse

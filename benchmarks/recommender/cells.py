@@ -25,7 +25,7 @@ class Task:
 
 
 def make_task(cell: Cell, ratings: Ratings) -> Task:
-    """Return what a cell works on."""
+    """Return the data of a cell."""
     shares = (0.5, 0.25) if cell.study == "ranking" else (0.5625, 0.1875)
     parts = random_parts(len(ratings.y), cell.split, shares, cell.rows)
     return Task(ratings.rows(), ratings.y, ratings.users, parts)
@@ -34,7 +34,7 @@ def make_task(cell: Cell, ratings: Ratings) -> Task:
 def run_cell(cell: Cell, task: Task) -> dict[str, Any]:
     """Choose the strength, fit and test; return a row.
 
-    Of the ranking study every measure is that of the strength which is best by it on the held part; else all are of
+    In the ranking study every measure has the strength which is best by it on the held part; else all are of
     the strength with the best RMSE there, fitted again to all that is not for the test. ``curve`` has the RMSE of
     every strength on the held part, ``strength`` and ``units`` are of the best.
     """

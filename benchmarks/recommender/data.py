@@ -45,7 +45,7 @@ def _ratings(table: np.ndarray) -> Ratings:
 
 
 def _movielens_100k(folder: Path) -> Ratings:
-    """Read the rows of u1.base, and those of u1.test after them: together they are all ratings."""
+    """Read the rows of u1.base, and the rows of u1.test after them: together they are all ratings."""
     return _ratings(
         np.vstack(
             [np.loadtxt(folder / file, dtype=int, usecols=(0, 1, 2), ndmin=2) for file in ("u1.base", "u1.test")]

@@ -1,14 +1,14 @@
 """The default strengths of machines of one output, fixed ones, and the best of a grid.
 
 ``FactorizationMachineRegressor`` and ``FactorizationMachineClassifier``, on u1 of MovieLens 100K ("ratings", and
-"likes": whether a rating exceeds 3) and on tables, of which three quarters are for training, with numbers scaled to
+"likes": whether a rating exceeds 3) and on tables, with three quarters of the rows for training, and numbers scaled to
 variance 1 and categories one-hot::
 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.defaults --data FOLDER
 
 Errors on the test rows: root mean squared errors, of tables over the deviation of y, or rates. "ones": alpha = beta =
-1. "best": the least error of alpha at its default and beta in 0.3, 1, 3, ..., 300, chosen on the test rows. Seconds are
-those of the processor, for a fit at the defaults with the choice of beta, and for one with the strengths that it chose.
+1. "best": the least error of alpha at its default and beta in 0.3, 1, 3, ..., 300, chosen on the test rows. Seconds of
+the processor, for a fit at the defaults with the choice of beta, and for one with the strengths that it chose.
 """
 
 import argparse

@@ -21,7 +21,7 @@ _ALPHA = 0.15
 
 @dataclass(frozen=True)
 class Options:
-    """What a fit is told: the number of units, or the largest number, the strength and the seed."""
+    """Parameters of a fit: the number of units, or the largest number, the strength and the seed."""
 
     k: int
     strength: float

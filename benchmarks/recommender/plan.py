@@ -1,4 +1,4 @@
-"""What the recommender studies fit: cells, their grids of strengths, and the columns of their rows."""
+"""The plan of the recommender studies: cells, their grids of strengths, and the columns of their rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from benchmarks.recommender.models import MODELS
 
 _ORDINAL, _ONE_OUTPUT = MODELS[:3], ("A2-linear", "H2-linear")
 _KERNELS = ("A2-augment", "A2-linear", "H2-augment", "H2-linear", "all-subsets")
-# Strengths by set and by what a model's name begins with.
+# Strengths by set and by the beginning of a model's name.
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
     "ml-100k": {
         "ordinal-l1/linf": (5.0, 6.0, 7.0, 8.5),

@@ -57,7 +57,7 @@ def _milliseconds(call: Callable[[], Any], repeats: int) -> float:
 
 
 def _rows(n: int) -> tuple[sparse.csr_array, sparse.csr_array, sparse.csr_array]:
-    """Return the row of a user, those of n items, and those of both."""
+    """Return the row of a user, the rows of n items, and the rows of both."""
     d = _USERS + n
     user = sparse.csr_array((np.ones(1), ([0], [0])), shape=(1, d))
     items = sparse.csr_array((np.ones(n), (np.arange(n), _USERS + np.arange(n))), shape=(n, d))

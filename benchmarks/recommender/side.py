@@ -38,7 +38,7 @@ _NO_UNITS = 1e6
 
 @dataclass(frozen=True)
 class Known:
-    """Ratings (n, 3), numbers of users and films as in the files and levels, with what is known of both by number.
+    """Ratings (n, 3), numbers of users and films as in the files and levels, with side information on both by number.
 
     Of users there are gender, age group and occupation, of films the decade and what names the genres.
     """
@@ -54,7 +54,7 @@ class Known:
         return type(self)(self.ratings[np.isin(self.ratings[:, 0], drawn)], self.users, self.films)
 
     def rows(self, side: bool) -> sparse.csr_array:
-        """Return the 0/1 columns of users and films, and those of side information after them."""
+        """Return the 0/1 columns of users and films, and columns of side information after them."""
         pairs = self.ratings[:, :2]
         parts = [OneHotEncoder().fit_transform(pairs)]
         if side:

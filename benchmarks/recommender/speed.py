@@ -1,11 +1,11 @@
 """Time, memory and certificates of ordinal factorization machines on all of MovieLens 100K or 1M.
 
 Half of the ratings (split 0 of the ranking study), at most 30 units. A small fit comes first, so that compiling is
-timed apart. Memory is the peak of the resident set during a fit, above what there is before it: what was freed stays
-with the process, so that a later row shows what it took beyond the earlier ones. ``exact gap`` is proven after the fit
+timed apart. Memory is the peak of the resident set during a fit, above the resident set before it: freed memory stays
+with the process, so that a later row shows its use beyond the earlier ones. ``exact gap`` is proven after the fit
 by Cholesky factors, where those exist (l1 and l1/linf, d <= 3000); ``random gap`` holds with a probability of
-1 - 1e-9, by polynomials of random starts; ``loose`` is what it exceeds the gap by that the best unit found would give,
-so what the bound costs: the rest is the model's distance from the minimum. Start it alone, with the threads that it may
+1 - 1e-9, by polynomials of random starts; ``loose`` is its excess over the gap by the best unit found,
+the cost of the bound: the rest is the model's distance from the minimum. Start it alone, with the threads that it may
 use::
 
     OMP_NUM_THREADS=2 python -m benchmarks.recommender.speed --data FOLDER --sets ml-100k ml-1m

@@ -1,10 +1,10 @@
-"""The splits of the literature, with what users rated and who rated items as columns, by relation blocks.
+"""The splits of the literature, with the items of a user and the users of an item as columns, by relation blocks.
 
 MovieLens 1M, 90 % of the ratings against 10 %, drawn at random ten times; MovieLens 100K, u1.base against u1.test::
 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.splits --data FOLDER
 
-"implicit" adds to the columns of a user those of the items that the user rated, and to the columns of an item those of
+"implicit" adds to a user's columns the columns of the rated items, and to an item's columns the columns of
 its users, with a length of 1 each: pairs of the training rows alone. "shorter" and "longer", which are left out by
 default, are the same with lengths of 0.7 and 1.4: another scale for their fields. "dates" adds the week of the rating
 (MovieLens 1M has no dates here). All X are :class:`mopn.RelationBlocks`.
@@ -13,7 +13,7 @@ default, are the same with lengths of 0.7 and 1.4: another scale for their field
 a tenth of the training rows of the first split. ``ordinal``: ``OrdinalFMRegressor``, all parameters at their defaults;
 ``ordinal-50`` with 50 units. ``myFM``: Gibbs sampling of rank 10, its defaults but 300 iterations, if that package is
 installed. ``libFM``: MCMC, "-dim 1,1,10 -iter 300", with users and items alone, if ``--libfm`` names the program.
-Predictions are cut to 1 and 5. Seconds are those of the processor, for a fit without the choice of alpha.
+Predictions are cut to 1 and 5. Seconds are of the processor, for a fit without the choice of alpha.
 """
 
 import argparse

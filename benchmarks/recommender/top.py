@@ -1,11 +1,11 @@
-"""The best ten of all films that a user has not rated: models of ratings, what is popular, and implicit feedback.
+"""The best ten of all films that a user has not rated: models of ratings, popularity, and implicit feedback.
 
 A random fifth of the ratings of MovieLens 100K is held out. Of each user, the ten best of all films without a training
 rating, and how many films that the user rated with 4 or 5 in the fifth are among them: recall@10 divides by their
 number, or by 10 if there are more, and nDCG@10 counts hits. "rated" is the nDCG@10 of the held-out ratings alone.
-Models of ratings are ranked with and without a shrinkage by the numbers of ratings; those of implicit feedback know
-what was rated, not how: a factorization machine of ones for ratings and zeros for films drawn at random, EASE (Steck,
-WWW 2019), and ALS of the package ``implicit``, if it is installed::
+Models of ratings are ranked with and without a shrinkage by the numbers of ratings; models of implicit feedback know
+the rated films, not the ratings: a factorization machine of ones for ratings and zeros for films drawn at random, EASE
+(Steck, WWW 2019), and ALS of the package ``implicit``, if it is installed::
 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.top --data FOLDER
 """
@@ -125,7 +125,7 @@ def _scores(model: Any, case: Case, **options: Any) -> np.ndarray:
 
 
 def _with_negatives(case: Case) -> FactorizationMachineRegressor:
-    """Fit ones for what was rated, and zeros for films that are drawn for every rating and were not."""
+    """Fit ones for rated films, and zeros for unrated films that are drawn for every rating."""
     rng, n_films = np.random.default_rng(0), case.ratings.shape[1]
     users, films = case.ratings.users[case.train], case.ratings.items[case.train]
     others, drawn = np.repeat(users, _NEGATIVES), rng.integers(0, n_films, _NEGATIVES * len(users))
@@ -137,7 +137,7 @@ def _with_negatives(case: Case) -> FactorizationMachineRegressor:
 
 
 def _ease(rated: np.ndarray) -> np.ndarray:
-    """Predict what was rated by the other films that were: ridge regression in closed form."""
+    """Predict each rated film by the other rated films: ridge regression in closed form."""
     P = np.linalg.inv(rated.T @ rated + _EASE * np.eye(rated.shape[1]))
     B = -P / np.diag(P)
     np.fill_diagonal(B, 0.0)

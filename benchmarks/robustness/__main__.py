@@ -1,9 +1,9 @@
-"""Certified radii on handwritten digits: accuracy under any change of a given size, proven, beside attacks.
+"""Certified radii on handwritten digits: accuracy under any change of a given size, proven, against attacks.
 
 Prints, for changes in the l2 and the l-infinity norm, the share of test images that are classified correctly and stay
-so within a radius: what is proven, and what an attack leaves over. Then the median distance to a point of another class
-that was found; the share of the squared changes that fall on pixels which are nearly always blank, of a deviation below
-1; by how much the distance exceeds what is proven, in the median and at most; and the time for 10,000 rows::
+so within a radius: the proven share, and the share left by an attack. Then the median distance to another class
+found; the share of the squared changes that fall on pixels which are nearly always blank, of a deviation below
+1; by how much the distance exceeds the proven radius, in the median and at most; and the time for 10,000 rows::
 
     OMP_NUM_THREADS=1 python -m benchmarks.robustness
     OMP_NUM_THREADS=1 python -m benchmarks.robustness --figure docs/robustness.png

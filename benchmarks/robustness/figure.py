@@ -20,7 +20,7 @@ _IMAGES = 4
 
 
 def draw(split: Sequence[np.ndarray], path: Path) -> None:
-    """Draw the figure for one split of the digits; images are those of the network of one scale for all pixels."""
+    """Draw the figure for one split of the digits; images are for the network of one scale for all pixels."""
     X_train, X_test, y_train, y_test = split
     figure = plt.figure(figsize=(9.5, 4.0), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(5, 4))

@@ -1,6 +1,6 @@
 """Certified flips on tables of categories: how many columns may change before the class does.
 
-For every set, a quarter of which is the test (at most 500 rows of it), with the table classifier and with logistic
+For every set, with a quarter of it as the test (at most 500 rows), with the table classifier and with logistic
 regression on one-hot columns: accuracy; the share of rows that are classified correctly and provably stay so whichever
 1, 2 or 3 columns change, and whatever they become; the median number of columns of the smallest change that is known;
 the share of rows for which the answer is exact; and the CPU milliseconds of a row, attacks included::

@@ -1,20 +1,20 @@
-"""How long a pass over the rows takes, by threads and in files, and what a fit of data larger than memory needs.
+"""How long a pass over the rows takes, by threads and in files, and the needs of a fit of data larger than memory.
 
 ``passes``: one evaluation of the objective and the gradients of both layers (d = 20 features, m = 10 outputs, k = 10
-units, double precision) on rows in memory, beside the matrix products that it consists of, alone, on the same blocks,
-and beside reading all rows once (their sum). The measured function is called in turn with the others, and the least of
-several times counts.
+units, double precision) on rows in memory, against its matrix products alone, on the same blocks, and against reading
+all rows once (their sum). The measured function is called in turn with the others, and the least of several times
+counts.
 
 ``losses``: the same pass with every loss, and of wider rows of fewer outputs, in seconds of the processor.
 
-``dask``: the same pass by workers of one thread each, processes on this machine, beside as many threads of this
+``dask``: the same pass by workers of one thread each, processes on this machine, against as many threads of this
 process; and on a thousand rows, where all that it takes is overhead.
 
-``files``: the fit of float32 rows from a file of their own, by blocks, beside the same in memory, each in a process of
+``files``: the fit of float32 rows from a file of their own, by blocks, against the same in memory, each in a process of
 its own; time, passes and the peak of memory, the interpreter and its libraries included.
 
-``samples``: classifiers at their defaults, whose units are found on a sample of the rows, beside the same on all rows
-from the start; accuracy is that on 20,000 other rows.
+``samples``: classifiers at their defaults, whose units are found on a sample of the rows, against the same on all rows
+from the start; accuracy is measured on 20,000 other rows.
 
 ``limit``: rows that a script makes, block by block, as many gigabytes as asked for, in a process that may have no more
 than so many gigabytes of address space (``ulimit -v``).

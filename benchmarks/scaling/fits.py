@@ -17,7 +17,7 @@ _WIDE, _FEW = 100, 2
 
 
 def write(path: Path, n: int) -> Path:
-    """Write n float32 rows, and beside them their classes; return the path."""
+    """Write n float32 rows, and next to them their classes; return the path."""
     X = np.lib.format.open_memmap(path, "w+", np.float32, (n, _FEATURES))
     y = np.empty(n, dtype=np.int8)
     for number, first in enumerate(range(0, n, _BLOCK)):
@@ -52,7 +52,7 @@ def measure(form: str, path: Path) -> dict[str, float]:
 
 
 def sampled(n: int, units: int, first: str) -> dict[str, float]:
-    """Fit a classifier at its defaults, as it is or to all rows from the start; seconds are those of the processor."""
+    """Fit a classifier at its defaults, as it is or to all rows from the start; seconds are of the processor."""
     if first == "all rows":
         mopn.NetworkProblem.sample_for = lambda problem, n_units, seed: None  # type: ignore[method-assign]
     X, y = _made_rows(0, n, _FEATURES)

@@ -5,11 +5,11 @@ squares of random linear forms, which networks of degree 2 hold exactly; ``steps
 of the signs of three pairs of features, which trees hold. Every method is fitted in stages, each with more units,
 trees, epochs or components than the last, until another such stage would exceed ``--limit`` seconds of the processor:
 mopn with more and more units; LightGBM (where it is installed) and scikit-learn's histogram boosting with more trees;
-SGD on all products of two features, by epochs; a linear SVM on more and more features of Nystroem. Accuracy is that on
+SGD on all products of two features, by epochs; a linear SVM on more and more features of Nystroem. Accuracy is of
 20,000 other rows. All methods have their defaults, and one thread.
 
-A fit is a process of its own, whose peak of memory is told without that before the fit; ``growth.csv`` has a row for
-each. The exponent is that of the seconds in the rows, from the size before::
+A fit is a process of its own, whose growth to its peak of memory is told; ``growth.csv`` has a row for
+each. The exponent is of the seconds in the rows, from the size before::
 
     OMP_NUM_THREADS=1 python -m benchmarks.scaling.growth --rows 10000 100000 1000000 --features 20 100
 """

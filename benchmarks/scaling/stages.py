@@ -55,7 +55,7 @@ def make_rows(kind: str, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndar
 
 
 def class_scores(kind: str, X: np.ndarray) -> np.ndarray:
-    """Return what the classes have at each row, the largest of which names it."""
+    """Return the scores of the classes at each row; the largest one names it."""
     rng, d = np.random.default_rng(0), X.shape[1]
     if kind == "squares":
         return (X @ rng.standard_normal((d, _CLASSES))) ** 2
@@ -119,7 +119,7 @@ def stages(fit: Fit) -> dict[str, Any]:
     """Return the seconds of the processor until the end of every stage, accuracies, and megabytes."""
     warnings.simplefilter("ignore")
     small = make_rows(fit.kind, 200, fit.d, 0)
-    next(METHODS[fit.method](*small))  # loads what the method imports
+    next(METHODS[fit.method](*small))  # loads the method's imports
     (X, y), (X_test, y_test) = (make_rows(fit.kind, n, fit.d, seed) for seed, n in ((1, fit.n), (2, _TEST)))
     held, seconds, accuracies, outside = peak_memory(), [], [], 0.0
     began = time.process_time()

@@ -2,8 +2,8 @@
 
 * ``refits``: output layers on the features of real fits, logistic loss, to a proven gap of 1e-6: ``InteriorPoint``
   against ``FISTA``, the paper's method (with restart).
-* ``fits``: whole fits of both layers with default settings, beside a quadratic-kernel SVM.
-* ``paths``: a path of 20 strengths, beside one cold fit at the smallest.
+* ``fits``: whole fits of both layers with default settings, against a quadratic-kernel SVM.
+* ``paths``: a path of 20 strengths, against one cold fit at the smallest.
 
 A ratio is the other's time over ours. After ``>``, the other had not arrived when it stalled or its ``--cap`` seconds
 were over; it is 0 where ours had not. Times far below a second are the best of up to three runs. Threads are as the

@@ -26,7 +26,7 @@ _BACKGROUND = 100
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
     parser = make_parser("speed.explanation", __doc__, data=False)
-    parser.add_argument("--repeats", type=int, default=9, help="of which the best is taken (default 9)")
+    parser.add_argument("--repeats", type=int, default=9, help="runs a time, the best of them is taken (default 9)")
     parser.add_argument("--rows", type=int, help="explained rows (default: by the shape)")
     return run(parser, _program, arguments)
 

@@ -2,7 +2,7 @@
 
 * ``agreement``: the largest difference of the outputs on up to 1,000 rows of each set, of ONNX and C from Python,
   relative to the largest output (absolute if that is below 1). Classes by networks, numbers by factorization machines
-  of degree 3, ratings by those of degree 2 and by ordinal networks. Classifiers get the features as they are.
+  of degree 3, ratings by machines of degree 2 and by ordinal networks. Classifiers get the features as they are.
 * ``latency``: one row through Python, ONNX and C, medians.
 
 It needs ``cc``, onnx and onnxruntime. One thread::

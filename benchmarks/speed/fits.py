@@ -1,4 +1,4 @@
-"""Whole fits of both layers beside quadratic-kernel SVMs, and paths of strengths beside single fits."""
+"""Whole fits of both layers against quadratic-kernel SVMs, and paths of strengths against single fits."""
 
 import argparse
 import time
@@ -33,7 +33,7 @@ class Fitted(NamedTuple):
 
 
 def fits(args: argparse.Namespace) -> None:
-    """Print fits of both layers beside quadratic-kernel SVMs, whose C is chosen on the validation part."""
+    """Print fits of both layers against quadratic-kernel SVMs, whose C is chosen on the validation part."""
     print(f"\nFits with default settings, l1/l2, both layers: {args.splits} splits")
     print("set       model     test accuracy    fit: mean       max   a prediction   numbers held")
     for name in args.sets:
@@ -78,7 +78,7 @@ def _fitted(predict: Callable[[np.ndarray], np.ndarray], seconds: float, size: i
 
 
 def paths(args: argparse.Namespace) -> None:
-    """Print the time of a path of 20 strengths beside that of one cold fit at its smallest strength."""
+    """Print the time of a path of 20 strengths against one cold fit at its smallest strength."""
     print("\nPaths of 20 strengths and a cold fit at the last one, l1/l2, both layers, split 0")
     table = Table("set:9s, path:8.2f s, cold fit:11.2f s, path / cold:.2f, objective of path:.2f, of cold fit:13.2f")
     for name in args.sets:

@@ -38,7 +38,7 @@ def median(ratios: list[Ratio]) -> Ratio:
 
 
 def refits(args: argparse.Namespace) -> None:
-    """Print InteriorPoint beside FISTA."""
+    """Print InteriorPoint against FISTA."""
     print(f"\nRefits of the output layer, logistic loss, to a proven gap of {_REFIT_TOL:g}, relative")
     table = Table(
         "set:9s, norm:8s, strength:8g, InteriorPoint:.4f s, its gap:.0e, FISTA:9.3f s, its gap:.0e, ratio:10s"

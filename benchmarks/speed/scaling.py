@@ -4,10 +4,10 @@ Synthetic data: the classes are the largest of m random polynomials of degree 2,
 random, [1, x] is fitted. One factor is varied around n = 20,000, d = 20, m = 10, k = 20. Fits of k units take five
 rounds or so, by the oracle ``refine``, which proves nothing; a refit takes ten iterations at most, the last one twenty.
 
-Every figure is that of a fresh process. Memory is its peak resident set (Linux only) less that before the fit, when the
-data, which are made block by block, were there and a small fit had loaded all code. The yardstick beside it is what
-every such method holds: the features (n, k), the outputs (n, m) and the loss gradient (n, m), 8 (k + 2 m) n bytes. mopn
-promises at most three times that. Below some ten thousand rows what does not depend on n dominates. Exponents are
+Every figure is from a fresh process. Memory is the growth of its peak resident set (Linux only) in the fit; before, the
+data were made, block by block, and a small fit loaded all code. It is compared with the arrays of
+every such method: the features (n, k), the outputs (n, m) and the loss gradient (n, m), 8 (k + 2 m) n bytes. mopn
+promises at most three times that. Below some ten thousand rows fixed costs dominate. Exponents are
 fitted to the three largest values of a factor::
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed.scaling

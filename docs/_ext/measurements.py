@@ -23,7 +23,7 @@ class Measurement(NamedTuple):
 
 
 def measurements(results: str) -> Iterator[Measurement]:
-    """Yield what was measured; a section without a date has that of the first."""
+    """Yield the measurements; a section without a date has the first section's."""
     parts = re.split(r"^#+ (.+)$", results, flags=re.MULTILINE)[1:]
     sections: list[list[str]] = []
     for title, text in zip(parts[::2], parts[1::2], strict=True):

@@ -39,7 +39,7 @@ def places() -> dict[Path, Path]:
 
 
 def with_site_links(text: str, source: Path, page: Path) -> str:
-    """Return the text of a document as that of a page: links lead to pages, and to nothing else."""
+    """Return the text of a document as a page's: links lead to pages, and to nothing else."""
     pages = places()
 
     def link(match: re.Match[str]) -> str:

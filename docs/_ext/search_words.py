@@ -40,7 +40,10 @@ WORDS = {
         "partial dependence",
     ),
     "extending": ("custom loss", "custom solver", "oracle", "linear minimisation oracle"),
-    "migration": ("polylearn", "libFM", "fastFM", "LightGBM", "EBM", "interpret", "SVC"),
+    "migration": (
+        *("polylearn", "libFM", "fastFM", "LightGBM", "EBM", "interpret", "SVC"),
+        *("svmlight", "monotone constraints", "learning to rank", "Bayesian", "GPU"),
+    ),
     "recommenders": (
         "ratings",
         "recommender",

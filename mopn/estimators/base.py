@@ -59,6 +59,7 @@ _FLOATS = (np.float64, np.float32)
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": _FLOATS, "order": "C"}
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
+_STREAMS = "FactorizationMachineClassifier and FactorizationMachineRegressor have it, with solver='adagrad' or 'sgd'"
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
@@ -107,6 +108,12 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
                 f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(_parameters(type(self)))}"
             )
         super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say which estimators have ``partial_fit``, where there is none."""
+        if name == "partial_fit" and not hasattr(type(self), name):
+            raise AttributeError(f"{type(self).__name__} has no partial_fit: {_STREAMS}")
+        return self.__getattribute__(name)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by their names, as scikit-learn does, and return the estimator."""
@@ -252,8 +259,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         if result.status in _WARN_ON:
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
-            text = f"{result.message}{reason} The objective is {result.fun:.6g}{gap}."
-            warn_caller(text, ConvergenceWarning)
+            warn_caller(f"{result.message}{reason} The objective is {result.fun:.6g}{gap}.", ConvergenceWarning)
 
 
 @doors
@@ -478,7 +484,7 @@ class NetworkEstimator(NetworkAttributes):
         task = begin_fit(self, samples_of(X, y, sample_weight), None)
         (X, targets), held_out = self._parts((X, y, sample_weight), self._validation_samples(*validation))
         problem, targets = self._problem_of_all(X, targets.by_column(target_weight))
-        if not _is_in_numpy(X):
+        if isinstance(X, RowBlocks | Chunks):
             self._set_features(X, problem.rows.n_features)
         del X  # the problem has its own arrays
         problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
@@ -533,7 +539,7 @@ class NetworkEstimator(NetworkAttributes):
         return result
 
     def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
-        if _is_in_numpy(X):
+        if not isinstance(X, RowBlocks | Chunks):
             X, targets = merge_equal_samples(X, targets)
         return self._problem(X, targets), targets
 
@@ -544,7 +550,7 @@ class NetworkEstimator(NetworkAttributes):
     def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
         if not self.validation_fraction:
             return (X, targets), None
-        if not _is_in_numpy(X):
+        if isinstance(X, RowBlocks | Chunks):
             raise ValueError(
                 "validation_fraction takes samples at random, which needs X in memory; set it to 0, and give X_val"
             )
@@ -745,12 +751,7 @@ class NetworkEstimator(NetworkAttributes):
 
 @cache
 def _parameters(kind: type[ModelEstimator]) -> list[str]:
-    names: list[str] = kind._get_param_names()
-    return names
-
-
-def _is_in_numpy(X: Any) -> bool:
-    return not isinstance(X, RowBlocks | Chunks)
+    return kind._get_param_names()
 
 
 def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:

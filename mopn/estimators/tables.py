@@ -156,8 +156,8 @@ class TableEstimator(TableReader, NetworkAttributes):
         self.__dict__.update(self._of_table(fitted), status_=result.status)
         say(
             self.verbose,
-            f"gap {self.gap_:.3g}, by estimate {self.estimated_gap_:.3g}, of the weights {self.restricted_gap_:.3g}: "
-            "units that lack make up the second one, and the bound is loose by the rest",
+            f"gap {self.gap_:.3g}, at most {self.restricted_gap_:.3g} of it with these units; by an estimate without "
+            f"a proof the gap is {self.estimated_gap_:.3g}, and the rest is a loose bound",
         )
         self._raise_interruption(result)
         task.end({})

@@ -1,9 +1,9 @@
 """
-What the units of digits look like
-==================================
+The units of digits
+===================
 
 A polynomial network computes squares of projections: the output of a class is a weighted sum of squares, one for each
-unit. For images the units are images, too, so one can look at what a class is made of.
+unit. For images the units are images, too, so one can look at the parts of a class.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,6 @@
 """
-What the norms do to the output layer
-=====================================
+Norms and the output layer
+==========================
 
 The penalty decides how classes share units. Under ``"l1"`` every class has its own; under ``"l1/l2"`` and ``"l1/linf"``
 a unit is paid for once and used by many.

@@ -2,8 +2,8 @@
 Accuracy against size and speed
 ===============================
 
-What a small model costs in accuracy: networks of 12 to 20 units against linear, kernel and tree models. Size is the
-count of numbers that a prediction reads; time is that of one row alone, in Python.
+The accuracy of small models: networks of 12 to 20 units against linear, kernel and tree models. Size is the
+count of numbers that a prediction reads; time is for one row alone, in Python.
 """
 
 import time

@@ -2,7 +2,7 @@
 Classes in the plane
 ====================
 
-What a linear model cannot tell apart, and two or three units can: rings and a checkerboard. A unit computes the square
+Rings and a checkerboard: a linear model cannot tell them apart, two or three units can. A unit computes the square
 of a projection of (1, x), so a class's output is a quadratic function of the features.
 """
 

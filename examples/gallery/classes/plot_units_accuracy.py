@@ -23,7 +23,7 @@ X_train, X_test, y_train, y_test = train_test_split(
     X, y, test_size=0.5, random_state=0, stratify=y
 )
 
-# Under l1 three units leave seven classes without one, which is what the figure shows.
+# Under l1 three units leave seven classes without one, as the figure shows.
 warnings.filterwarnings("ignore", "max_units=", UserWarning)
 units = [3, 5, 8, 12, 20, 35]
 fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")

@@ -19,7 +19,7 @@ classifier = search.best_estimator_
 print(f"strength {classifier.strength_:.2g}, {len(classifier.basis_)} units")
 
 # %%
-# Features have units of their own: proline goes up to 1700, hue to 1.7. With ``scale``, a weight is that of features
+# Features have units of their own: proline goes up to 1700, hue to 1.7. With ``scale``, weights are for features
 # divided by their standard deviations.
 found = mopn.explain.strongest_interactions(classifier, 12, scale=data.data.std())
 for item in found[:3]:

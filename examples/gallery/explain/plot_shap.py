@@ -47,7 +47,7 @@ for place, j in enumerate(order):
     )
 ax.set_yticks(range(len(order)), data.feature_names[order])
 ax.axvline(0, color="0.6", linewidth=1)
-ax.set_xlabel("what the feature adds to the output “benign”")
+ax.set_xlabel("contribution of the feature to the output “benign”")
 figure.colorbar(points, label="rank of the feature's value")
 plt.show()
 

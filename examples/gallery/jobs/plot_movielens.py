@@ -87,8 +87,8 @@ ax.legend(
 plt.show()
 
 # %%
-# What speaks for the first one: the user's habit, the film's popularity, and how the two fit. The outputs are those of
-# "at most 1", ..., "at most 4", so what is negative speaks for a high rating.
+# Reasons for the first one: the user's habit, the film's popularity, and how the two fit. The outputs stand for
+# "at most 1", ..., "at most 4", so a negative contribution speaks for a high rating.
 n_users = len(encoder.categories_[0])
 fields = {"user": range(n_users), "film": range(n_users, rows.shape[1])}
 found = mopn.explain.contributions(

@@ -2,8 +2,8 @@
 A model of a table, drawn as a whole
 ====================================
 
-A model of tables is a constant, a function of each column and a function of each pair of columns. Here they say which
-of three species a penguin is, by its measurements, its island and its sex, some of which are missing.
+A model of tables is a constant, a function of each column and a function of each pair of columns. Here they tell three
+species of penguins apart by measurements, island and sex, some of them missing.
 """
 
 import inspect

@@ -1,6 +1,6 @@
 """
-Certify what a non-convex solver has found
-==========================================
+Certify the result of a non-convex solver
+=========================================
 
 A factorization machine in its lifted form is not convex: coordinate descent from random starts may end at local optima,
 and by itself it cannot tell. ``mopn.certify`` takes the units and weights, however they were found, and bounds how far

@@ -2,7 +2,7 @@
 Three ways to correct a step
 ============================
 
-Conditional gradient adds a unit for the present gradient. What is done next decides how many rounds it takes: a plain
+Conditional gradient adds a unit for the present gradient. The number of rounds depends on the next move: a plain
 step, a convex refit of the output layer, or a refit of both layers.
 """
 

@@ -185,8 +185,8 @@ def test_what_is_tuned_is_the_reference_of_its_own_table():
     assert list(found.index) == ["mopn", "linear"]
     assert list(found["losses"]) == [2, 2]
     text = report.tables(fits)
-    assert "mopn, table beside each" in text
-    assert "mopn, table, tuned beside each" in text
+    assert "mopn, table against each" in text
+    assert "mopn, table, tuned against each" in text
 
 
 def test_the_critical_difference_is_that_of_demsars_example():

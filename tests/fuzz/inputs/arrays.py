@@ -117,7 +117,7 @@ TYPES: dict[str, Change] = {
     "a string among numbers": _of(lambda a: _set(a, "word")),
     "a huge integer": _of(lambda a: _set(a, 10**400)),
     "a list among numbers": _of(lambda a: _set(a, [1, 2])),
-    "NaT": _of(lambda a: np.full(a.shape, np.datetime64("NaT"))),
+    "NaT": _of(lambda a: np.full(a.shape, np.datetime64("NaT", "s"))),
     "fractions": _each(fractions.Fraction),
     "decimals": _each(decimal.Decimal),
     "complex numbers of real value": _of(lambda a: a + 0j),

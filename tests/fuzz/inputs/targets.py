@@ -44,7 +44,7 @@ TARGETS: dict[str, Change] = ARRAYS | {
     "a string per sample": lambda rng, y: np.arange(len(y)).astype(str),
     "four labels": lambda rng, y: np.arange(len(y)) % 4,
     "one sample of a label": lambda rng, y: (np.arange(len(y)) == 0).astype(int),
-    "no date": lambda rng, y: np.append(np.datetime64("2020-01-01") + _flat(y)[1:], np.datetime64("NaT")),
+    "no date": lambda rng, y: np.append(np.datetime64("2020-01-01") + _flat(y)[1:], np.datetime64("NaT", "D")),
     "None among strings": _labels("red", None, "blue"),
     "tuples": _labels((0, "a"), (1, "a"), (2, "a")),
     "mixed types": _labels(1, "a", 2.5),
