@@ -18,7 +18,6 @@ from tests.fuzz.inputs.arrays import STORAGE, dense
 from tests.fuzz.inputs.callbacks import eraser, writer
 from tests.fuzz.inputs.sparse_forms import FORMS
 from tests.fuzz.interfaces import Arguments, Fit, Interface, Joint, PartialFit, Solve, estimators, solves
-from tests.fuzz.objective import objective
 from tests.fuzz.trial import Trial, pick
 
 Generator = np.random.Generator
@@ -218,12 +217,6 @@ def _repetition(rng: Generator, interface: Interface, arguments: Arguments) -> N
     _agree(interface, _rows(arguments, every, counts), repeated, "weights and repetition")
 
 
-def _dtype(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    X = np.round(4 * dense(_data_step(arguments)[_name_of_samples(arguments)]))
-    name = pick(rng, ("float32", "int8", "int64", "longdouble", "object"))
-    _agree(interface, _replaced(arguments, X=X), _replaced(arguments, X=X.astype(name)), name)
-
-
 def _saved(rng: Generator, interface: Fit, arguments: Arguments) -> None:
     estimator, X = interface.fitted(arguments), arguments["predict"]["X"]
     with tempfile.TemporaryDirectory() as folder:
@@ -289,13 +282,6 @@ def _warm(rng: Generator, interface: Solve, arguments: Arguments) -> None:
         require(second.fun <= first.fun * (1 + 1e-9), f"from {first.fun!r} the run went up to {second.fun!r}")
 
 
-def _objective(rng: Generator, interface: Solve, arguments: Arguments) -> None:
-    found = interface.run(arguments)
-    expected = objective(interface.maker.cls, arguments["problem"], found.made)
-    difference = abs(found.fun - expected)
-    require(difference <= 1e-9 * max(abs(expected), 1e-3), f"the objective is {expected!r}, not {found.fun!r}")
-
-
 def _written(rng: Generator, interface: Interface, arguments: Arguments) -> None:
     """What a callback does to the results that it is handed out changes nothing."""
     step = "init" if isinstance(interface, Fit) else "minimize"
@@ -330,7 +316,6 @@ RELATIONS: dict[str, tuple[Relation, Callable[[Any], bool]]] = {
     "dense and sparse": (_sparse, lambda of: "X" in of.names and _any_order(of) and not of.taken),
     "order of samples": (_permuted, _any_order),
     "weights and repetition": (_repetition, _any_order),
-    "dtype": (_dtype, _any_order),
     "saved": (_saved, lambda of: _is_fit(of) and hasattr(of.cls, "save")),
     "copied": (_copied, _is_fit),
     "refitted": (_refitted, _is_fit),
@@ -339,5 +324,4 @@ RELATIONS: dict[str, tuple[Relation, Callable[[Any], bool]]] = {
     "certificates": (_certificates, lambda of: _is_solve(of) and of.maker.name == "NetworkProblem"),
     "started from its end": (_warm, _is_solve),
     "a callback that writes": (_written, lambda of: not isinstance(of, PartialFit)),
-    "objective": (_objective, lambda of: _is_solve(of) and of.maker.name == of.maker.cls.__name__),
 }

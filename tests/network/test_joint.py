@@ -115,16 +115,6 @@ def test_a_refit_of_both_layers_does_not_depend_on_the_unit_of_the_data(norm, fo
         assert run.gap == pytest.approx(first.gap, abs=1e-3 * first.fun)
 
 
-@pytest.mark.parametrize("norm", ["l1", "l1/l2"])
-@every_form
-@pytest.mark.slow
-def test_nor_does_one_in_the_form_of_the_paper(norm, form):
-    solver = ConditionalGradient(refit=FullRefit(solver=FISTA()), max_units=4, schedule="fill")
-    problems = in_other_units(POWERS_OF_TWO + DECADES, norm, form, "homogeneous")
-    runs = [mopn.minimize(problem, solver, tol=1e-3, max_iter=4) for problem in problems]
-    assert [run.fun for run in runs] == pytest.approx([runs[0].fun] * len(runs), rel=1e-4)
-
-
 @pytest.mark.parametrize("alpha", [None, 1.0])
 @every_form
 @every_norm
@@ -202,14 +192,6 @@ def test_a_refit_on_a_sample_is_one_on_fewer_samples_of_larger_weight(storage, f
     found, direct = joint.value_gradient(x), expected.value_gradient(x)
     assert found.value == pytest.approx(direct.value, rel=1e-12)
     np.testing.assert_allclose(found.gradient, direct.gradient, rtol=1e-9, atol=1e-9 * np.abs(direct.gradient).max())
-
-
-def test_a_smaller_sample_is_part_of_a_larger_one():
-    X, y = data("logistic", n=200)
-    fit = mopn.NetworkProblem(X, y, strength=1.0).losses.in_memory
-    small, large = (set(fit.sample(fraction, 0)[0].tolist()) for fraction in (0.1, 0.3))
-    assert len(small) == 20 < len(large) == 60
-    assert small < large
 
 
 def test_samples_are_taken_where_they_have_many_rows_for_every_parameter():

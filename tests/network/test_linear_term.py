@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import mopn
 from mopn.data.designs import make_design
-from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor, OrdinalFMRegressor
+from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor
 from mopn.network.linear_term import LinearTerm
 from mopn.solvers import FISTA, ConditionalGradient
 from mopn.solvers.conditional_gradient import make_corrective_step
@@ -135,17 +135,6 @@ def test_strength_max_is_where_units_begin(norm):
     assert len(below.basis) > 0
 
 
-def test_a_warm_start_goes_on():
-    problem = make_problem(norm="l1/l2")
-    cold = solve(problem, refit="full")
-    warm = mopn.minimize(problem, ConditionalGradient(refit="full"), start=cold, tol=1e-4)
-    assert warm.nit <= 1
-    assert warm.fun <= cold.fun * (1 + 1e-9)
-    # A start without a linear term finds one.
-    other = mopn.minimize(problem, ConditionalGradient(refit="full"), start=(cold.basis, cold.weights), tol=1e-4)
-    assert other.fun == pytest.approx(cold.fun, rel=1e-3)
-
-
 def test_bad_coefficients():
     problem, empty = make_problem(), (np.zeros((0, D)), np.zeros((0, M)))
     with pytest.raises(ValueError, match=r"start.linear must have shape \(3, 5\), got \(3, 4\)"):
@@ -187,14 +176,6 @@ def test_estimators_with_a_linear_term():
     assert linear.score(X, y) > 0.999 > plain.score(X, y)
     labels = np.where(y > 2.0, "high", "low")
     assert MultiOutputFMClassifier(strength=5.0, alpha=0.01).fit(X, labels).score(X, labels) > 0.95
-
-
-def test_an_estimator_goes_on_from_its_linear_term():
-    y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2], [-0.3, 0.3])
-    regressor = OrdinalFMRegressor(strength=0.5, warm_start=True, tol=1e-4, max_units=None).fit(X, y)
-    before = regressor.objective_
-    assert regressor.fit(X, y).n_iter_ == 1
-    assert regressor.objective_ <= before * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
