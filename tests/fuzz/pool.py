@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
@@ -25,8 +25,13 @@ _GRACE = 20
 
 def run_all(seed: int, numbers: Iterator[int], jobs: int, draw: Draw = drawn, limit: int = 60) -> Iterator[Record]:
     """Make calls of a campaign; yield their records as they come. A call has ``limit`` seconds."""
-    with multiprocessing.get_context("spawn").Pool(jobs, _prepare, (draw, seed)) as pool:
-        yield from pool.imap_unordered(partial(_call, draw, seed, limit), numbers)
+    executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _prepare, (draw, seed))
+    try:
+        calls = [executor.submit(_call, draw, seed, limit, number) for number in numbers]
+        for call in as_completed(calls):
+            yield call.result()
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def _prepare(draw: Draw, seed: int) -> None:

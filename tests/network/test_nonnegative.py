@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from networks import LOSSES, data, draw_forms, every_form, every_kernel
+from networks import data, draw_forms, every_form, every_kernel
 from properties import seeds, tried
 from scipy.linalg import hadamard
 from stacks import draw, every_kind, shapes, unit_vectors
@@ -25,7 +25,6 @@ METHODS = ["auto", "power", "eigh", "refine", "exact"]
 
 FULL = ConditionalGradient(refit="full")
 
-every_loss = pytest.mark.parametrize("loss", LOSSES)
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
