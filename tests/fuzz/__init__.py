@@ -13,10 +13,10 @@ category from it, and the category draws an interface, valid arguments, and what
     once, with the options that its docstring lists; solvers meet the problems that offer the oracles they need.
 ``inputs/``
     What can be odd about an argument: its shape, type, storage or values.
-``relations.py``, ``warm_starts.py``
+``relations.py``
     Calls that must agree: the same call again, other storage, other order of samples.
 ``interrupts.py``
-    Ctrl-C and limits; calls at once.
+    Ctrl-C at a random time.
 ``outcomes.py``
     What became of a call; the kinds are listed there. ``checks.py`` has what must be true of every call that returns.
 ``pool.py``, ``report.py``

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.fuzz.changes import CHANGES, changed, two_changes
-from tests.fuzz.interrupts import interrupted, limited, threaded
+from tests.fuzz.interrupts import interrupted
 from tests.fuzz.outcomes import Record
 from tests.fuzz.relations import RELATIONS, relation
 from tests.fuzz.trial import Trial
-from tests.fuzz.warm_starts import warm_started
 
 
 class Category(NamedTuple):
@@ -36,10 +35,7 @@ CATEGORIES: dict[str, Category] = {
     },
     "two changes": Category(two_changes, 6),
     **{f"relation: {name}": Category(partial(relation, name=name), 0.8) for name in RELATIONS},
-    "warm starts": Category(warm_started, 2),
-    "limits": Category(limited, 2),
     "Ctrl-C": Category(interrupted, 2, alone=True),
-    "threads": Category(threaded, 0.5, alone=True),
 }
 _NAMES = list(CATEGORIES)
 _WEIGHTS = np.array([category.weight for category in CATEGORIES.values()])

@@ -280,10 +280,3 @@ def test_what_does_not_fit_is_refused_by_name(changes, message):
     H, V = drawn()
     with pytest.raises(ValueError, match=message):
         mopn.certify_network(**{"H": H, "V": V, "X": X, "y": y} | changes)
-
-
-@pytest.mark.parametrize("linear", [np.zeros((M, 1 + D)), 3, (None,), "both"])
-def test_a_linear_term_is_a_pair(linear):
-    X, y = data("logistic")
-    with pytest.raises(TypeError, match=r"linear must be a pair \(W, b\)"):
-        mopn.certify_network(*drawn(), linear, X=X, y=y)

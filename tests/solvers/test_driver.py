@@ -174,15 +174,6 @@ def test_success_means_the_gap_where_there_is_one():
     assert result.status == Status.STALLED
 
 
-def test_an_output_layer_without_regulariser_has_no_certificate():
-    problem = mopn.OutputLayerProblem(X**2, Y, strength=0.0)
-    assert problem.oracles == {"composite", "gradient"}
-    for solver in (FISTA(), LBFGS()):
-        result = mopn.minimize(problem, solver, tol=1e-6)
-        assert result.status == Status.CONVERGED
-        assert not result.gap_is_proven
-
-
 def test_a_bug_is_not_swallowed(monkeypatch):
     problem = network()
     monkeypatch.setattr(problem, "lower", lambda *a: 1 / 0)

@@ -3,20 +3,9 @@
 import pytest
 
 from benchmarks.multiclass import report
-from benchmarks.multiclass.fits import COLUMNS, METHODS
-from benchmarks.multiclass.paper_tables import TABLE_2, TABLE_4
-from benchmarks.multiclass.plan import DEFAULT_SETS, SETS, tasks
+from benchmarks.multiclass.fits import COLUMNS
 
 # -- plan and fits -----------------------------------------------------------------------------------------------------
-
-
-def test_a_run_covers_both_tables():
-    planned = list(tasks(DEFAULT_SETS))
-    assert len({tuple(vars(task).values()) for task in planned}) == len(planned)
-    assert {task.method for task in planned} == set(METHODS)
-    assert (len(TABLE_2), len(TABLE_4)) == (13, 12)
-    assert (set(TABLE_2) | set(TABLE_4)) <= {task.cell for task in planned}
-    assert {task.set: task.split + 1 for task in planned} == {name: SETS[name].splits for name in DEFAULT_SETS}
 
 
 # -- report ------------------------------------------------------------------------------------------------------------

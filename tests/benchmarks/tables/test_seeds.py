@@ -6,7 +6,6 @@ import pytest
 
 from benchmarks.common.tables import load_table
 from benchmarks.tables import seeds
-from benchmarks.tables.methods import METHODS
 
 
 def test_spread_is_relative_to_the_means():
@@ -32,10 +31,3 @@ def test_curves_are_partial_dependences():
     at = sum(len(values[name]) for name in ("x0", "x1"))
     squares = values["x2"] ** 2
     np.testing.assert_allclose(curves[at : at + len(squares), 0], squares - squares.mean(), atol=1e-12)
-
-
-def test_cases_take_their_parameters():
-    for case in seeds.CASES.values():
-        if METHODS[case.method].is_installed:
-            assert set(case.parameters) <= set(case.make(True, 3).get_params())
-            assert case.make(False, 3).get_params().get(case.seed, 3) == 3

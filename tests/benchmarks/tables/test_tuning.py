@@ -8,10 +8,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from benchmarks.tables.methods import METHODS
 from benchmarks.tables.tuning import tune
-
-TUNED = [name for name, method in METHODS.items() if method.spaces and method.is_installed]
 
 
 @pytest.mark.parametrize(
@@ -45,13 +42,3 @@ def test_a_search_ends_with_its_time_and_keeps_the_best_so_far(strategy):
     model = Slow(strategy=strategy)
     tried = tune(model, {"strategy": ["stratified"]}, X, y, seconds=0.1, seed=0)
     assert (tried, model.strategy) == (int(strategy == "prior"), strategy)
-
-
-@pytest.mark.parametrize("name", TUNED)
-@pytest.mark.parametrize("classes", [True, False])
-def test_spaces_are_of_parameters(name, classes):
-    method = METHODS[name]
-    model = method.classifier() if classes else method.regressor()
-    space = method.spaces[0 if classes else 1]
-    assert set(space) <= set(model.get_params())
-    assert METHODS[name.removesuffix("-tuned")].spaces is None
