@@ -143,9 +143,3 @@ def test_wins_and_losses_are_of_the_sets_shared_with_the_reference(fits):
     # The linear model's mean difference on a, 10 points, is less than two of its standard errors.
     assert list(found.loc["linear", counts]) == [1, 0, 0, 0, 0]
     assert list(found.loc["mopn", counts]) == [0, 1, 1, 0, 1]
-
-
-# -- the choice by cross-validation ------------------------------------------------------------------------------------
-
-
-# -- lines of NumPy ----------------------------------------------------------------------------------------------------

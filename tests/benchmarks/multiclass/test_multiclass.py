@@ -5,9 +5,6 @@ import pytest
 from benchmarks.multiclass import report
 from benchmarks.multiclass.fits import COLUMNS
 
-# -- plan and fits -----------------------------------------------------------------------------------------------------
-
-
 # -- report ------------------------------------------------------------------------------------------------------------
 
 

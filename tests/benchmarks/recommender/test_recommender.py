@@ -9,9 +9,6 @@ from benchmarks.recommender.models import FITS
 from benchmarks.recommender.plan import Cell
 from tests.benchmarks.conftest import make_ratings
 
-# -- readers -----------------------------------------------------------------------------------------------------------
-
-
 # -- splits ------------------------------------------------------------------------------------------------------------
 
 
