@@ -143,6 +143,14 @@ def test_a_proof_is_asked_for_no_tighter_than_decides(estimate):
     assert value * (1.0 + 2.0 * precision) - 1.0 > TOL or precision == 8.0 * TOL
 
 
+def test_a_hopeless_proof_is_not_asked_for_ever_tighter():
+    """The estimate is the tolerance itself: no precision proves it."""
+    script = Script(found(0.9 * TOL, 0.5), found(TOL, 0.5), found(TOL, 0.5))
+    select, _ = budget(script)
+    select(), select()
+    assert 1e-3 * TOL < script.efforts[2].precision <= 0.01 * TOL
+
+
 @pytest.mark.parametrize(
     ("before", "now", "proven"),
     [
@@ -182,6 +190,13 @@ def test_the_clock_does_not_end_the_run_for_a_model(estimate, ends, elapsed):
     select, _ = budget(script, "fill", elapsed=elapsed, left=100.0)
     selection = select()
     assert (selection.exhausted or selection.bound - 1.0 <= TOL) == ends
+
+
+def test_a_model_keeps_the_better_bound_and_the_time_limit():
+    script = Script(found(0.4 * TOL, 0.5), found(0.4 * TOL, 0.6))
+    select, _ = budget(script, "fill", elapsed=3.0, left=1.0)
+    assert select().bound == 1.5
+    assert script.efforts[1].seconds == 1.0
 
 
 @pytest.mark.parametrize(("schedule", "last", "seconds"), [("grow", False, 3.5), ("fill", True, 5.0)])
@@ -229,6 +244,20 @@ def test_tight_bounds_take_no_more_than_their_share():
     assert script.efforts[-1].seconds == pytest.approx(0.35 * 30.0 - 8.0)
 
 
+def test_the_next_tight_bound_waits_for_the_estimate_to_fall_again():
+    script = Script(found(0.1, 0.5), found(0.05, 0.5), found(0.03, 0.5), bounds=[1.11, 1.035])
+    select, _ = budget(script, elapsed=10.0)
+    bounds = [select().bound for _ in range(3)]
+    assert script.names == ["lmo", "bound", "lmo", "lmo", "bound"]
+    assert bounds == [1.11, 1.5, 1.035]
+
+
+def test_a_bound_that_came_out_loose_does_not_count_as_tight():
+    script = Script(found(0.1, 0.5), found(0.1, 0.5), bounds=[1.7, 1.2])
+    select, _ = budget(script, elapsed=10.0)
+    assert [select().bound for _ in range(2)] == [1.5, 1.2]
+
+
 def test_a_bound_that_missed_its_precision_is_tried_again_with_twice_the_time():
     script = Script(*[found(0.1, 0.5) for _ in range(3)], bounds=[1.4, 1.2])
     select, monitor = budget(script, elapsed=10.0)
@@ -253,6 +282,15 @@ def test_the_final_measurement_asks_no_oracle():
     assert ConditionalGradient().measure(script, Point()) == Measure(1.0)
     assert script.point == "compact"
     assert not script.asked
+
+
+def test_an_unknown_gap_pays_for_no_proof():
+    """Where nothing is regularized all gaps are infinite."""
+    script = Script(found(math.inf, math.inf), found(math.inf, math.inf))
+    select, _ = budget(script, elapsed=10.0, tol=0.0)
+    assert math.isinf(select().estimate)
+    assert not select().exhausted
+    assert script.names == ["lmo", "lmo"]
 
 
 def test_tolerance_zero_asks_for_a_proof_only_of_the_optimum():
