@@ -1,6 +1,7 @@
 """Limits of time: on a clock that counts passes over the samples, and Ctrl-C at any moment of a choice."""
 
 import inspect
+import re
 import time
 
 import numpy as np
@@ -128,3 +129,18 @@ def test_an_interrupted_choice_keeps_the_best_model_so_far(monkeypatch, name):
             assert np.isfinite(estimator.objective_)
             if after > 20:
                 assert len(estimator.basis_)
+
+
+@pytest.mark.parametrize("name", [*KINDS, "PathCV"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_verbose_tells_what_is_done_from_the_beginning(capsys, name):
+    estimator, y = limited(name, None, verbose=1, tol=0.5, max_units=2, max_iter=20)
+    estimator.fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "reading the samples"
+    if name.startswith("Table"):
+        assert lines[1].startswith("choice of the strength")
+        assert re.match(r"  strength 1: Ratio\(0.1\), loss .* units", lines[2])
+    if name == "PathCV":
+        assert lines[1] == "3 folds of 4 strengths"
+        assert re.match(r"  strength .*: score .* units", lines[2])

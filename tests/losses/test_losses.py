@@ -11,7 +11,7 @@ from reference import on_grid, targets_of
 from scipy.special import xlogy
 
 from mopn.losses.loss import LINKS
-from mopn.losses.losses import LOSSES
+from mopn.losses.losses import LOSSES, get_loss
 
 NAMES = sorted(LOSSES)
 MULTICLASS = [name for name in NAMES if LOSSES[name].targets == "labels"]
@@ -377,3 +377,11 @@ def test_inputs_are_not_overwritten(name, m):
     loss.max_scale(y, G)
     if loss.link is not None:
         LINKS[loss.link](out)
+
+
+def test_a_loss_shows_its_parameters():
+    class Huber(type(get_loss("squared"))):
+        def __init__(self, threshold):
+            self.threshold, self._square = threshold, threshold**2
+
+    assert repr(Huber(0.5)) == "Huber(threshold=0.5)"

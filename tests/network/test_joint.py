@@ -194,6 +194,14 @@ def test_a_refit_on_a_sample_is_one_on_fewer_samples_of_larger_weight(storage, f
     np.testing.assert_allclose(found.gradient, direct.gradient, rtol=1e-9, atol=1e-9 * np.abs(direct.gradient).max())
 
 
+def test_a_smaller_sample_is_part_of_a_larger_one():
+    X, y = data("logistic", n=200)
+    fit = mopn.NetworkProblem(X, y, strength=1.0).losses.in_memory
+    small, large = (set(fit.sample(fraction, 0)[0].tolist()) for fraction in (0.1, 0.3))
+    assert len(small) == 20 < len(large) == 60
+    assert small < large
+
+
 def test_samples_are_taken_where_they_have_many_rows_for_every_parameter():
     """Ten at least."""
     X, y = data("logistic", n=400)

@@ -135,6 +135,17 @@ def test_strength_max_is_where_units_begin(norm):
     assert len(below.basis) > 0
 
 
+def test_a_warm_start_goes_on():
+    problem = make_problem(norm="l1/l2")
+    cold = solve(problem, refit="full")
+    warm = mopn.minimize(problem, ConditionalGradient(refit="full"), start=cold, tol=1e-4)
+    assert warm.nit <= 1
+    assert warm.fun <= cold.fun * (1 + 1e-9)
+    # A start without a linear term finds one.
+    other = mopn.minimize(problem, ConditionalGradient(refit="full"), start=(cold.basis, cold.weights), tol=1e-4)
+    assert other.fun == pytest.approx(cold.fun, rel=1e-3)
+
+
 def test_bad_coefficients():
     problem, empty = make_problem(), (np.zeros((0, D)), np.zeros((0, M)))
     with pytest.raises(ValueError, match=r"start.linear must have shape \(3, 5\), got \(3, 4\)"):

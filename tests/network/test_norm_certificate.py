@@ -128,6 +128,14 @@ def test_interactions():
         assert found.lower <= objective(more, weights, pairs)
 
 
+def test_weights_of_targets():
+    X, y = data("squared")
+    H, V = drawn()
+    found = mopn.certify_network(H, V, X=X, y=y, loss="squared", target_weight=[2.0, 0.0625, 1.0])
+    scale = np.sqrt([2.0, 0.0625, 1.0])
+    assert found.objective == pytest.approx(loss_of("squared", scale * y, scale * outputs_of(H, V, X)), rel=1e-12)
+
+
 def test_sample_weights_and_an_offset():
     X, y = data("squared")
     H, V = drawn()

@@ -70,6 +70,12 @@ def test_compiled_loops_are_for_built_in_losses():
     assert mopn.minimize(problem, LBFGS(), max_iter=50).fun > 0
 
 
+def test_an_interior_point_method_names_what_it_lacks():
+    X, y = data(Huber())
+    with pytest.raises(TypeError, match=r"'barrier'.*the loss 'Huber' has no hessian"):
+        mopn.minimize(mopn.OutputLayerProblem(X, y, loss=Huber(), strength=1.0), InteriorPoint())
+
+
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
@@ -186,6 +192,21 @@ def test_large_counts_and_large_data_do_not_overflow():
         assert np.isfinite(run.fun)
         assert np.isfinite(run.gap)
         assert run.fun <= run.trace["fun"][0]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mopn.Huber(0.0), "delta must be a finite number > 0, got 0.0"),
+        (lambda: mopn.Huber(np.inf), "delta must be a finite number > 0"),
+        (lambda: mopn.Quantile(1.0), "level must be a number between 0 and 1"),
+        (lambda: mopn.Quantile(width=-1.0), "width must be a finite number > 0"),
+        (lambda: mopn.Quantile("a"), "level must be a number between 0 and 1"),
+    ],
+)
+def test_bad_parameters(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
 
 
 def check_gaps(problem, X, form):

@@ -13,6 +13,7 @@ import mopn
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, InteriorPoint, Result, Solver, Status, Trace, driver
 from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.interface import Measure
+from mopn.solvers.result import gap_in_words
 
 FIELDS = {
     *("x", "fun", "lower", "gap", "estimated_gap", "restricted_gap", "dual", "gap_is_proven", "rounding", "proof"),
@@ -174,6 +175,15 @@ def test_success_means_the_gap_where_there_is_one():
     assert result.status == Status.STALLED
 
 
+def test_an_output_layer_without_regulariser_has_no_certificate():
+    problem = mopn.OutputLayerProblem(X**2, Y, strength=0.0)
+    assert problem.oracles == {"composite", "gradient"}
+    for solver in (FISTA(), LBFGS()):
+        result = mopn.minimize(problem, solver, tol=1e-6)
+        assert result.status == Status.CONVERGED
+        assert not result.gap_is_proven
+
+
 def test_a_bug_is_not_swallowed(monkeypatch):
     problem = network()
     monkeypatch.setattr(problem, "lower", lambda *a: 1 / 0)
@@ -233,12 +243,34 @@ def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys, monke
     assert len(lines) == 1 + (second.nit + 1) + 2
 
 
+def test_verbose_prints_every_so_many_rows(capsys, monkeypatch):
+    monkeypatch.setattr(driver, "_BETWEEN", math.inf)
+    mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=6, verbose=3)
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["0", "3", "6"]
+
+
+def test_gap_in_the_trace_never_grows_faster_than_the_objective():
+    """The gap is measured against the best lower bound so far."""
+    trace = mopn.minimize(network(), ConditionalGradient(), tol=1e-3, max_iter=10).trace
+    assert np.all(np.diff(trace["fun"] - trace["gap"]) >= -1e-9)
+
+
 def test_the_clock_stands_still_in_callbacks():
     began = time.perf_counter()
     result = mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=5, callback=lambda **_: time.sleep(0.05))
     assert result.nit == 5
     # The six pauses are in the time of the call alone.
     assert result.time <= time.perf_counter() - began - 6 * 0.05
+
+
+BAD = {"tol": [-1.0, math.nan, None], "max_iter": [-1, 1.5, "5"], "max_time": [-1.0, "5"], "n_threads": [0, -1, True]}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_bad_options(name, value):
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
+        mopn.minimize(network(), ConditionalGradient(), **{name: value})
 
 
 def test_trace_columns_stay_equal():
@@ -388,6 +420,23 @@ def test_the_iterations_of_refits_are_counted():
     assert mopn.minimize(layer(), FISTA(), tol=0, max_iter=5).refit_nit == 0
 
 
+def test_lines_of_refits_change_nothing(monkeypatch, capsys):
+    """About once a second, each counts the iterations of all refits so far."""
+    solver, lines = ConditionalGradient(refit="full"), {}
+    for wait in (0.0, np.inf):
+        monkeypatch.setattr(driver, "_BETWEEN", wait)
+        result = mopn.minimize(network(), solver, tol=0, max_iter=2, verbose=1)
+        lines[wait] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  refit: ")]
+    silent = mopn.minimize(network(), solver, tol=0, max_iter=2)
+    assert np.array_equal(result.x, silent.x)
+    assert result.refit_nit == silent.refit_nit
+    assert not lines[np.inf]
+    counts = [int(line.split()[1]) for line in lines[0.0]]
+    assert counts == sorted(counts)
+    assert len(counts) > 3
+    assert counts[-1] <= result.refit_nit
+
+
 @pytest.mark.parametrize("refit", ["none", "output", "full"])
 def test_times_of_the_parts_add_up_to_less_than_the_whole(refit):
     trace = mopn.minimize(network(), ConditionalGradient(refit=refit), tol=1e-4, max_iter=8).trace
@@ -406,3 +455,8 @@ def test_a_run_without_proofs_ends_at_the_estimate():
     assert np.all(result.trace["proof_time"] == 0)
     proven = mopn.certify(problem, result.basis, result.weights, oracle="exact")
     assert proven.gap <= 2e-3 * proven.fun
+
+
+def test_the_parts_of_a_gap_in_words():
+    network = mopn.Result(gap=2.0, restricted_gap=0.25, estimated_gap=0.75)
+    assert gap_in_words(network) == "2 (with these units 0.25, with others 0.5 more, and by a loose bound 1.25)"

@@ -8,6 +8,7 @@ import pytest
 from fakes import FactorsOfLowRank, FakeMonitor, LayerOfLowRank, LowRankProblem, low_rank
 
 from mopn.solvers import FISTA, LBFGS, FullRefit, InteriorPoint, OutputRefit, Result, minimize
+from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.conditional_gradient.proofs import Selection
 from mopn.solvers.conditional_gradient.schedule import Fill, Grow
 from mopn.solvers.interface import Form
@@ -91,6 +92,22 @@ def test_refits_for_gaps_of_second_order_tighten_where_two_left_most_of_it(estim
     run.refits.improve(run.point)
     # As for gaps of first order, at the tightest.
     assert run.last.tol == pytest.approx(3e-3 * max(factor, run.refits.target) * run.refits.target, rel=1e-12)
+
+
+@pytest.mark.parametrize("refit", [OutputRefit, FullRefit])
+def test_solvers_go_where_they_belong(refit):
+    mine, layers = LBFGS(memory=3), FISTA(gap_every=1)
+    run = Setup(OutputRefit(solver=layers) if refit is OutputRefit else FullRefit(solver=mine, output_solver=layers))
+    run.set_target(0.009)
+    run.refits.improve(run.point)
+    assert [asked.solver for asked in run.monitor.solved] == [layers, mine][: 1 + (refit is FullRefit)]
+
+
+def test_the_polish_of_both_layers_is_long():
+    run = Setup(FullRefit(polish_tol=1e-5, max_iter=7, polish_iter=90), schedule=Fill(8, None, True))
+    run.refits.polish(run.point)
+    assert (run.kinds[0], run.monitor.solved[0].max_iter) == (BOTH, 90)
+    assert run.monitor.solved[0].tol == pytest.approx(1e-5)
 
 
 # -- of the output layer ----------------------------------------------------------------------------------------------
@@ -238,6 +255,18 @@ def test_full_refits_by_fista_follow_one_of_the_output_layer(bound_is_best):
     assert {asked.max_iter for asked in run.monitor.solved[first:]} == {90}
 
 
+def test_refits_by_fista_wait_for_the_proof_of_the_output_layer_whatever_the_bound():
+    base, _ = low_rank()
+    problem = WithLayer(base.M, base.B, base.strength)
+    problem.layer = Layer(frozenset({"barrier", "composite"}), 0.1)
+    run = Setup(FullRefit(solver=FISTA()), problem=problem)
+    run.monitor.answer = lambda *args, **options: Result(units=run.point.units, weights=run.point.weights, fun=1.0)
+    for estimate, proves in ((1.0, False), (0.009, True)):
+        run.set_target(estimate, bound_is_best=True)
+        run.refits.improve(run.point)
+        assert run.monitor.solved[-2].solver == InteriorPoint(prove=proves)
+
+
 def test_units_without_weight_are_gone_before_both_layers_are_refitted():
     """A unit of length zero is stationary in the smooth form."""
     run = Setup(FullRefit())
@@ -307,6 +336,14 @@ def test_a_line_search_is_for_smooth_refits_with_a_regulariser(solver, strength)
         assert run.kinds == [LAYER, BOTH]
 
 
+def test_an_empty_point_is_not_refitted():
+    run = Setup(FullRefit())
+    run.set_target(1.0)
+    assert run.refits.improve(run.problem.start()).n_units == 0
+    assert run.refits.polish(run.problem.start()).n_units == 0
+    assert run.kinds == []
+
+
 @pytest.mark.parametrize(("harm", "merged"), [(0.0, True), (0.9, True), (1.1, False)])
 @pytest.mark.parametrize("way", ["improve", "polish"])
 def test_merging_is_kept_unless_it_harms(way, harm, merged):
@@ -329,6 +366,15 @@ def test_merging_is_kept_unless_it_harms(way, harm, merged):
     assert refitted.n_units == (3 if merged else 4)
     if merged:
         assert refitted.weights.sum() == pytest.approx(run.point.weights.sum())
+
+
+def test_names_stand_for_corrections_and_take_options():
+    assert make_corrective_step("output", tol=1e-5, max_iter=3) == OutputRefit(tol=1e-5, max_iter=3)
+    single = {"precision": "single"}
+    assert make_corrective_step("full", full=single, tol=1e-5) == FullRefit(tol=1e-5, precision="single")
+    assert make_corrective_step("output", full=single) == OutputRefit()
+    mine = OutputRefit(tol=1e-6)
+    assert make_corrective_step(mine) is mine
 
 
 @pytest.mark.parametrize(("estimate", "single"), [(0.1, True), (0.01, False)])

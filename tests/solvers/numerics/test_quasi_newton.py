@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from properties import seeds, tried
 from scipy.optimize import lsq_linear
 
+from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation
 from mopn.solvers.lbfgs import OnGrid, _CorrectionPairs, on_grid, quasi_newton
 
@@ -120,6 +121,12 @@ def test_infinite_values_are_stepped_back_from():
     assert np.isfinite(at.value)
 
 
+@pytest.mark.parametrize(("size", "memory"), [(10, 20), (60_000, 17), (10**6, 10)])
+def test_the_pairs_kept_by_default_take_16_mib_at_most_but_ten(size, memory):
+    assert LBFGS()._pairs(np.zeros(size)) == memory
+    assert LBFGS(memory=30)._pairs(np.zeros(size)) == 30
+
+
 def test_pairs_whose_free_part_is_rounding_are_left_out():
     """The inner product of a pair lies in what is held; the difference of the two is rounding, and no curvature."""
     rng = np.random.default_rng(0)
@@ -189,6 +196,18 @@ def test_with_the_hessian_as_metric_it_is_newtons_method(bounded):
     steps = 10 if bounded else 2
     *_, (_, at, _) = itertools.islice(iterates, steps)
     assert at.value <= exact.cost * (1 + 1e-10)
+
+
+def test_the_metric_is_renewed():
+    asked = []
+
+    def metric(x):
+        asked.append(x.copy())
+        return None if len(asked) == 1 else Inverse(np.eye(len(x)))
+
+    iterates = [x for x, *_ in itertools.islice(quasi_newton(rosenbrock, np.full(10, -1.0), 3, metric=metric), 120)]
+    assert len(asked) == len(range(0, len(iterates), 50)) > 1
+    np.testing.assert_array_equal(asked[1], iterates[50])
 
 
 SIZES = 10.0 ** np.arange(-300, 301, 50)

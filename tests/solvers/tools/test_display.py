@@ -12,7 +12,7 @@ from mopn.core.norms import NORMS, NormName
 from mopn.data.feature_scaling import SCALES
 from mopn.losses.losses import LOSSES, LossName
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
-from mopn.solvers.interface import Form
+from mopn.solvers.interface import Form, Measure
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,13 @@ def test_a_problem_of_ones_own_needs_a_solver():
         mopn.minimize(Own())
 
 
+def test_a_status_is_printed_in_words():
+    for status in mopn.Status:
+        assert status.message.endswith(".")
+        assert str(status) == f"{status}" == f"{status.name}: {status.message}"
+    assert repr(mopn.Status.MAX_TIME) == "<Status.MAX_TIME: 2>"
+
+
 def test_messages_for_what_is_no_solver_or_no_problem(shown):
     with pytest.raises(TypeError, match=r"got the class FISTA; use FISTA\(\)"):
         mopn.minimize(shown[0], mopn.solvers.FISTA)
@@ -123,6 +130,12 @@ def a_trace():
     trace.append(nit=0, fun=1 / 3)
     trace.append(nit=1, fun=-1e-300, gap=np.inf)
     return trace
+
+
+def test_a_trace_and_a_measure_are_shown_in_a_line():
+    assert repr(a_trace()) == "Trace(2 rows: nit, fun, gap)"
+    measure = Measure(2.0, 1.5, restricted_lower=1.75)
+    assert repr(measure) == "Measure(fun=2, gap=0.5, restricted_gap=0.25, proof='deterministic')"
 
 
 def test_a_trace_as_comma_separated_values(tmp_path):
