@@ -1,8 +1,9 @@
 """The two tiers of the suite: the quick one by default, all of it with ``--all``.
 
-The quick tier leaves out cases that are marked ``slow``, the studies and the clusters, tries properties on fewer
-examples, and runs a test with several parameters on a part of their product in which every value occurs. The summary
-names quick cases that take too much of the processor; with ``--budget`` the run then fails.
+Both run a test with several parameters on a part of their product: in the quick one every value occurs, in the other
+one every pair of values. The quick tier also leaves out cases that are marked ``slow``, the studies and the clusters,
+and tries properties on fewer examples. The summary names quick cases that take too much of the processor; with
+``--budget`` the run then fails.
 """
 
 import gc
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from itertools import combinations
 from pathlib import Path
 from zlib import crc32
 
@@ -34,7 +36,7 @@ settings.register_profile("thorough", parent=settings.get_profile("quick"), max_
 
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="run all tests, on all cases and on more examples")
+    parser.addoption("--all", action="store_true", help="run all tests, on more cases and examples")
     parser.addoption("--budget", action="store_true", help="fail where a quick case takes too much of the processor")
 
 
@@ -55,10 +57,12 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("all"):
-        kept = covering([item for item in items if not item.get_closest_marker("slow")])
-        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-        items[:] = [item for item in items if item in kept]
+    if config.getoption("all"):
+        kept = covering(items, 2)
+    else:
+        kept = covering([item for item in items if not item.get_closest_marker("slow")], 1)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def pytest_collection_finish():
@@ -67,15 +71,16 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-def covering(items):
-    """Cases, in a fixed random order, with a value of a parameter that none before them has."""
+def covering(items, size):
+    """Cases, in a fixed random order, with so many values of parameters together that none before them has."""
     kept, seen = set(), defaultdict(set)
     for item in sorted(items, key=lambda item: crc32(item.nodeid.encode())):
-        given = item.callspec.params.items() if hasattr(item, "callspec") else [("no parameter", None)]
-        values = {(name, id(value)) for name, value in given}
-        if values - seen[item.function]:
+        given = item.callspec.params.items() if hasattr(item, "callspec") else []
+        values = [(name, id(value)) for name, value in given]
+        together = set(combinations(values, min(size, len(values))))
+        if together - seen[item.function]:
             kept.add(item)
-            seen[item.function] |= values
+            seen[item.function] |= together
     return kept
 
 

@@ -31,6 +31,14 @@ ODD = {
     "a dictionary": {},
     "a class": int,
 }
+# Those that no option takes, except a number of any sign; and those that are no number of things.
+NEVER = {"a string", "an empty string", "nan", "minus inf", "-1", "a complex number", "a date", "a list"}
+SIGNED = {"intercept", "offset"}
+NO_COUNT = {"True", "0", "0.5", "2.5"}
+COUNTS = {
+    *("n_components", "rank", "degree", "max_units", "k", "n_threads", "patience", "memory", "gap_every"),
+    *("batch_size", "cg_iter", "polish_iter", "atoms_per_round"),
+}
 
 
 def is_clear(error, name):
@@ -39,12 +47,16 @@ def is_clear(error, name):
 
 
 def failures(name, values, attempt):
-    """The odd values of an option that are neither accepted nor refused by an error that names it."""
+    """The odd values of an option that are refused by an error that does not name it, or taken without a meaning."""
     found = {}
+    meaningless = (NEVER if name not in SIGNED else set()) | (NO_COUNT if name in COUNTS else set())
     for label, value in values.items():
         try:
             attempt(value)
         except Exception as error:
             if not is_clear(error, name):
                 found[label] = f"{type(error).__name__}: {error}"[:200]
+        else:
+            if label in meaningless:
+                found[label] = "taken"
     return found

@@ -73,6 +73,34 @@ def test_odd_options_of_problems_are_taken_or_refused_by_name(maker, name):
     assert not failures(name, ODD, lambda value: make(**given | {name: value}))
 
 
+# Public functions, and models made by hand, with valid arguments.
+FUNCTIONS = {
+    mopn.Model: {"basis": np.eye(3)[:2], "weights": np.ones((2, 2))},
+    mopn.FactorizationModel: {"factors": np.ones((1, 2, 3)), "degree": 2, "lams": np.ones(2)},
+    mopn.RelationBlocks: {"tables": [np.eye(3)], "rows": np.zeros((4, 1), int)},
+    mopn.certify: {"problem": network(), "basis": np.eye(3)[:1], "weights": np.ones((1, 2))},
+    mopn.certify_network: {"H": np.eye(3)[:1], "V": np.ones((1, 2)), "X": X, "y": LABELS},
+    mopn.minimize: {"problem": network(), "solver": mopn.solvers.ConditionalGradient(), "max_iter": 1},
+    mopn.solvers.sphere.maximise: {"matrices": [np.eye(2)]},
+}
+FUNCTIONS |= {
+    mopn.explain.strongest_interactions: {"model": mopn.FactorizationModel(**FUNCTIONS[mopn.FactorizationModel])},
+    mopn.explain.certified_radius: {"model": mopn.Model(np.eye(3), np.eye(3)[:, :2], classes=np.arange(2)), "X": X},
+}
+ARGUMENTS = [
+    (function, name)
+    for function in FUNCTIONS
+    for name in inspect.signature(function).parameters
+    if name not in ("feature_names", "output_names")
+]
+
+
+@pytest.mark.parametrize(("function", "name"), ARGUMENTS, ids=lambda part: getattr(part, "__name__", part))
+def test_odd_arguments_of_functions_are_taken_or_refused_by_name(function, name):
+    function(**FUNCTIONS[function])
+    assert not failures(name, ODD, lambda value: function(**FUNCTIONS[function] | {name: value}))
+
+
 REFUSED = {
     "a radius beside the strength": (
         lambda: mopn.NetworkProblem(X, LABELS, strength=1.0, radius=10.0),

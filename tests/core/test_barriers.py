@@ -294,16 +294,6 @@ def test_a_start_in_the_ball_is_moved_strictly_inside(name, rng, mu, share):
     assert math.isfinite(barrier.value(barrier.V))
 
 
-@every_norm
-@every_form
-def test_the_start_is_not_overwritten(name, form):
-    V = np.full((3, 2), 0.1)
-    V.setflags(write=False)
-    barrier, *_ = state(name, form, V, 0.1)
-    barrier.advance(np.ones((3, 2)), 0.01)
-    assert not np.shares_memory(barrier.V, V)
-
-
 @varied()
 def test_the_squared_norm_is_its_own_barrier(rng):
     V, D = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))

@@ -329,29 +329,6 @@ def test_rounding_of_max_scale_does_not_make_a_proof_infinite(name, strength, du
     assert penalty.max_scale(0.0) == np.inf
 
 
-@pytest.mark.parametrize(
-    "wrong", [-1.0, -1e-300, math.nan, math.inf, -math.inf, True, False, "1", 1j, 1 + 0j, np.True_, [1.0], np.ones(2)]
-)
-@pytest.mark.parametrize("argument", ["strength", "radius"])
-def test_make_regularizer_refuses_sizes(argument, wrong):
-    with pytest.raises((TypeError, ValueError), match=f"{argument} must be a finite number >= 0, got"):
-        make("l1", {argument: wrong})
-
-
-@pytest.mark.parametrize(
-    ("name", "strength", "radius", "message"),
-    [
-        ("l1", None, None, "give either strength .* or radius .*, and only one of them.*strength=None and radius=None"),
-        ("l1", 0.0, 0.0, "give either strength .* or radius .*, and only one of them.*strength=0.0 and radius=0.0"),
-        ("squared-l2", None, 1.0, "'squared-l2' has no ball form here; give strength"),
-        ("l2", 1.0, None, "norm must be one of .* got 'l2'"),
-    ],
-)
-def test_make_regularizer_refuses(name, strength, radius, message):
-    with pytest.raises(ValueError, match=message):
-        make_regularizer(name, strength, radius)
-
-
 def test_network_problems_take_norms_that_make_units_zero():
     with pytest.raises(ValueError, match="'squared-l2' makes no unit zero"):
         make_norm_regularizer("squared-l2", 1.0, None)
@@ -430,16 +407,6 @@ def test_feasible_weights(name):
     make(name, {"radius": radius}).check_feasible(V)
     with pytest.raises(ValueError, match="outside the ball of radius"):
         make(name, {"radius": radius * (1 - 1e-6)}).check_feasible(V)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_another_strength(name):
-    for size in ({"strength": 0.5}, {"radius": 2.0}):
-        regularizer = make(name, size)
-        assert regularizer.constrained == ("radius" in size)
-        assert regularizer.with_strength(3.0) == make(name, {"strength": 3.0})
-        with pytest.raises(ValueError, match="strength must be a finite number >= 0, got -1"):
-            regularizer.with_strength(-1)
 
 
 def test_norms_are_a_closed_set():

@@ -219,13 +219,6 @@ def test_blocks_of_rows_are_not_given_to_callbacks():
     assert recorder.ended[(("fit", 0),)][-1].predict(X).shape == (60,)
 
 
-@pytest.mark.parametrize("kind", [mopn.estimators.PathCV, mopn.estimators.PolynomialNetworkRegressor])
-def test_a_bar_is_drawn(kind, capsys):
-    pytest.importorskip("rich")
-    small(kind).set_callbacks(callback.ProgressBar()).fit(X, LABELS)
-    assert f"{kind.__name__} - fit" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_callbacks_reach_folds_in_other_processes():
     scores = []

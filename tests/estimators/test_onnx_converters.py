@@ -1,7 +1,5 @@
 """Pipelines converted by skl2onnx, against scikit-learn's predictions."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -222,9 +220,3 @@ def test_initial_types_of_columns(column, kind, message):
     given = {"c": np.asarray(column)[:, None].astype(dtypes[kind]), "level": CLASSES[:, None].astype(object)}
     (found,) = run(skl2onnx.to_onnx(regressor, initial_types=types), given).values()
     assert_allclose(found[:, 0], regressor.predict(frame), atol=1e-4)
-
-
-def test_without_skl2onnx_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "skl2onnx", None)
-    with pytest.raises(ImportError, match="pip install skl2onnx"):
-        register_skl2onnx()

@@ -46,12 +46,6 @@ def test_outputs_are_the_binary_problems():
     )
 
 
-def test_without_units_predictions_are_the_mean_nearly():
-    regressor = OrdinalFMRegressor(strength=1e4, alpha=None).fit(X, Y)
-    assert len(regressor.basis_) == 0
-    np.testing.assert_allclose(regressor.predict(X), Y.mean(), atol=0.05)
-
-
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_two_levels(cls):
     y = np.where(X[:, 0] * X[:, 1] > 0, 3.5, -2.0)

@@ -54,18 +54,7 @@ def test_it_does_not_depend_on_the_units_of_x(scale):
     assert funs == pytest.approx([funs[0]] * 3, rel=0.05)
 
 
-def test_the_default_is_for_classifiers_of_polynomial_networks():
-    assert MultiOutputPNClassifier().ridge == 0.03
-    for cls in (MultiOutputPNRegressor, *FACTORIZATION_MACHINES):
-        assert cls().ridge == 0.0
-
-
 def test_fold_in_refuses_it():
     fitted = MultiOutputFMRegressor(ridge=0.1).fit(X, y)
     with pytest.raises(ValueError, match="fold_in knows no ridge"):
         fitted.fold_in(X[:3], y[:3])
-
-
-def test_a_negative_ridge_is_named():
-    with pytest.raises(ValueError, match="ridge must be"):
-        MultiOutputPNClassifier(ridge=-1.0).fit(X, y)

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -122,12 +121,6 @@ def test_shap_agrees():
 def test_outputs_of_an_explanation_are_named_by_classes():
     pytest.importorskip("shap")
     assert list(to_shap(KINDS["labels"], rows(3, 0)).output_names) == KINDS["labels"].classes.tolist()
-
-
-def test_missing_shap_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "shap", None)
-    with pytest.raises(ImportError, match="pip install shap"):
-        to_shap(ONE_OUTPUT, rows(3, 0))
 
 
 @pytest.mark.parametrize(

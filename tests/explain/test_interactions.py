@@ -162,11 +162,6 @@ NAMES = [f"f{j}" for j in range(D)]
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 0}, "k must be an integer >= 1, got 0"),
-        ({"k": 1.5}, "k must be an integer >= 1, got 1.5"),
-        ({"k": "a"}, "k must be an integer >= 1, got 'a'"),
-        ({"degree": None}, "degree must be an integer >= 2, got None"),
-        ({"degree": 1}, "degree must be an integer >= 2, got 1"),
         ({"degree": 3}, "degree=3, but the model has interactions of at most 2"),
         ({"degree": 10**12}, "but the model has interactions of at most 2"),
     ],
@@ -249,11 +244,6 @@ def test_a_scale_gives_the_weights_of_scaled_features(degree):
         strongest_interactions(model, scale=np.ones(3))
 
 
-def test_what_is_no_model():
-    with pytest.raises(TypeError, match="model must be a Model, a FactorizationModel or a fitted estimator, got int"):
-        strongest_interactions(1)
-
-
 @pytest.mark.parametrize(
     ("features", "message"),
     [
@@ -261,10 +251,6 @@ def test_what_is_no_model():
         ([(0, 9)], "below 7"),
         ([(0, -1)], "below 7"),
         ([("a", "b")], "or of names"),
-        ([()], "or of names"),
-        ([0], "or of names"),
-        (0, "or of names"),
-        ([([0], 1)], "or of names"),
         ([(0, 1), (0, 1, 2)], "same length"),
     ],
 )
@@ -277,32 +263,21 @@ def test_bad_features(features, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"form": "other"}, "form must be"),
         ({"factors": np.ones((2, 3))}, "three axes"),
         ({"lams": np.ones(2)}, "one number per unit"),
         ({"form": "lifted", "factors": np.ones((3, 1, 4))}, "as many factors"),
         ({"dummies": 4}, "no columns other than"),
         ({"w": np.ones(3)}, "w must have shape"),
-        ({"link": "other"}, "link must be"),
         ({"target": "labels"}, "need classes"),
-        ({"factors": None}, "factors must be an array of numbers, got None"),
         ({"factors": np.full((1, 1, 4), np.nan)}, "factors contains NaN"),
-        ({"lams": "a"}, "lams must be numeric"),
         ({"lams": np.array([np.inf])}, "lams contains NaN or infinity"),
-        ({"lams": None}, "one number per unit"),
         ({"theta": np.ones(3)}, "theta must hold 2"),
         ({"theta": [[1], [1, 2]]}, "theta must be an array"),
         ({"theta": np.ones(2), "factors": np.ones((2, 1, 4))}, "one degree at least and 1 at most, got 2"),
         ({"factors": np.ones((3, 1, 4))}, "one degree at least and 2 at most, got 3"),
         ({"factors": np.ones((0, 1, 4))}, "one degree at least and 2 at most, got 0"),
-        ({"w": np.ones(4, complex)}, "w must hold real numbers, got dtype complex128"),
         ({"intercept": np.ones(2)}, "intercept must be a number, got shape"),
-        ({"intercept": np.nan}, "intercept contains NaN"),
-        ({"degree": 1.5}, "degree must be an integer >= 1"),
         ({"degree": 10**12}, "degree must be at most 65536"),
-        ({"dummies": "a"}, "dummies must be an integer >= 0"),
-        ({"kernel": np.array(["anova", "anova"])}, "kernel must be one of"),
-        ({"form": np.array(["direct", "direct"])}, "form must be one of"),
         ({"form": "lifted", "kernel": "all-subsets", "factors": np.ones((2, 1, 4))}, "has no lifted form"),
         ({"form": "lifted", "factors": np.ones((3, 1, 4)), "degree": 3}, "has no lifted form"),
         ({"classes": ["a", "b"]}, "classes must be an array of labels"),

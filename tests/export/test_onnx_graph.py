@@ -1,7 +1,6 @@
 """ONNX graphs, run by onnxruntime, against the models."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -83,12 +82,6 @@ def test_what_cannot_be_written():
     levels = network(2, target="ordinal", classes=np.arange(3.0))
     with pytest.raises(TypeError, match=r"ordered levels has no link.*link='logistic'"):
         to_onnx(levels)
-
-
-def test_without_onnx_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match="pip install onnx"):
-        to_onnx(network())
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-3), ("float64", 1e-6)])

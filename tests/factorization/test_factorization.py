@@ -459,26 +459,15 @@ def test_a_network_starts_a_direct_problem():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"degree": 1}, "degree must be an integer >= 2"),
-        ({"degree": 2.5}, "degree must be an integer >= 2"),
         ({"degree": 7}, "lower the degree"),
-        ({"n_components": 0}, "n_components must be an integer >= 1"),
-        ({"beta": -1.0}, "beta must be a finite number >= 0"),
-        ({"alpha": np.nan}, "alpha must be a finite number >= 0"),
-        ({"penalty": "l1"}, "penalty must be"),
-        ({"fit_lower": "all"}, "fit_lower must be"),
-        ({"kernel": "cubic"}, "kernel must be one of"),
         ({"kernel": "all-subsets", "fit_lower": "augment"}, "has all degrees in it"),
         ({"kernel": "homogeneous", "fit_lower": "shared"}, "kernel='anova' only"),
         ({"theta": [1.0, 2.0], "fit_lower": "augment"}, "theta fixes the weights"),
         ({"theta": [1.0]}, "theta must hold 2"),
-        ({"lams": "some"}, "lams must be"),
         ({"lams": [1.0]}, "9 finite numbers"),
         ({"lams": "fit", "penalty": "frobenius"}, "lams='fit' needs penalty='weighted'"),
         ({"lams": "fit", "fit_lower": "explicit"}, "a single degree"),
         ({"loss": "logistic"}, "is for several classes"),
-        ({"sample_weight": -np.ones(30)}, "sample_weight must be finite and >= 0"),
-        ({"init_scale": -1}, "init_scale must be"),
     ],
 )
 def test_bad_options_of_the_direct_problem(options, message):
@@ -490,8 +479,6 @@ def test_bad_options_of_the_direct_problem(options, message):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (None, {"degree": 1}, "degree must be an integer >= 2"),
-        (None, {"rank": 0}, "rank must be an integer >= 1"),
         (None, {"kernel": "all-subsets"}, "kernel must be"),
         (None, {"kernel": "anova", "degree": 3}, "degree=2 and a single X only"),
         ((np.ones((30, 2)),), {}, "takes one per factor"),

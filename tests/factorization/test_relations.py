@@ -87,13 +87,6 @@ def test_lifted_problems_form_the_plain_matrix():
     np.testing.assert_array_equal(found.x, expected.x)
 
 
-def test_threads_change_nothing():
-    related, _, y, _ = drawn(np.random.default_rng(0))
-    problem = mopn.FactorizationProblem(related, y, n_components=3, fit_linear=True)
-    one, two = (mopn.minimize(problem, CoordinateDescent(n_threads=t), tol=0, max_iter=3) for t in (1, 2))
-    np.testing.assert_array_equal(one.x, two.x)
-
-
 def test_a_dominating_column_loses_no_digits():
     """Its own part of <p, b> is 1e12 times as large as the rest of the derivative."""
     rng = np.random.default_rng(0)

@@ -13,13 +13,12 @@ category from it, and the category draws an interface, valid arguments, and what
     once, with the options that its docstring lists; solvers meet the problems that offer the oracles they need.
 ``inputs/``
     What can be odd about an argument: its shape, type, storage or values.
-``relations.py``, ``scales.py``, ``warm_starts.py``
-    Calls that must agree: the same call again, other storage, other order of samples, other units of measurement.
-    ``objective.py`` has the objectives once more, by other formulas, with the losses of ``tests/reference.py``.
+``relations.py``
+    Calls that must agree: the same call again, other storage, other order of samples.
 ``interrupts.py``
-    Ctrl-C and limits; calls at once.
+    Ctrl-C at a random time.
 ``outcomes.py``
     What became of a call; the kinds are listed there. ``checks.py`` has what must be true of every call that returns.
-``worker.py``, ``pool.py``, ``report.py``
-    Processes with limits of time and memory, which are replaced after a crash or a hang; the tables.
+``pool.py``, ``report.py``
+    Each call in a fork with limits of time and memory; the tables.
 """

@@ -1,7 +1,6 @@
 """The categories of a campaign, and the call of a number."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import NamedTuple
@@ -9,20 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.fuzz.changes import CHANGES, changed, two_changes
-from tests.fuzz.interrupts import interrupted, limited, threaded
+from tests.fuzz.interrupts import interrupted
 from tests.fuzz.outcomes import Record
 from tests.fuzz.relations import RELATIONS, relation
-from tests.fuzz.scales import scaled
 from tests.fuzz.trial import Trial
-from tests.fuzz.warm_starts import warm_started
 
 
 class Category(NamedTuple):
-    """Calls of one kind: how to draw one, their share of all calls, and where they belong (:class:`Trial`)."""
+    """Calls of one kind: how to draw one, their share of all calls, and whether they need a process of their own."""
 
     draw: Callable[[np.random.Generator], Trial]
     weight: float
-    where: str = "anywhere"
+    alone: bool = False
 
 
 _WEIGHTS_OF_CHANGES = {
@@ -32,20 +29,13 @@ _WEIGHTS_OF_CHANGES = {
 }  # fmt: skip
 CATEGORIES: dict[str, Category] = {
     **{
-        name: Category(
-            partial(changed, categories=(name,)),
-            _WEIGHTS_OF_CHANGES[name],
-            "fork" if "malformed" in name else "anywhere",
-        )
+        # Malformed matrices may write anywhere in memory.
+        name: Category(partial(changed, categories=(name,)), _WEIGHTS_OF_CHANGES[name], "malformed" in name)
         for name in CHANGES
     },
     "two changes": Category(two_changes, 6),
     **{f"relation: {name}": Category(partial(relation, name=name), 0.8) for name in RELATIONS},
-    "scale": Category(scaled, 4),
-    "warm starts": Category(warm_started, 2),
-    "limits": Category(limited, 2),
-    "Ctrl-C": Category(interrupted, 2, "worker"),
-    "threads": Category(threaded, 0.5, "worker"),
+    "Ctrl-C": Category(interrupted, 2, alone=True),
 }
 _NAMES = list(CATEGORIES)
 _WEIGHTS = np.array([category.weight for category in CATEGORIES.values()])
@@ -64,7 +54,7 @@ def category_of(seed: int, number: int) -> str:
 def drawn(seed: int, number: int) -> tuple[Record, Trial]:
     """Return a call of a campaign, a function of the seed and the number alone, and its record before it is made."""
     rng, category = _generator(seed, number)
-    trial = replace(CATEGORIES[category].draw(rng), where=CATEGORIES[category].where)
+    trial = CATEGORIES[category].draw(rng)
     return Record(number, category, trial.interface, trial.change), trial
 
 

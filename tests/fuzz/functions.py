@@ -1,16 +1,12 @@
 """The public functions, and the models made by hand: how to draw valid arguments, and how to make the call."""
 
-import inspect
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 import mopn
-from mopn.plotting import plot_convergence
-from mopn.ranking import grouped_ndcg
 from tests.fitted_models import KINDS, factors
 from tests.fuzz.checks import Found, require
 from tests.fuzz.interfaces import Arguments, Interface, Maker, n_outputs
@@ -152,22 +148,6 @@ def _of_weights(rng: Generator) -> dict[str, Any]:
     }
 
 
-def _of_ndcg(rng: Generator) -> dict[str, Any]:
-    n = int(rng.integers(5, 30))
-    y = rng.integers(0, 5, n).astype(float)
-    return {"y_true": y, "y_score": rng.standard_normal(n), "groups": np.arange(n) // 3, "k": 2}
-
-
-def _of_plot(rng: Generator) -> dict[str, Any]:
-    problem = mopn.NetworkProblem(rng.uniform(-1, 1, (20, 3)), np.arange(20) % 2, strength=1.0)
-    result = mopn.minimize(problem, mopn.solvers.ConditionalGradient(), max_iter=2)
-    return {
-        "results": pick(rng, (result, [result, result], {"a": result})),
-        "x": pick(rng, ("time", "n_iter")),
-        "y": "gap",
-    }
-
-
 def _of_oracle(rng: Generator) -> dict[str, Any]:
     m, d = int(rng.integers(1, 4)), int(rng.integers(1, 5))
     gammas = rng.standard_normal((m, d, d))
@@ -204,36 +184,6 @@ def _found_by_oracle(atoms: Any) -> Found:
     return Found({"basis": atoms.basis, "values": atoms.values})
 
 
-def strength_max(
-    X: Any,
-    y: Any,
-    loss: Any = "logistic",
-    kernel: Any = "homogeneous",
-    norm: Any = "l1/l2",
-    alpha: Any = None,
-    oracle: Any = "auto",
-) -> float:
-    """Return the strength whose solution is zero."""
-    return mopn.NetworkProblem(X, y, loss, kernel, norm, 1.0, alpha=alpha).strength_max(oracle)
-
-
-def _of_strength_max(rng: Generator) -> dict[str, Any]:
-    drawn = Maker(mopn.NetworkProblem).draw(rng)["problem"]
-    names = inspect.signature(strength_max).parameters
-    return {name: value for name, value in drawn.items() if name in names}
-
-
-class Plot(Function):
-    """A function that draws; the figure is closed."""
-
-    def run(self, arguments: Arguments) -> Found:
-        try:
-            self.function(**arguments["call"])
-        finally:
-            plt.close("all")
-        return Found()
-
-
 def _found_on_path(path: Any) -> Found:
     return Found({"strengths": path.strengths, "fun": path.column("fun")})
 
@@ -257,10 +207,7 @@ _FUNCTIONS = [
     ),
     Function(mopn.explain.interaction_weights, _of_weights),
     Function(mopn.explain.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
-    Function(grouped_ndcg, _of_ndcg),
-    Plot(plot_convergence, _of_plot, words=frozenset({"column"})),
     Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),
-    Function(strength_max, _of_strength_max),
     Function(
         mopn.testing.check_loss,
         lambda rng: {"loss": pick(rng, OWN_LOSSES)},

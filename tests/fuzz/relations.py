@@ -1,24 +1,16 @@
 """Calls that must agree with each other."""
 
-import copy
-import pickle
-import tempfile
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
 
-import mopn
 from mopn.solvers import SGD, AdaGrad, OutputRefit, PlainStep
 from tests.fuzz.checks import Found, check_found, require
 from tests.fuzz.inputs.arrays import STORAGE, dense
-from tests.fuzz.inputs.callbacks import eraser, writer
 from tests.fuzz.inputs.sparse_forms import FORMS
 from tests.fuzz.interfaces import Arguments, Fit, Interface, Joint, PartialFit, Solve, estimators, solves
-from tests.fuzz.objective import objective
 from tests.fuzz.trial import Trial, pick
 
 Generator = np.random.Generator
@@ -218,35 +210,6 @@ def _repetition(rng: Generator, interface: Interface, arguments: Arguments) -> N
     _agree(interface, _rows(arguments, every, counts), repeated, "weights and repetition")
 
 
-def _dtype(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    X = np.round(4 * dense(_data_step(arguments)[_name_of_samples(arguments)]))
-    name = pick(rng, ("float32", "int8", "int64", "longdouble", "object"))
-    _agree(interface, _replaced(arguments, X=X), _replaced(arguments, X=X.astype(name)), name)
-
-
-def _saved(rng: Generator, interface: Fit, arguments: Arguments) -> None:
-    estimator, X = interface.fitted(arguments), arguments["predict"]["X"]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        estimator.save(path)
-        model = mopn.load(path)
-    require(np.array_equal(model.predict(X), estimator.predict(X)), "a model that was saved predicts something else")
-
-
-def _copied(rng: Generator, interface: Fit, arguments: Arguments) -> None:
-    estimator = interface.fitted(arguments)
-    first = interface.found(estimator, **arguments["predict"])
-    for copied in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
-        same_bits(first, interface.found(copied, **arguments["predict"]), "a copy")
-
-
-def _refitted(rng: Generator, interface: Fit, arguments: Arguments) -> None:
-    estimator = interface.fitted(arguments)
-    first = interface.found(estimator, **arguments["predict"])
-    for again in (clone(estimator), estimator):
-        same_bits(first, interface.found(again.fit(**arguments["fit"]), **arguments["predict"]), "a refit")
-
-
 def _batches(rng: Generator, interface: Fit, arguments: Arguments) -> None:
     estimator, X = interface.fitted(arguments), arguments["predict"]["X"]
     for method in ("decision_function", "predict_proba"):
@@ -257,63 +220,11 @@ def _batches(rng: Generator, interface: Fit, arguments: Arguments) -> None:
             require(close, f"{method} of a row is another one among others")
 
 
-def _labels(rng: Generator, interface: Fit, arguments: Arguments) -> None:
-    y, X = arguments["fit"]["y"], arguments["predict"]["X"]
-    names = np.array(["a", "b", "c"])
-    first, second = interface.fitted(arguments), interface.fitted(_replaced(arguments, y=names[y]))
-    require(np.array_equal(names[first.predict(X)], second.predict(X)), "other names of labels, other predictions")
-
-
-def _certificates(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    """Two solvers, a network at random and the one found: no certificate of one problem excludes another."""
-    problem = mopn.NetworkProblem(**arguments["problem"])
-    if not problem.regularized:
-        return
-    solvers = [mopn.solvers.ConditionalGradient(refit=refit, max_units=3) for refit in ("full", "output", "none")]
-    results = [mopn.minimize(problem, solver, tol=1e-4, max_iter=4) for solver in solvers]
-    measures = [Found({}, result.fun, result.gap) for result in results]
-    for oracle in ("auto", "refine"):
-        certified = mopn.certify(problem, results[0].basis, results[0].weights, oracle, linear=results[0].linear)
-        measures.append(Found({}, certified.fun, certified.gap))
-    for index, first in enumerate(measures):
-        check_found(first)
-        for second in measures[:index]:
-            certificates_agree(first, second, "two certificates")
-
-
-def _warm(rng: Generator, interface: Solve, arguments: Arguments) -> None:
-    first = interface.run(arguments)
-    start = first.made.x if interface.maker.name in ("JointProblem", "UnitBallProblem") else first.made
-    second = interface.run({**arguments, "minimize": {**arguments["minimize"], "start": start}})
-    if first.fun is not None and second.fun is not None:
-        require(second.fun <= first.fun * (1 + 1e-9), f"from {first.fun!r} the run went up to {second.fun!r}")
-
-
-def _objective(rng: Generator, interface: Solve, arguments: Arguments) -> None:
-    found = interface.run(arguments)
-    expected = objective(interface.maker.cls, arguments["problem"], found.made)
-    difference = abs(found.fun - expected)
-    require(difference <= 1e-9 * max(abs(expected), 1e-3), f"the objective is {expected!r}, not {found.fun!r}")
-
-
-def _written(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    """What a callback does to the results that it is handed out changes nothing."""
-    step = "init" if isinstance(interface, Fit) else "minimize"
-    if "callback" in interface.defaults[step]:
-        callback = pick(rng, (writer, eraser))(rng)
-        second = interface.run({**arguments, step: {**arguments[step], "callback": callback}})
-        same_bits(interface.run(arguments), second, "with a callback that writes")
-
-
 # -- where they hold ---------------------------------------------------------------------------------------------------
 
 
 def _is_fit(interface: Interface) -> bool:
     return type(interface) is Fit
-
-
-def _is_solve(interface: Interface) -> bool:
-    return isinstance(interface, Solve)
 
 
 def _any_order(interface: Interface) -> bool:
@@ -330,14 +241,5 @@ RELATIONS: dict[str, tuple[Relation, Callable[[Any], bool]]] = {
     "dense and sparse": (_sparse, lambda of: "X" in of.names and _any_order(of) and not of.taken),
     "order of samples": (_permuted, _any_order),
     "weights and repetition": (_repetition, _any_order),
-    "dtype": (_dtype, _any_order),
-    "saved": (_saved, lambda of: _is_fit(of) and hasattr(of.cls, "save")),
-    "copied": (_copied, _is_fit),
-    "refitted": (_refitted, _is_fit),
     "batches": (_batches, _is_fit),
-    "names of labels": (_labels, lambda of: _is_fit(of) and is_classifier(of.cls())),
-    "certificates": (_certificates, lambda of: _is_solve(of) and of.maker.name == "NetworkProblem"),
-    "started from its end": (_warm, _is_solve),
-    "a callback that writes": (_written, lambda of: not isinstance(of, PartialFit)),
-    "objective": (_objective, lambda of: _is_solve(of) and of.maker.name == of.maker.cls.__name__),
 }

@@ -21,8 +21,7 @@ class NotFiniteError(AssertionError):
 class Trial:
     """A call: the name of its interface, what is odd about it, and how to make it and check what it returns.
 
-    ``names`` are the words that a refusal may say, ``refusals`` what the interface documents to raise. Calls that send
-    signals or start processes belong into a "worker", those that may write anywhere in memory each into a "fork".
+    ``names`` are the words that a refusal may say, ``refusals`` what the interface documents to raise.
     """
 
     interface: str
@@ -30,7 +29,6 @@ class Trial:
     run: Callable[[], Any]
     names: frozenset[str]
     refusals: tuple[type[BaseException], ...] = (ValueError, TypeError)
-    where: str = "anywhere"
 
 
 def pick(rng: np.random.Generator, items: Sequence[Item]) -> Item:

@@ -12,7 +12,7 @@ from mopn.data.losses_of_rows import Losses
 EPS = np.finfo(float).eps
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_draw_has_a_false_certificate(kind, rounds):
     """A slice of the search; of kinds that take long, fewer draws."""

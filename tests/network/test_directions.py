@@ -140,29 +140,10 @@ def test_a_linear_term_moves_with_the_steps_towards_units(form, direction):
 
 
 @other_directions
-def test_the_open_loop_has_no_other_direction(direction):
-    with pytest.raises(ValueError, match=f"direction='{direction}' needs steps that decrease the objective"):
-        PlainStep("open-loop", direction)
-    with pytest.raises(ValueError, match="direction must be one of 'towards', 'away', 'pairwise', got 'back'"):
-        PlainStep(direction="back")
-
-
-@other_directions
 def test_without_a_strength_nothing_bounds_the_vertices(direction):
     problem = mopn.NetworkProblem(*data(), norm="l1", strength=0.0)
     with pytest.raises(TypeError, match="with strength=0 nothing bounds a step"):
         mopn.minimize(problem, ConditionalGradient(PlainStep(direction=direction)), tol=0.0)
-
-
-@other_directions
-def test_blocks_of_rows_take_the_same_steps(direction):
-    X, y = data(seed=1)
-    solver = ConditionalGradient(PlainStep(direction=direction))
-    whole, parts = (
-        mopn.minimize(mopn.NetworkProblem(rows, y, norm="l1", radius=4.0), solver, tol=0.0, max_iter=6)
-        for rows in (X, mopn.RowBlocks([X[:25], X[25:]]))
-    )
-    assert parts.fun == pytest.approx(whole.fun, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])

@@ -115,16 +115,6 @@ def test_a_refit_of_both_layers_does_not_depend_on_the_unit_of_the_data(norm, fo
         assert run.gap == pytest.approx(first.gap, abs=1e-3 * first.fun)
 
 
-@pytest.mark.parametrize("norm", ["l1", "l1/l2"])
-@every_form
-@pytest.mark.slow
-def test_nor_does_one_in_the_form_of_the_paper(norm, form):
-    solver = ConditionalGradient(refit=FullRefit(solver=FISTA()), max_units=4, schedule="fill")
-    problems = in_other_units(POWERS_OF_TWO + DECADES, norm, form, "homogeneous")
-    runs = [mopn.minimize(problem, solver, tol=1e-3, max_iter=4) for problem in problems]
-    assert [run.fun for run in runs] == pytest.approx([runs[0].fun] * len(runs), rel=1e-4)
-
-
 @pytest.mark.parametrize("alpha", [None, 1.0])
 @every_form
 @every_norm

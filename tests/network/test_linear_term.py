@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import mopn
 from mopn.data.designs import make_design
-from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor, OrdinalFMRegressor
+from mopn.estimators import MultiOutputFMClassifier, MultiOutputPNRegressor
 from mopn.network.linear_term import LinearTerm
 from mopn.solvers import FISTA, ConditionalGradient
 from mopn.solvers.conditional_gradient import make_corrective_step
@@ -187,14 +187,6 @@ def test_estimators_with_a_linear_term():
     assert linear.score(X, y) > 0.999 > plain.score(X, y)
     labels = np.where(y > 2.0, "high", "low")
     assert MultiOutputFMClassifier(strength=5.0, alpha=0.01).fit(X, labels).score(X, labels) > 0.95
-
-
-def test_an_estimator_goes_on_from_its_linear_term():
-    y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2], [-0.3, 0.3])
-    regressor = OrdinalFMRegressor(strength=0.5, warm_start=True, tol=1e-4, max_units=None).fit(X, y)
-    before = regressor.objective_
-    assert regressor.fit(X, y).n_iter_ == 1
-    assert regressor.objective_ <= before * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from networks import LOSSES, data, draw_forms, every_form, every_kernel
+from networks import data, draw_forms, every_form, every_kernel
 from properties import seeds, tried
-from scipy import sparse
 from scipy.linalg import hadamard
 from stacks import draw, every_kind, shapes, unit_vectors
 
@@ -26,7 +25,6 @@ METHODS = ["auto", "power", "eigh", "refine", "exact"]
 
 FULL = ConditionalGradient(refit="full")
 
-every_loss = pytest.mark.parametrize("loss", LOSSES)
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
@@ -180,17 +178,6 @@ def test_joint_refits_end_at_nonnegative_weights():
     network = problem.with_random_units(problem.start(), 12, np.random.default_rng(0))
     assert (network.weights >= 0).all()
     assert network.weights.any(axis=1).all()
-
-
-@every_kernel
-def test_dense_and_sparse_data_give_the_same_network(kernel):
-    X, y = data("logistic")
-    runs = [
-        mopn.minimize(mopn.NetworkProblem(Z, y, kernel=kernel, norm=NAME, strength=1.0), FULL, tol=1e-4)
-        for Z in (X, sparse.csr_array(X))
-    ]
-    assert runs[0].fun == pytest.approx(runs[1].fun, rel=2e-4)
-    assert all(run.success for run in runs)
 
 
 def test_zero_is_the_solution_from_the_largest_strength_on():

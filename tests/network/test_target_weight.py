@@ -200,9 +200,7 @@ def test_losses_of_classes_have_no_targets(loss):
     ("weights", "message"),
     [
         ([1.0, 2.0], r"target_weight must have shape \(3,\), one weight per target, got \(2,\)"),
-        (2.0, r"target_weight must have shape \(3,\)"),
         ([1.0, 0.0, 1.0], "target_weight must be > 0; leave targets without a weight out of y"),
-        ([1.0, -1.0, 1.0], "target_weight must be > 0"),
         ([1.0, np.nan, 1.0], "target_weight contains NaN"),
         ([1.0, 1e-60, 1.0], "target_weight is too small"),
         ([1.0, 1e60, 1.0], "target_weight is too large"),

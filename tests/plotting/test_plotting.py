@@ -1,7 +1,5 @@
 """Plots show the trace's columns, and nothing else."""
 
-import sys
-
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -87,12 +85,6 @@ def test_infinite_gaps_are_left_out():
 def test_what_cannot_be_drawn(results, options, error, message):
     with pytest.raises(error, match=message):
         plot_convergence(run(3) if results is None else results, **options)
-
-
-def test_missing_matplotlib_is_named(monkeypatch, results):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
-        plot_convergence(results)
 
 
 def network(**fields):

@@ -264,15 +264,6 @@ def test_the_clock_stands_still_in_callbacks():
     assert result.time <= time.perf_counter() - began - 6 * 0.05
 
 
-BAD = {"tol": [-1.0, math.nan, None], "max_iter": [-1, 1.5, "5"], "max_time": [-1.0, "5"], "n_threads": [0, -1, True]}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
-def test_bad_options(name, value):
-    with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
-        mopn.minimize(network(), ConditionalGradient(), **{name: value})
-
-
 def test_trace_columns_stay_equal():
     trace = Trace()
     trace.append(a=1.0)

@@ -12,17 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.alternatives import choice, lines, report
+from benchmarks.alternatives import report
 from benchmarks.alternatives.fits import COLUMNS, choose, run_task
-from benchmarks.alternatives.methods import METHODS, Method, TooLargeError, installed_methods
+from benchmarks.alternatives.methods import METHODS, Method, installed_methods
 from benchmarks.alternatives.sizes import numbers_held
 from benchmarks.common.collection import hold_out
-from benchmarks.common.figures import pareto
 from benchmarks.common.study import Task
-from mopn.estimators import MultiOutputPNClassifier
 
 # -- methods and sizes -------------------------------------------------------------------------------------------------
 
@@ -41,23 +39,6 @@ def test_every_method_separates_blobs_and_has_a_size(blobs, method):
     assert len({repr(estimator) for estimator in grid.values()}) == len(grid)
 
 
-def test_the_least_training_part_has_rows_enough_for_the_components(blobs):
-    X, y = (part[:40] for part in blobs)
-    (first, *_) = METHODS["nystroem"].grid(*X.shape).values()
-    X_fit, _, y_fit, _ = hold_out(X, y, 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        first.fit(X_fit, y_fit)
-
-
-def test_quadratic_features_that_are_too_many_are_counted():
-    columns = PolynomialFeatures(2, include_bias=False).fit(np.zeros((1, 300))).n_output_features_
-    with pytest.raises(TooLargeError, match=f"skipped: {columns} columns for 100 rows"):
-        METHODS["quadratic-features"].grid(100, 300)
-    with pytest.raises(TooLargeError, match=r"4\.6 GiB"):
-        METHODS["quadratic-features"].grid(100_000, 110)
-
-
 def test_sizes_count_what_models_hold(blobs):
     X, y = blobs
     linear = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
@@ -73,16 +54,6 @@ def test_sizes_count_what_models_hold(blobs):
 
 
 # -- fits --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_held_out_quarter_keeps_the_shares_of_the_classes():
-    X, y = np.arange(80.0)[:, None], np.repeat([0, 1], [48, 32])
-    X_rest, X_quarter, y_rest, y_quarter = hold_out(X, y, 3)
-    assert list(np.bincount(y_quarter)) == [12, 8]
-    assert sorted(np.concatenate([X_rest, X_quarter]).ravel()) == list(range(80))
-    np.testing.assert_array_equal(y[X_rest.ravel().astype(int)], y_rest)
-    np.testing.assert_array_equal(hold_out(X, y, 3)[1], X_quarter)
-    assert not np.array_equal(hold_out(X, y, 4)[1], X_quarter)
 
 
 def _constant(label):
@@ -128,14 +99,6 @@ def test_the_test_rows_are_in_no_fit(monkeypatch):
     assert row["note"] == "not converged"
 
 
-def test_what_is_too_large_is_a_row_with_a_note(monkeypatch):
-    monkeypatch.setitem(METHODS, "linear", Method("linear", lambda n, d: METHODS["quadratic-features"].grid(100, 300)))
-    row = run_task(Task("breast_cancer", 0, "linear"), "nowhere", 60.0)
-    assert list(row) == COLUMNS
-    assert row["note"].startswith("skipped: ")
-    assert row["accuracy"] == ""
-
-
 # -- report ------------------------------------------------------------------------------------------------------------
 
 _REFERENCE = report.REFERENCE
@@ -164,14 +127,6 @@ def fits():
     return _fits(*rows)
 
 
-def test_means_have_the_standard_error_of_the_splits(fits):
-    row = report.means(fits).loc[("a", "linear")]
-    assert row["accuracy"] == pytest.approx(60)
-    assert row["error"] == pytest.approx(10 / np.sqrt(3))
-    assert row["splits"] == 3
-    assert ("b", "linear") not in report.means(fits).index
-
-
 def test_the_summary_is_over_the_sets_that_all_methods_have(fits):
     found = report.summary(fits)
     assert set(found["sets"]) == {1}
@@ -188,56 +143,3 @@ def test_wins_and_losses_are_of_the_sets_shared_with_the_reference(fits):
     # The linear model's mean difference on a, 10 points, is less than two of its standard errors.
     assert list(found.loc["linear", counts]) == [1, 0, 0, 0, 0]
     assert list(found.loc["mopn", counts]) == [0, 1, 1, 0, 1]
-
-
-def test_tables_tell_what_was_skipped(fits):
-    text = report.tables(fits)
-    assert "skipped: too wide" in text
-    assert "60.00 ± 5.77" in text
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_pareto_points_are_those_that_no_other_dominates(seed):
-    costs, accuracies = np.random.default_rng(seed).integers(0, 8, (2, 30))
-    best = pareto(costs, accuracies)
-    points = {(costs[i], accuracies[i]) for i in best}
-    assert len(points) == len(best)
-
-    def dominated(i):
-        no_worse = (costs <= costs[i]) & (accuracies >= accuracies[i])
-        return np.any(no_worse & ((costs < costs[i]) | (accuracies > accuracies[i])))
-
-    assert points == {(costs[i], accuracies[i]) for i in range(30) if not dominated(i)}
-
-
-# -- the choice by cross-validation ------------------------------------------------------------------------------------
-
-
-def test_the_choice_is_measured_on_the_rows_held_out(capsys):
-    X, X_test, y, y_test = choice.sample("breast_cancer", "", 100, seed=0)
-    assert (len(X), len(X_test)) == (75, 25)
-    assert not {row.tobytes() for row in X} & {row.tobytes() for row in X_test}
-    found = choice.choose(X, X_test, y, y_test)
-    assert found.default == MultiOutputPNClassifier().fit(X, y).score(X_test, y_test)
-    assert found.max_units == MultiOutputPNClassifier().max_units
-    _, ratio = choice.follow(X, y)
-    assert 0.9 < ratio < 1.1
-    assert choice.main(["--sets", "breast_cancer", "--splits", "1", "--rows", "60"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("breast_cancer")
-
-
-# -- lines of NumPy ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
-def test_a_line_returns_the_classes_of_its_estimator_and_is_timed(name, capsys):
-    """The program itself compares the classes of all test rows, here of ten and of two."""
-    assert lines.main(["--sets", name]) == 0
-    (times,) = (line.split()[1:] for line in capsys.readouterr().out.splitlines() if line.startswith(name))
-    assert len(times) == 2 * len(lines.LINES)
-
-
-def test_a_line_with_other_classes_is_refused(monkeypatch):
-    monkeypatch.setattr(lines, "LINES", {"linear": lambda model: lambda x: -lines._linear(model)(x)})
-    with pytest.raises(AssertionError, match="linear: the line has other classes"):
-        lines.main(["--sets", "digits"])

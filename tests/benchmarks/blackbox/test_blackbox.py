@@ -6,9 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from benchmarks.blackbox import report
 from benchmarks.blackbox.functions import FUNCTIONS
-from benchmarks.blackbox.search import COLUMNS, Run, run_search
 from benchmarks.blackbox.surrogates import SURROGATES
 
 
@@ -34,19 +32,3 @@ def test_surrogates_are_what_they_predict(method):
     weights, offset = surrogate.qubo([])
     values = offset + sum(weight * X[:, i] * X[:, j] for (i, j), weight in weights.items())
     np.testing.assert_allclose(values, surrogate.predict(X), rtol=1e-4, atol=1e-4)
-
-
-def test_a_search_finds_a_small_minimum():
-    for name in FUNCTIONS:
-        row = run_search(Run(name, 9, "mopn", 3, first=5, most=500))
-        assert list(row) == COLUMNS
-        assert row["evaluations"] <= 500
-        assert row["excess"] == "0"
-
-
-def test_the_table_tells_what_was_not_found():
-    row = dict(zip(COLUMNS, ["loops", "9", "random", "0", "", "0.5", "", "", "0.9 0.5"], strict=True))
-    found = row | {"seed": "1", "evaluations": "12", "excess": "0"}
-    line = report.table(report.frame([row, found])).splitlines()[-1]
-    assert " 1/2 " in line
-    assert "12 (12-12)" in line

@@ -32,11 +32,6 @@ def test_cycles_of_a_cortex_m0():
     assert cycles_of(EXECUTED, code, m4=False) == push + rounds + call + pop
 
 
-def test_cycles_of_a_cortex_m4():
-    push, rounds, call, pop = 5, (2 + 1 + 1 + 3) + (2 + 1 + 1 + 1), 3 + 3, 7
-    assert cycles_of(EXECUTED, instructions(LISTING), m4=True) == push + rounds + call + pop
-
-
 @pytest.mark.skipif(bool(missing_tools()), reason=f"not installed: {', '.join(missing_tools())}")
 @pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
 def test_emulators_predict_what_python_does_at_the_cost_that_the_header_says(board, tmp_path):

@@ -1,48 +1,9 @@
 """The multi-class study, on small synthetic data."""
 
-import numpy as np
 import pytest
 
-from benchmarks.multiclass import figure, report
-from benchmarks.multiclass.fits import COLUMNS, METHODS, Task, run_task
-from benchmarks.multiclass.paper_tables import TABLE_2, TABLE_4
-from benchmarks.multiclass.plan import DEFAULT_SETS, SETS, tasks
-
-# -- plan and fits -----------------------------------------------------------------------------------------------------
-
-
-def test_a_run_covers_both_tables():
-    planned = list(tasks(DEFAULT_SETS))
-    assert len({tuple(vars(task).values()) for task in planned}) == len(planned)
-    assert {task.method for task in planned} == set(METHODS)
-    assert (len(TABLE_2), len(TABLE_4)) == (13, 12)
-    assert (set(TABLE_2) | set(TABLE_4)) <= {task.cell for task in planned}
-    assert {task.set: task.split + 1 for task in planned} == {name: SETS[name].splits for name in DEFAULT_SETS}
-
-
-@pytest.mark.parametrize(
-    ("method", "norm", "loss", "refit", "strength", "max_units"),
-    [
-        ("conditional-gradient", "l1/l2", "logistic", "output", 0.1, 6),
-        ("conditional-gradient", "l1/linf", "squared-hinge", "full", 0.1, 6),
-        ("conditional-gradient", "l1", "logistic", "output", 1e6, 6),
-        ("projected-gradient", "squared-l2", "logistic", "full", 0.1, 6),
-        ("projected-gradient", "l1", "logistic", "full", 0.1, 6),
-        ("one-vs-rest", "l1", "binary-logistic", "output", 0.1, 4),
-        ("linear", "-", "-", "-", 1.0, 0),
-        ("svm", "-", "-", "-", 1.0, 0),
-        ("nystrom", "-", "-", "-", 1.0, 8),
-    ],
-)
-def test_a_fit_returns_a_full_row(folder, method, norm, loss, refit, strength, max_units):
-    row = run_task(Task("vowel", 0, method, norm, loss, refit, strength, max_units), str(folder))
-    assert list(row) == COLUMNS
-    curves = [row[name].split() for name in ("curve_units", "curve_validation", "curve_test")]
-    assert len({len(curve) for curve in curves}) == 1
-    assert curves[1][row["k"] - 1] == row["validation"]
-    assert curves[2][row["k"] - 1] == row["test"]
-    assert max(curves[1]) == row["validation"]
-
+from benchmarks.multiclass import report
+from benchmarks.multiclass.fits import COLUMNS
 
 # -- report ------------------------------------------------------------------------------------------------------------
 
@@ -79,13 +40,6 @@ def test_selection_never_looks_at_the_test_part():
     assert list(chosen["strength"]) == [3.0]
 
 
-def test_a_split_that_has_only_begun_is_left_out():
-    fits = _fits(
-        (0, 1, 0.9, 0.5, 4), (0, 2, 0.8, 0.5, 2), (1, 1, 0.9, 0.5, 2), (1, 2, 0.9, 0.5, 2), (2, 1, 0.9, 0.5, 2)
-    )
-    assert set(report.complete(fits)["split"]) == {0, 1}
-
-
 def test_summary_has_mean_and_standard_error_beside_the_papers_figure():
     results = report.summary(_fits((0, 1, 0.9, 0.5, 4), (1, 1, 0.9, 0.7, 2)))
     row = results.iloc[0]
@@ -97,11 +51,3 @@ def test_summary_has_mean_and_standard_error_beside_the_papers_figure():
     assert "80.00 (21)" in text
     assert "60.00 ± 10.00 (3.0)" in text
     assert "vowel: 2 splits a cell" in text
-
-
-def test_a_curve_takes_the_strength_of_each_number_of_units_and_keeps_its_last_value():
-    fits = _fits((0, 1, 0.9, 0.5, 4), (0, 2, 0.8, 0.99, 2))
-    units, mean, error = figure.unit_curve(fits)
-    np.testing.assert_array_equal(units, [1, 2, 3])
-    np.testing.assert_allclose(mean, [0.2, 0.5, 0.5])
-    assert np.isnan(error).all()

@@ -31,18 +31,6 @@ def folder(tmp_path, write):
     return tmp_path
 
 
-def test_both_formats_say_the_same(folder):
-    small, large = (side.read(side.SETS, name, folder) for name in side.SETS)
-    for known in (False, True):
-        np.testing.assert_array_equal(small.rows(known).toarray(), large.rows(known).toarray())
-    X = small.rows(True).toarray()
-    users, films = (len(np.unique(column)) for column in small.ratings[:, :2].T)
-    assert set(np.unique(X)) == {0.0, 1.0}
-    # A user, a film, a gender, an age group, an occupation and a decade, and genres.
-    np.testing.assert_array_equal(X[:, :-3].sum(axis=1), 6)
-    assert X.shape[1] == users + films + 2 + 6 + 3 + len({film // 10 for film in small.ratings[:, 1] + 80}) + 3
-
-
 def test_the_program_prints_a_row_a_fit(folder, capsys, monkeypatch):
     monkeypatch.setitem(side._USERS, "ml-1m", 1.0)
     assert side.main(["--data", str(folder), "--units", "2"]) == 0

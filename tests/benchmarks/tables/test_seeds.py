@@ -3,37 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LinearRegression
-from sklearn.tree import ExtraTreeRegressor
 
 from benchmarks.common.tables import load_table
 from benchmarks.tables import seeds
-from benchmarks.tables.methods import METHODS, Method
-
-
-@pytest.fixture
-def cases(monkeypatch):
-    """Make three cases: one with a seed that counts, one without, one whose seed does not count."""
-    monkeypatch.setitem(METHODS, "tree", Method("tree", DummyClassifier, lambda: ExtraTreeRegressor(max_depth=3)))
-    monkeypatch.setitem(METHODS, "lines", Method("lines", DummyClassifier, LinearRegression))
-    cases = {"tree": seeds.Case("tree"), "lines": seeds.Case("lines", seed=None)}
-    monkeypatch.setattr(seeds, "CASES", cases)
 
 
 def test_spread_is_relative_to_the_means():
     values = np.array([[1.0, -3.0], [3.0, -5.0]])
     assert seeds.spread(values) == pytest.approx(1 / np.sqrt((2**2 + 4**2) / 2))
     assert seeds.spread(np.ones((3, 4, 2))) == 0
-
-
-def test_lines_say_the_same_and_random_trees_do_not(cases):
-    row = seeds.run_case(("diabetes", "lines"), "nowhere", 3)
-    assert list(row) == seeds.COLUMNS
-    assert all(float(row[name]) < 1e-8 for name in row if "curves" in name or "predictions" in name)
-    row = seeds.run_case(("diabetes", "tree"), "nowhere", 3)
-    assert float(row["curves_seeds"]) > 0.1
-    assert float(row["predictions_seeds"]) > 0.1
 
 
 def test_curves_are_partial_dependences():
@@ -53,10 +31,3 @@ def test_curves_are_partial_dependences():
     at = sum(len(values[name]) for name in ("x0", "x1"))
     squares = values["x2"] ** 2
     np.testing.assert_allclose(curves[at : at + len(squares), 0], squares - squares.mean(), atol=1e-12)
-
-
-def test_cases_take_their_parameters():
-    for case in seeds.CASES.values():
-        if METHODS[case.method].is_installed:
-            assert set(case.parameters) <= set(case.make(True, 3).get_params())
-            assert case.make(False, 3).get_params().get(case.seed, 3) == 3

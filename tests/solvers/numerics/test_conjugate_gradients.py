@@ -164,15 +164,6 @@ def test_preconditioner_of_a_row_that_takes_all_of_its_diagonal(k):
     assert 1e12 < np.vdot(e, along) < 1e18
 
 
-def test_preconditioner_overwrites_nothing():
-    blocks, diagonal, rows, common = pieces(np.random.default_rng(0), 5, 3)
-    R = np.ones((5, 3))
-    for array in (blocks, diagonal, rows, common, R):
-        array.setflags(write=False)
-    preconditioner = BlockPreconditioner(blocks, diagonal, rows, common)
-    np.testing.assert_array_equal(preconditioner(R), preconditioner(R))
-
-
 @pytest.mark.parametrize("stiffness", [1e3, 1e6, 1e9, 1e12])
 def test_preconditioner_of_rows_whose_weights_move_together(stiffness):
     """The case of l1/linf near the optimum: a huge diagonal, of which the row vectors take all back along themselves.

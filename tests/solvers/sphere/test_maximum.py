@@ -56,18 +56,3 @@ def test_signs_of_many_outputs_that_are_soon_decided_need_no_forms(monkeypatch):
 
 def test_no_matrix_but_zero():
     assert maximise(np.zeros((2, 3, 3)))[1:] == (0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("error", "words", "arguments"),
-    [
-        (ValueError, r"matrices must have shape \(m, d, d\)", {"matrices": np.eye(2)}),
-        (TypeError, "matrices must hold real numbers", {"matrices": [[[1j]]]}),
-        (ValueError, "p must be 1, 2 or infinity, got 3", {"p": 3}),
-        (ValueError, "tol must be", {"tol": 0.0}),
-        (ValueError, "max_time must be a number of seconds > 0", {"max_time": 0}),
-    ],
-)
-def test_what_is_refused(error, words, arguments):
-    with pytest.raises(error, match=words):
-        maximise(**{"matrices": [np.eye(2)], **arguments})

@@ -1,4 +1,6 @@
-"""The baselines of the papers, and performance profiles by their definition."""
+"""The baselines of the papers, and what figures and tables show, by its definition."""
+
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -6,24 +8,14 @@ import pytest
 
 import mopn
 from benchmarks.common.baselines import GECO, from_random_units
+from benchmarks.common.figures import pareto
+from benchmarks.common.measures import calibration_error
+from benchmarks.common.processes import peak_memory
 from benchmarks.common.profiles import plot_profile
-from mopn.solvers import ConditionalGradient, Status
+from mopn.solvers import ConditionalGradient
 
 X = np.random.default_rng(0).uniform(-1, 1, (60, 4))
 Y = X[:, 0] * X[:, 1] - X[:, 2] ** 2
-
-
-def test_geco_decreases_the_loss_and_beats_regularised_fits():
-    problem = mopn.NetworkProblem(X, Y, loss="squared", strength=0.0)
-    greedy = mopn.minimize(problem, GECO(max_units=6), tol=0)
-    assert greedy.status == Status.MAX_UNITS
-    assert np.all(np.diff(greedy.trace["fun"]) < 0)
-    assert greedy.gap == np.inf
-    assert not greedy.gap_is_proven
-    bounded = mopn.minimize(
-        mopn.NetworkProblem(X, Y, loss="squared", radius=1.0), ConditionalGradient(max_units=6), tol=1e-9
-    )
-    assert greedy.fun < bounded.fun
 
 
 def test_geco_refit_is_least_squares():
@@ -32,11 +24,6 @@ def test_geco_refit_is_least_squares():
     features = (X @ greedy.basis.T) ** 2
     best, *_ = np.linalg.lstsq(features, Y, rcond=None)
     assert greedy.fun == pytest.approx(0.5 * np.sum((features @ best - Y) ** 2), rel=1e-8)
-
-
-def test_geco_refuses_a_regulariser():
-    with pytest.raises(ValueError, match="give strength=0"):
-        mopn.minimize(mopn.NetworkProblem(X, Y, loss="squared", strength=1.0), GECO(), tol=0)
 
 
 def test_random_units_end_at_a_local_minimum_whose_gap_is_bounded():
@@ -62,3 +49,36 @@ def test_profiles_are_fractions_of_problems_by_their_definition():
             assert y[np.searchsorted(x, factor * (1 + 1e-12), side="right") - 1] == pytest.approx(np.mean(solved))
         assert line.get_linewidth() == 3
     plt.close("all")
+
+
+def test_pareto_points_are_those_that_no_other_dominates():
+    costs, accuracies = np.random.default_rng(0).integers(0, 8, (2, 30))
+    best = pareto(costs, accuracies)
+    points = {(costs[i], accuracies[i]) for i in best}
+    assert len(points) == len(best)
+
+    def dominated(i):
+        no_worse = (costs <= costs[i]) & (accuracies >= accuracies[i])
+        return np.any(no_worse & ((costs < costs[i]) | (accuracies > accuracies[i])))
+
+    assert points == {(costs[i], accuracies[i]) for i in range(30) if not dominated(i)}
+
+
+def test_calibration_is_the_mean_over_bins_of_what_probabilities_exceed():
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet([1, 1, 1], 200)
+    y = rng.integers(0, 3, 200)
+    sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
+    expected = 0.0
+    for low in np.arange(5) / 5:
+        inside = (sure >= low) & (sure < low + 0.2)
+        if inside.any():
+            expected += inside.mean() * abs(sure[inside].mean() - right[inside].mean())
+    assert calibration_error(y, probabilities, bins=5) == pytest.approx(expected)
+    assert calibration_error(np.zeros(4, dtype=int), np.tile([1.0, 0.0], (4, 1))) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the sizes of a process are read from /proc")
+def test_the_peak_of_memory_has_what_is_resident():
+    held = np.ones(1 << 22)
+    assert peak_memory() >= held.nbytes
