@@ -195,7 +195,6 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         given = X, y, sample_weight
         say(single.verbose, "reading the samples")
         X, y, sample_weight, present = single._samples(*given)
-        single.interactions = single._by_index()
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
         targets = single._encode(y, sample_weight).by_column(target_weight)
         problem = single._problem(*merge_equal_samples(X, targets))
