@@ -103,7 +103,6 @@ def draw_minimum(rng: Rng) -> Draw:
     loss, known, y, size, slope = draw_loss(rng, (n, m))
     weights = np.power(10.0, rng.uniform(-6, 6, n)) if rng.uniform() < 0.5 else rng.uniform(0.5, 2.0, n)
     offset = rng.choice([0.0, 1.0, 30.0]) * size * rng.standard_normal(m)
-    by_target = np.power(10.0, rng.uniform(-5, 5, m)) if rng.uniform() < 0.4 else np.ones(m)
     width, minimum, basis, V = X.shape[1] // groups, mpf(0), [], []
     columns = [slice(j * width, (j + 1) * width) for j in range(groups)]
     extremes = [extreme_units(X[j, part] / factors[j], options) for j, part in enumerate(columns)]
@@ -116,8 +115,7 @@ def draw_minimum(rng: Rng) -> Draw:
             up = down = max(extremes[j], key=lambda pair: abs(pair[0]))
         cost_below = mpf(strength) / abs(down[0]) if norm != "nonnegative-l1" or down[0] < -_ZERO * up[0] else mp.inf
         rows = [
-            (float(y[i, c]), mpf(factors[i]) ** 2, mpf(offset[c]), mpf(weights[i]) * mpf(by_target[c]))
-            for i in np.flatnonzero(group == j)
+            (float(y[i, c]), mpf(factors[i]) ** 2, mpf(offset[c]), mpf(weights[i])) for i in np.flatnonzero(group == j)
         ]
         t, least = minimise(known, rows, mpf(strength) / abs(up[0]), cost_below=cost_below)
         minimum += least
@@ -133,7 +131,6 @@ def draw_minimum(rng: Rng) -> Draw:
         strength=strength,
         sample_weight=weights,
         offset=offset,
-        target_weight=by_target,
         **options,
     )
     words = f"{loss} {norm} {options} {kind} n={n} m={m} strength={strength:.3g}"

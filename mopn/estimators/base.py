@@ -395,7 +395,6 @@ class NetworkEstimator(NetworkAttributes):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        target_weight: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
@@ -414,8 +413,6 @@ class NetworkEstimator(NetworkAttributes):
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and 0 a missing one: to the last bit for up to 2**20 entries of X,
             else up to rounding.
-        target_weight : array-like of shape (m,), optional
-            For y of several columns: factors > 0 of their losses. ``score`` does not know them.
         X_val, y_val, sample_weight_val : array-like, optional
             Held-out samples, such as a later week, whose ``score`` after every round chooses the number of units. X_val
             is in memory; the weights may be left out.
@@ -448,30 +445,30 @@ class NetworkEstimator(NetworkAttributes):
         Algorithm 1 for problem (2), with a penalty in place of the constraint; section 6.5 for ordinal regression.
         """
         self._check_parameters()
-        self._warn(self._fit(X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
+        self._warn(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
         return self
 
-    def problem(self, X: Any, y: Any = None, sample_weight: Any = None, *, target_weight: Any = None) -> NetworkProblem:
+    def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
         """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
 
         Parameters
         ----------
-        X, y, sample_weight, target_weight : as for ``fit``
+        X, y, sample_weight : as for ``fit``
         """
         reader = clone(self)
         reader._check_parameters()
         X, y, sample_weight, _ = reader._samples(to_host(X), y, sample_weight)
-        return reader._problem_of_all(X, reader._encode(y, sample_weight).by_column(target_weight))[0]
+        return reader._problem_of_all(X, reader._encode(y, sample_weight))[0]
 
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
         deadline = Deadline(self.max_time)
         continued = self.warm_start and hasattr(self, "model_")
         say(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
         task = begin_fit(self, samples_of(X, y, sample_weight), None)
         (X, targets), held_out = self._parts((X, y, sample_weight), self._validation_samples(*validation))
-        problem, targets = self._problem_of_all(X, targets.by_column(target_weight))
+        problem, targets = self._problem_of_all(X, targets)
         if not _is_in_numpy(X):
             self._set_features(X, problem.rows.n_features)
         del X  # the problem has its own arrays
@@ -580,7 +577,6 @@ class NetworkEstimator(NetworkAttributes):
             alpha=self.alpha,
             center=self.fit_intercept and self._kernel == "homogeneous",
             scale=self.scale,
-            target_weight=targets.target_weight,
         )
         return problem.with_ridge(self._ridge_of(problem)) if self.ridge else problem
 

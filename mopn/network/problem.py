@@ -173,8 +173,6 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         ``"large"``, for one-hot rows, leaves the smallest features that make up a mean squared length of 2, such as
         users and items, and divides the larger ones, such as a gender, so that their mean squares are the largest of
         these. Default: X as it is.
-    target_weight : array-like of shape (m,), optional
-        For losses per output: factors t_c > 0 of the outputs' losses, F = sum_i w_i sum_c t_c l(y_ic, o_ic).
     ridge : float, default 0
         With a penalty, also add ridge / 2 * sum_rs <v_r, v_s> K(h_r, h_s): the squared length of the outputs as
         functions, as in a kernel machine. With ``strength=0`` the problem is that machine; a larger strength makes
@@ -225,14 +223,13 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         alpha: float | None = None,
         center: bool = False,
         scale: ScaleName | None = None,
-        target_weight: Any = None,
         ridge: float = 0.0,
     ) -> None:
         self.kernel = get_kernel(kernel)
         self._ratio = strength if isinstance(strength, Ratio) and radius is None else None
         self._regularizer = make_norm_regularizer(norm, 0.0 if self._ratio else strength, radius)
         self.augment = check_flag(augment, "augment")
-        base = rows_of_data(X, y, loss, sample_weight, offset, target_weight)
+        base = rows_of_data(X, y, loss, sample_weight, offset)
         centered, scaled = self._check_coordinates(center, scale)
         dummies = self.kernel.dummies if self.augment else 0
         self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled), dummies)

@@ -138,7 +138,7 @@ def test_samples_to_validate_on_weights_of_columns_and_time(client, where, reque
         request.getfixturevalue("on_workers")
     plain, y, weights = made("columns")
     plain.set_params(max_units=3, max_time=1e4)
-    options = {"target_weight": [1.0, 9.0], "X_val": X[::2], "y_val": y[::2]}
+    options = {"X_val": X[::2], "y_val": y[::2]}
     lazy = options | {"X_val": da.from_array(X[::2], chunks=50), "y_val": da.from_array(y[::2], chunks=50)}
     data = [mopn.RowBlocks(parts(X), y, weights)] if where == "workers" else (X, y, weights)
     local = clone(plain).fit(*data, **options)

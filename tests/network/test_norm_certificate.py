@@ -109,14 +109,6 @@ def test_all_forms_of_the_same_network_are_equal(kernel):
             assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-6), name
 
 
-def test_weights_of_targets():
-    X, y = data("squared")
-    H, V = drawn()
-    found = mopn.certify_network(H, V, X=X, y=y, loss="squared", target_weight=[2.0, 0.0625, 1.0])
-    scale = np.sqrt([2.0, 0.0625, 1.0])
-    assert found.objective == pytest.approx(loss_of("squared", scale * y, scale * outputs_of(H, V, X)), rel=1e-12)
-
-
 def test_sample_weights_and_an_offset():
     X, y = data("squared")
     H, V = drawn()

@@ -37,18 +37,15 @@ PROBLEMS = {
     "nonnegative": over_matrices("nonnegative-l1"),
     "nonnegative, anova": over_matrices("nonnegative-l1", "anova"),
     "an offset": over_matrices(offset=np.linspace(-1, 1, 3)),
-    "weights of targets": over_matrices(target_weight=[2.0, 0.1, 30.0]),
-    "weights of targets, l1/linf": over_matrices("l1/linf", target_weight=[2.0, 0.1, 30.0]),
     # The constants of a linear term pay a hundredth.
     "a linear term": over_matrices(kernel="anova", alpha=0.8, alphas=0.8 * np.r_[0.01, np.ones(4)]),
 }
 
 
 def make(case, loss, n=30, **form):
-    """The samples, and a problem; weights of targets are for losses that have these."""
+    """The samples, and a problem."""
     (X, y), options = data(loss, n), PROBLEMS[case][0]
-    left = {name: value for name, value in options.items() if name != "target_weight" or y.ndim == 2}
-    return X, mopn.NetworkProblem(X, y, loss=loss, **left, **(form or {"strength": 1.0}))
+    return X, mopn.NetworkProblem(X, y, loss=loss, **options, **(form or {"strength": 1.0}))
 
 
 @pytest.mark.parametrize("case", [case for case in PROBLEMS if "l1/l2" not in case])
