@@ -32,10 +32,9 @@ def lifted_by_definition(model, x):
     return sum(0.5 * (A[s, i] * B[s, j] + A[s, j] * B[s, i]) * x[i] * x[j] for s in units for i, j in pairs)
 
 
-def pairs_between_groups(z, groups):
-    """The sum over all pairs of entries of different groups, -1 being a group of its own, of their products."""
-    pairs = combinations(range(len(z)), 2)
-    return sum(z[i] * z[j] for i, j in pairs if groups[i] != groups[j] or groups[i] == -1)
+def products_of_pairs(z):
+    """The sum of the products of all pairs of entries."""
+    return sum(a * b for a, b in combinations(z, 2))
 
 
 def outputs_by_definition(model, x):
@@ -43,11 +42,7 @@ def outputs_by_definition(model, x):
     if isinstance(model, mopn.Model):
         dummies = model.basis.shape[1] - model.n_features
         z, W = np.append(np.ones(dummies), x), model.linear
-        groups = np.full(len(z), -1)
-        groups[dummies:] = -1 if model.groups is None else model.groups
-        values = [
-            (h @ z) ** 2 if model.kernel == "homogeneous" else pairs_between_groups(h * z, groups) for h in model.basis
-        ]
+        values = [(h @ z) ** 2 if model.kernel == "homogeneous" else products_of_pairs(h * z) for h in model.basis]
         linear = 0.0 if W is None else W @ np.append(1.0, x)
         return np.array(values) @ model.weights + linear + model.offset
     z = np.append(np.ones(model.dummies), x)

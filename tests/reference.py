@@ -63,25 +63,17 @@ def norm_of_rows(V: np.ndarray, name: str) -> float:
     return 0.5 * float(np.sum(V * V)) if name == "squared-l2" else float(sizes[name.removeprefix("nonnegative-")].sum())
 
 
-def between(groups: np.ndarray) -> np.ndarray:
-    """Which pairs (d, d) of features are of different groups; -1 is a group of its own."""
-    same = (groups[:, None] == groups) & (groups >= 0)
-    return ~(same | np.eye(len(groups), dtype=bool))
+def shares(kernel: str, d: int) -> np.ndarray:
+    """The share of W_ij x_i x_j, for all i and j, in a kernel: all, or half of i != j."""
+    return np.ones((d, d)) if kernel == "homogeneous" else 0.5 * (1.0 - np.eye(d))
 
 
-def shares(kernel: str | np.ndarray, d: int) -> np.ndarray:
-    """The share of W_ij x_i x_j, for all i and j, in a kernel: all, half of i != j, or half of the pairs given."""
-    if isinstance(kernel, str):
-        return np.ones((d, d)) if kernel == "homogeneous" else 0.5 * (1.0 - np.eye(d))
-    return 0.5 * kernel
-
-
-def quadratic_outputs(X: np.ndarray, W: np.ndarray, kernel: str | np.ndarray) -> np.ndarray:
-    """x' W_c x for the homogeneous kernel, sum_{i<j} W_cij x_i x_j for anova or given pairs; W (m, d, d) symmetric."""
+def quadratic_outputs(X: np.ndarray, W: np.ndarray, kernel: str) -> np.ndarray:
+    """x' W_c x for the homogeneous kernel, sum_{i<j} W_cij x_i x_j for anova; W (m, d, d) symmetric."""
     return np.einsum("ni,cij,nj->nc", X, W * shares(kernel, X.shape[1]), X)
 
 
-def pulled_back(X: np.ndarray, G: np.ndarray, kernel: str | np.ndarray) -> np.ndarray:
+def pulled_back(X: np.ndarray, G: np.ndarray, kernel: str) -> np.ndarray:
     """Gradient with respect to W, shape (m, d, d)."""
     return np.einsum("nc,ni,nj->cij", G, X, X) * shares(kernel, X.shape[1])
 
@@ -101,7 +93,7 @@ def conjugate(losses, G):
     return losses.conjugates_and_sizes(G, np.ones(1))[0][0]
 
 
-def squared_length(W: np.ndarray, kernel: str | np.ndarray) -> float:
+def squared_length(W: np.ndarray, kernel: str) -> float:
     """The squared length of quadratic_outputs as functions: sum W_ij^2 over all i and j, or over the pairs i < j."""
     return float(np.sum(W * W * shares(kernel, W.shape[1])))
 

@@ -55,7 +55,7 @@ SCRIPTS = {
     if page != "docs/extending.md" or number == 0
 }
 LIBRARIES = re.compile(
-    r"^ *(?:import|from) (dask|distributed|onnxruntime|pyspark|ray|skl2onnx|sklearn\.callback|torch)\b", re.MULTILINE
+    r"^ *(?:import|from) (dask|distributed|onnxruntime|pyspark|ray|sklearn\.callback|torch)\b", re.MULTILINE
 )
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(mopn.__path__, "mopn.") if not name.startswith("mopn.solvers")

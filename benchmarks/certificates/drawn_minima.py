@@ -55,7 +55,7 @@ def draw_loss(rng: Rng, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray, f
 
 def draw_features(rng: Rng, n: int, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
     """Draw X, whose rows are multiples of one vector of their group, the factors, the groups, and options."""
-    kernel = str(rng.choice(["homogeneous", "anova", "interactions"]))
+    kernel = str(rng.choice(["homogeneous", "anova"]))
     width = int(rng.integers(1 if kernel == "homogeneous" else 2, 6))
     group = np.r_[np.arange(groups), rng.integers(groups, size=n - groups)]
     unit = 2.0 ** rng.choice([rng.integers(-40, 41), 0, 0])
@@ -64,24 +64,16 @@ def draw_features(rng: Rng, n: int, groups: int) -> tuple[np.ndarray, np.ndarray
     X = np.zeros((n, groups * width))
     for i, j in enumerate(group):
         X[i, j * width : (j + 1) * width] = factors[i] * parts[j]
-    options: dict[str, Any] = {"kernel": "homogeneous" if kernel == "homogeneous" else "anova"}
-    if kernel == "interactions":
-        fields = rng.integers(0, 2, X.shape[1])
-        fields[::width], fields[1::width] = 0, 1
-        options["interactions"] = [np.flatnonzero(fields == field).tolist() for field in (0, 1)]
-    return X, factors, group, options
+    return X, factors, group, {"kernel": kernel}
 
 
-def extreme_units(parts: np.ndarray, options: dict[str, Any], columns: slice) -> list[tuple[mpf, np.ndarray]]:
+def extreme_units(parts: np.ndarray, options: dict[str, Any]) -> list[tuple[mpf, np.ndarray]]:
     """Return the largest and the least eigenvalue of the form of one group, and unit vectors there."""
     x, d = [mpf(float(a)) for a in parts], len(parts)
-    fields = np.arange(columns.start, columns.stop)
-    for number, field in enumerate(options.get("interactions", ())):
-        fields[np.isin(fields, field)] = -1 - number
     A = mp.matrix(d, d)
     for i, j in np.ndindex(d, d):
         same = x[i] * x[j]
-        A[int(i), int(j)] = same if options["kernel"] == "homogeneous" else same / 2 if fields[i] != fields[j] else 0
+        A[int(i), int(j)] = same if options["kernel"] == "homogeneous" else same / 2 if i != j else 0
     values, vectors = mp.eigsy(A)
     return [(values[k], np.array([float(vectors[i, k]) for i in range(d)])) for k in (d - 1, 0)]
 
@@ -111,10 +103,9 @@ def draw_minimum(rng: Rng) -> Draw:
     loss, known, y, size, slope = draw_loss(rng, (n, m))
     weights = np.power(10.0, rng.uniform(-6, 6, n)) if rng.uniform() < 0.5 else rng.uniform(0.5, 2.0, n)
     offset = rng.choice([0.0, 1.0, 30.0]) * size * rng.standard_normal(m)
-    by_target = np.power(10.0, rng.uniform(-5, 5, m)) if rng.uniform() < 0.4 else np.ones(m)
     width, minimum, basis, V = X.shape[1] // groups, mpf(0), [], []
     columns = [slice(j * width, (j + 1) * width) for j in range(groups)]
-    extremes = [extreme_units(X[j, part] / factors[j], options, part) for j, part in enumerate(columns)]
+    extremes = [extreme_units(X[j, part] / factors[j], options) for j, part in enumerate(columns)]
     top = max(float(abs(value)) for pair in extremes for value, _ in pair)
     strength = float(factors.max() ** 2 * top * slope * 10.0 ** rng.uniform(-5, 1))
     for j, c in np.ndindex(groups, m):
@@ -124,8 +115,7 @@ def draw_minimum(rng: Rng) -> Draw:
             up = down = max(extremes[j], key=lambda pair: abs(pair[0]))
         cost_below = mpf(strength) / abs(down[0]) if norm != "nonnegative-l1" or down[0] < -_ZERO * up[0] else mp.inf
         rows = [
-            (float(y[i, c]), mpf(factors[i]) ** 2, mpf(offset[c]), mpf(weights[i]) * mpf(by_target[c]))
-            for i in np.flatnonzero(group == j)
+            (float(y[i, c]), mpf(factors[i]) ** 2, mpf(offset[c]), mpf(weights[i])) for i in np.flatnonzero(group == j)
         ]
         t, least = minimise(known, rows, mpf(strength) / abs(up[0]), cost_below=cost_below)
         minimum += least
@@ -141,7 +131,6 @@ def draw_minimum(rng: Rng) -> Draw:
         strength=strength,
         sample_weight=weights,
         offset=offset,
-        target_weight=by_target,
         **options,
     )
     words = f"{loss} {norm} {options} {kind} n={n} m={m} strength={strength:.3g}"

@@ -70,8 +70,6 @@ def storage_violations(rng: Rng) -> Iterator[str]:
         "loss": "squared",
         "strength": 0.5,
     }
-    if kernel == "anova" and rng.random() < 0.5:
-        options["interactions"] = [[0], list(range(1, d))]
     dummies = (1 if kernel == "homogeneous" else 2) * augment
     H, V = rng.standard_normal((3, dummies + d)), np.abs(rng.standard_normal((3, m)))
     W, y = (rng.standard_normal((m, 1 + d)) if alpha else None), rng.standard_normal((n, m))

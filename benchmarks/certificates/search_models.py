@@ -21,7 +21,7 @@ _CLOSE = 1e-9
 
 
 def draw_model(rng: Rng, target: str | None = None) -> mopn.Model:
-    """Draw a model of both kernels: dummies, linear terms, groups, whole numbers, outputs that nearly cancel."""
+    """Draw a model of both kernels: dummies, linear terms, whole numbers, outputs that nearly cancel."""
     d, k, m = (int(rng.integers(1, high)) for high in (6, 5, 4))
     kernel, augment = str(rng.choice(["homogeneous", "anova"])), bool(rng.uniform() < 0.5)
     dummies = (1 if kernel == "homogeneous" else 2) * augment
@@ -44,7 +44,6 @@ def draw_model(rng: Rng, target: str | None = None) -> mopn.Model:
         augment=augment,
         offset=offset,
         linear=rng.standard_normal((m, 1 + d)) if rng.uniform() < 0.4 and kind == "plain" else None,
-        groups=np.array([0, 0, *[-1] * (d - 2)]) if kernel == "anova" and d > 2 and rng.uniform() < 0.4 else None,
         classes=np.arange(max(2, m)) if target == "labels" else None,
         target=target,
     )
@@ -53,15 +52,12 @@ def draw_model(rng: Rng, target: str | None = None) -> mopn.Model:
 def quadratics(model: mopn.Model, number: Any) -> list[tuple[Any, list[Any], list[list[Any]]]]:
     """Return constants, coefficients (d,) and forms (d, d) of the outputs, in numbers of a type."""
     d, dummies = model.n_features, model.basis.shape[1] - model.n_features
-    fields = [-1 - i for i in range(dummies + d)]
-    if model.groups is not None:
-        fields[dummies:] = [g if g >= 0 else field for g, field in zip(model.groups, fields[dummies:], strict=True)]
     found = []
     for c, offset in enumerate(np.broadcast_to(model.offset, model.weights.shape[1])):
         A = [[number(0)] * (dummies + d) for _ in range(dummies + d)]
         for h, v in zip(model.basis.tolist(), model.weights[:, c].tolist(), strict=True):
             for i, j in itertools.product(range(dummies + d), repeat=2):
-                if model.kernel == "homogeneous" or fields[i] != fields[j]:
+                if model.kernel == "homogeneous" or i != j:
                     A[i][j] += number(v) * number(h[i]) * number(h[j]) / (1 if model.kernel == "homogeneous" else 2)
         W = [number(0)] * (1 + d) if model.linear is None else [number(w) for w in model.linear[c].tolist()]
         constant = number(float(offset)) + W[0] + sum(A[i][j] for i in range(dummies) for j in range(dummies))

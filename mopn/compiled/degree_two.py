@@ -2,33 +2,21 @@
 
 The units are the columns of ``units`` (d, k), padded with zeros to a multiple of eight. K(h, x) is A^2 of the h_j x_j
 for distinct features, and <h, x>^2 otherwise. Rows start from the A^1 and A^2 of leading dummies, constants (2, k).
-With numbers of ``groups`` (d,), -1 for none, A^2 is without the products within a group, whose sums (g, k) of the
-h_j x_j are taken out of <h, x>. The adjoint of a row for a unit, sum_c G_ci V_cs of slopes G (m, n) and weights
-V (m, k), is the derivative of the losses with respect to K(h_s, x_i).
+The adjoint of a row for a unit, sum_c G_ci V_cs of slopes G (m, n) and weights V (m, k), is the derivative of the
+losses with respect to K(h_s, x_i).
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from mopn.compiled.jit import FAST, inlined, jit
 from mopn.compiled.storage import place, span, value
 
-
-class Pairs(NamedTuple):
-    """Which products units have: of distinct features only, and not of features of the same of ``n_groups`` groups."""
-
-    distinct: bool
-    groups: np.ndarray | None
-    n_groups: int
-
-
 _row = inlined(nogil=True, fastmath=FAST)
 
 
 @_row
-def _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums):  # type: ignore[no-untyped-def]
-    """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i), unless A2 is None, and the sums of the groups that occur."""
+def _set_row(distinct, rows, i, constants, units, A1, A2):  # type: ignore[no-untyped-def]
+    """Set A1 and A2 (k,) to <h, x_i> and K(h, x_i), unless A2 is None."""
     k = units.shape[1]
     first, end = span(rows.starts, i, rows.length)
     for s in range(k):
@@ -36,26 +24,13 @@ def _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums):  # type
     if A2 is not None:
         for s in range(k):
             A2[s] = constants[1, s]
-    if groups is not None:
-        for entry in range(first, end):
-            group = groups[place(rows.indices, entry, first)]
-            if group >= 0:
-                sums[group] = 0
     for entry in range(first, end):
         j = place(rows.indices, entry, first)
         x, h = units.dtype.type(value(rows.values, entry)), units[j]
-        if groups is not None and groups[j] >= 0:
-            inside = sums[groups[j]]
-            for s in range(k):
-                if A2 is not None:
-                    A2[s] += h[s] * x * (A1[s] - inside[s])
-                inside[s] += h[s] * x
-                A1[s] += h[s] * x
-        else:
-            for s in range(k):
-                if A2 is not None and distinct:
-                    A2[s] += h[s] * x * A1[s]
-                A1[s] += h[s] * x
+        for s in range(k):
+            if A2 is not None and distinct:
+                A2[s] += h[s] * x * A1[s]
+            A1[s] += h[s] * x
     if A2 is not None and not distinct:
         for s in range(k):
             A2[s] = A1[s] * A1[s]
@@ -96,7 +71,7 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
 
 
 @_row
-def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
+def _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
     """Add adjoint times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
     k = units.shape[1]
     for s in range(k):
@@ -106,11 +81,7 @@ def _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, 
     for entry in range(first, end):
         x, j = units.dtype.type(value(rows.values, entry)), place(rows.indices, entry, first)
         h, of_h = units[j], of_units[j]
-        if groups is not None and groups[j] >= 0:
-            inside = sums[groups[j]]
-            for s in range(k):
-                of_h[s] += adjoint[s] * x * (A1[s] - inside[s])
-        elif distinct:
+        if distinct:
             for s in range(k):
                 of_h[s] += adjoint[s] * x * (A1[s] - h[s] * x)
         else:
@@ -144,17 +115,16 @@ def _add_linear_adjoint(rows, i, slopes, row, of_linear):  # type: ignore[no-unt
 
 
 @jit(nogil=True, fastmath=FAST)
-def set_outputs(pairs, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
+def set_outputs(distinct, rows, begin, stop, constants, units, weights, linear, outputs):  # type: ignore[no-untyped-def]
     """Set the outputs (m, b) of the rows ``begin`` to ``stop - 1``: sums of K(h, x) V, and a linear term.
 
     For ``units`` (d, k) with ``constants`` (2, k), weights (m, k) and ``linear`` (1 + d, m), constants first, or (0,
     m).
     """
-    distinct, groups, n_groups = pairs
-    workspace = np.empty((2 + n_groups, units.shape[1]), units.dtype)
-    A1, A2, sums = workspace[0], workspace[1], workspace[2:]
+    workspace = np.empty((2, units.shape[1]), units.dtype)
+    A1, A2 = workspace[0], workspace[1]
     for i in range(begin, stop):
-        _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums)
+        _set_row(distinct, rows, i, constants, units, A1, A2)
         for c in range(len(weights)):
             total, v = weights.dtype.type(0), weights[c]
             for s in range(len(A2)):
@@ -166,22 +136,21 @@ def set_outputs(pairs, rows, begin, stop, constants, units, weights, linear, out
 
 @jit(nogil=True, fastmath=FAST)
 def add_gradients(  # type: ignore[no-untyped-def]
-    pairs, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
+    distinct, rows, begin, stop, constants, units, weights, slopes, of_constants, of_units, of_weights, of_linear
 ):
     """Add the gradients of a loss with the slopes (m, b); features are computed again, not stored.
 
     They are in the arrays of ``set_outputs``, and for ``of_constants`` sums of adjoint * <h, x> and of adjoint. Without
     ``of_weights`` only units get gradients, and without ``weights`` only weights.
     """
-    distinct, groups, n_groups = pairs
-    workspace = np.empty((3 + n_groups, units.shape[1]), units.dtype)
-    A1, adjoint, sums = workspace[0], workspace[1], workspace[3:]
+    workspace = np.empty((3, units.shape[1]), units.dtype)
+    A1, adjoint = workspace[0], workspace[1]
     A2 = None if of_weights is None else workspace[2]
     for i in range(begin, stop):
-        _set_row(distinct, groups, rows, i, constants, units, A1, A2, sums)
+        _set_row(distinct, rows, i, constants, units, A1, A2)
         if weights is not None:
             _set_adjoint(slopes, i - begin, weights, adjoint)
-            _add_row(distinct, groups, rows, i, units, A1, sums, adjoint, of_constants, of_units)
+            _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units)
         if of_weights is not None:
             _add_forms(slopes, i - begin, A2, of_weights)
         if of_linear is not None and len(of_linear):

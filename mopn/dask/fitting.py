@@ -31,7 +31,6 @@ def fit(
     y: Any,
     sample_weight: Any = None,
     *,
-    target_weight: Any = None,
     X_val: Any = None,
     y_val: Any = None,
     sample_weight_val: Any = None,
@@ -57,7 +56,6 @@ def fit(
     y : dask array, DataFrame or Series of shape (n,) or (n, m)
         As of the estimator. Regressors of numbers take it into the memory of this process.
     sample_weight : dask array or Series of shape (n,), optional
-    target_weight : array-like of shape (m,), optional
     X_val, y_val, sample_weight_val : array-like, dask array or DataFrame, optional
         Samples to validate on, as of the estimator; they come into the memory of this process.
     classes : array-like, optional
@@ -107,7 +105,7 @@ def fit(
     blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
     _check_classes(fitted, y, classes)
     own = dask.compute(X_val, y_val, sample_weight_val, scheduler=blocks.client.get, traverse=False)
-    options = dict(zip(("X_val", "y_val", "sample_weight_val"), own, strict=True), target_weight=target_weight)
+    options = dict(zip(("X_val", "y_val", "sample_weight_val"), own, strict=True))
     data = _training_data(fitted, X, blocks)
     del blocks
     # The wait for the blocks is a part of the fit.

@@ -51,17 +51,17 @@ _CHECKED = 10
 IN_MEMORY = 1 << 24
 
 
-def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any, target_weight: Any = None) -> Rows:
+def rows_of_data(X: Any, y: Any, loss: str | Loss, sample_weight: Any, offset: Any) -> Rows:
     """Validate the data of a problem, and return their rows."""
     if isinstance(X, RowBlocks):
         X = LocalChunks(X.with_targets(y, sample_weight))
     if isinstance(X, Chunks):
-        return chunked_rows(X, loss, offset, target_weight)
+        return chunked_rows(X, loss, offset)
     if y is None:
         raise TypeError("y is missing; only blocks of rows (mopn.RowBlocks) can bring their targets")
     design = X.design if isinstance(X, RelationBlocks) else stored_design(X)
     check_input(design.largest, "X")
-    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset, target_weight)
+    losses = Losses.of_data(loss, y, design.shape[0], sample_weight, offset)
     if losses.weights is not None:
         check_input(losses.weights, "sample_weight")
     return ArrayRows(design, losses)
@@ -234,7 +234,7 @@ def _part(block: Block, *arguments: Any) -> Any:
     return function(block, *along, *others)[part]
 
 
-def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: Any = None) -> ChunkedRows:
+def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any) -> ChunkedRows:
     """Validate all chunks in one pass, and return their rows; messages name the block and the row in it."""
     loss, passes = get_loss(loss), PassCounter()
     if loss.targets != "labels" and chunks.classes is not None:
@@ -249,10 +249,9 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any, target_weight: A
     if not summary.weight > 0:
         raise ValueError("sample_weight is zero for all samples; at least one must be positive")
     losses = OutputLoss.of_blocks(loss, m, classes, offset)
-    first_y = losses.with_targets(summary.first_y, None).y
     if dual_of(loss) is None:
-        check_user_loss(loss, first_y)
-    return ChunkedRows(chunks, ChunkView(losses.by_target(target_weight, first_y)), summary, passes)
+        check_user_loss(loss, losses.with_targets(summary.first_y, None).y)
+    return ChunkedRows(chunks, ChunkView(losses), summary, passes)
 
 
 @dataclass(frozen=True)

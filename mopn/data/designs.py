@@ -94,21 +94,6 @@ class Design(ABC):
         """Return the design of some rows; a slice of rows is not copied."""
 
     @abstractmethod
-    def _of_columns(self, features: np.ndarray) -> Design:
-        """Return the design of some features, without dummies."""
-
-    @cached_property
-    def _parts(self) -> dict[bytes, Design]:
-        return {}
-
-    def columns(self, features: np.ndarray) -> Design:
-        """Return the design of some features, by ascending indices without dummies, cached."""
-        key = features.tobytes()
-        if key not in self._parts:
-            self._parts[key] = self._of_columns(features)
-        return self._parts[key]
-
-    @abstractmethod
     def matrix(self) -> Any:
         """Return X (n, d) itself, dense or sparse, dummies included; it must not be written to."""
 
@@ -248,9 +233,6 @@ class DenseDesign(Design):
     def rows(self, rows: slice | np.ndarray) -> DenseDesign:
         return DenseDesign(self.X[rows], self.dtype)
 
-    def _of_columns(self, features: np.ndarray) -> DenseDesign:
-        return DenseDesign(self.X[:, as_slice(features)], self.dtype)
-
     def single(self) -> DenseDesign:
         return DenseDesign(self.X.astype(np.float32, copy=False), np.float32)
 
@@ -345,9 +327,6 @@ class SparseDesign(Design):
         parts = X.data[entries], X.indices[entries], starts - starts[0]
         return SparseDesign(type(X)(parts, shape=(stop - first, self.shape[1])))
 
-    def _of_columns(self, features: np.ndarray) -> SparseDesign:
-        return SparseDesign(self.X[:, features])
-
     def single(self) -> SparseDesign:
         return SparseDesign(self.X.astype(np.float32, copy=False))
 
@@ -430,9 +409,6 @@ class AugmentedDesign(Design):
     def rows(self, rows: slice | np.ndarray) -> AugmentedDesign:
         return AugmentedDesign(self.base.rows(rows), self.dummies)
 
-    def _of_columns(self, features: np.ndarray) -> Design:
-        return self.base.columns(features)
-
     def single(self) -> AugmentedDesign:
         return AugmentedDesign(self.base.single(), self.dummies)
 
@@ -448,12 +424,6 @@ def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridg
     mean = max(float(squares.mean()), TINY)
     share = ridge / (ridge + np.maximum(curvature * mean, TINY))
     return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * squares / mean)) / unit
-
-
-def as_slice(indices: np.ndarray) -> np.ndarray | slice:
-    """Return ascending indices as a slice, which copies nothing, if they are consecutive."""
-    first, last = int(indices[0]), int(indices[-1])
-    return slice(first, last + 1) if last - first + 1 == len(indices) else indices
 
 
 def linear_design(design: Design) -> Design:

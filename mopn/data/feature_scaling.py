@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, as_slice
+from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.solvers.numerics.precision import NOISE, NULL
@@ -100,9 +100,6 @@ class CenteredDesign(Design):
     def rows(self, rows: slice | np.ndarray) -> CenteredDesign:
         return CenteredDesign(self.base.rows(rows), self.center)
 
-    def _of_columns(self, features: np.ndarray) -> CenteredDesign:
-        return CenteredDesign(SparseDesign(self.base.X[:, features]), self.center[features])
-
     def single(self) -> CenteredDesign:
         return CenteredDesign(self.base.single(), self.center)
 
@@ -137,10 +134,6 @@ class MappedDesign(DenseDesign):
 
     def rows(self, rows: slice | np.ndarray) -> MappedDesign:
         return MappedDesign(self.X[rows], self.center, self.scale)
-
-    def _of_columns(self, features: np.ndarray) -> MappedDesign:
-        center, scale = (np.broadcast_to(a, self.shape[1:])[features] for a in (self.center, self.scale))
-        return MappedDesign(self.X[:, as_slice(features)], center, scale)
 
     def stored(self) -> DenseDesign:
         """Return the mapped data in memory, in the precision of X."""

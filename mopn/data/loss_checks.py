@@ -30,21 +30,6 @@ def check_user_loss(loss: Loss, y: np.ndarray) -> None:
             check.run()
 
 
-def check_sum_over_outputs(loss: Loss, y: np.ndarray) -> None:
-    """Check on a few rows of y (n, m) that a loss is the sum of the same loss of each output."""
-    y = y[:_ROWS]
-    O = np.resize(_DISTANCES, y.shape) + (y if loss.targets == "numbers" else 0.0)  # noqa: E741
-    values, G = loss.value_gradient(y, O)
-    apart = [loss.value_gradient(y[:, [c]], O[:, [c]]) for c in range(y.shape[1])]
-    slopes = np.hstack([slopes for _, slopes in apart])
-    same = slopes.shape == G.shape and np.allclose(slopes, G)
-    if not (same and np.allclose(sum(value for value, _ in apart), values)):
-        raise ValueError(
-            f"target_weight is for sums of losses per output; loss={loss.name!r} of several outputs is not the sum of "
-            "its losses of each alone"
-        )
-
-
 class LossCheck:
     """Rows of one check: targets y, outputs O and P (n, m), and values (n,) and gradients G (n, m) at O."""
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from mopn.data.loss_checks import check_sum_over_outputs, check_user_loss
+from mopn.data.loss_checks import check_user_loss
 from mopn.data.validation import (
     check_block_targets,
     check_offset,
     check_sample_weight,
-    check_target_weight,
     check_targets,
 )
 from mopn.losses.hessians import Hessian, Weighted
-from mopn.losses.loss import WeightedByTarget
 from mopn.losses.losses import Loss, LossDual, dual_of, get_loss, rowwise_inner
 from mopn.solvers.numerics.precision import EPS
 
@@ -48,14 +46,6 @@ class OutputLoss:
         offset = None if self.offset is None else np.broadcast_to(self.offset[0], (len(y), self.n_outputs))
         return Losses(self.loss, self.n_outputs, self.classes, offset, y, weights)
 
-    def by_target(self, target_weight: Any, y: np.ndarray) -> Self:
-        """Return the loss with a weight of each output, if weights are given; y are some targets."""
-        if target_weight is None:
-            return self
-        weights = check_target_weight(target_weight, self.n_outputs, self.loss)
-        check_sum_over_outputs(self.loss, y)
-        return replace(self, loss=WeightedByTarget(self.loss, weights))
-
     @property
     def smoothness(self) -> float:
         """Lipschitz constant of the gradient in O, or the mean curvature at 0 as a first guess for line searches."""
@@ -79,15 +69,13 @@ class Losses(OutputLoss):
     """(n,), or None for 1: a weight of 2 equals a repeated row."""
 
     @classmethod
-    def of_data(
-        cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None, target_weight: Any = None
-    ) -> Losses:
+    def of_data(cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None) -> Losses:
         loss = get_loss(loss)
         y, m, classes = check_targets(y, n, loss)
         if dual_of(loss) is None:
             check_user_loss(loss, y)
         weights = check_sample_weight(sample_weight, n)
-        return cls(loss, m, classes, check_offset(offset, n, m), y, weights).by_target(target_weight, y)
+        return cls(loss, m, classes, check_offset(offset, n, m), y, weights)
 
     def rows(self, rows: slice | np.ndarray) -> Losses:
         weights = None if self.weights is None else self.weights[rows]

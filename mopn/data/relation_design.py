@@ -114,9 +114,6 @@ class RelationDesign(Design):
     def scaled(self, scale: np.ndarray) -> RelationDesign:
         return RelationDesign(self.tables.scaled(scale), self.places, self.cuts)
 
-    def _of_columns(self, features: np.ndarray) -> RelationDesign:
-        return RelationDesign(self.tables._of_columns(features), self.places, np.searchsorted(features, self.cuts))
-
     def single(self) -> RelationDesign:
         return RelationDesign(self.tables.single(), self.places, self.cuts)
 

@@ -17,7 +17,7 @@ from mopn.solvers.tools.checks import check_count, check_flag, check_nonnegative
 __all__ = [
     "LARGEST", "as_array", "as_numbers", "check_block_targets", "check_count", "check_factor_kernel", "check_flag",
     "check_input", "check_member", "check_nonnegative", "check_offset", "check_sample_weight", "check_start_size",
-    "check_target_weight", "check_targets", "check_weighted_classes", "check_weights", "distinct_labels",
+    "check_targets", "check_weighted_classes", "check_weights", "distinct_labels",
     "finite_numbers", "is_start_size", "label_codes", "of_present", "present_rows",
 ]  # fmt: skip
 
@@ -120,22 +120,6 @@ def check_weights(weights: Any, n: int) -> np.ndarray | None:
         raise ValueError(f"sample_weight must have shape ({n},), one weight per sample, got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight must be finite and >= 0")
-    return weights
-
-
-def check_target_weight(weights: Any, m: int, loss: Loss) -> np.ndarray:
-    if loss.targets == "labels":
-        raise ValueError(
-            f"target_weight is for losses per output; loss={loss.name!r} compares the outputs of all classes, which "
-            "sample_weight weighs"
-        )
-    weights = finite_numbers(weights, "target_weight")
-    if weights.shape != (m,):
-        raise ValueError(f"target_weight must have shape ({m},), one weight per target, got {weights.shape}")
-    if not (weights > 0).all():
-        raise ValueError("target_weight must be > 0; leave targets without a weight out of y")
-    for extreme in (weights.min(), weights.max()):
-        check_input(extreme, "target_weight")
     return weights
 
 

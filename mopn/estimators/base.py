@@ -12,10 +12,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
-from mopn.core.kernels import KernelName, feature_groups
+from mopn.core.kernels import KernelName
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
@@ -34,7 +33,7 @@ from mopn.data.validation import (
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.listing import Listed
-from mopn.estimators.parameters import COMMON, STRENGTH, UNIT_INTERVAL, FitPolicy, readable, validated
+from mopn.estimators.parameters import COMMON, STRENGTH, FitPolicy, readable, validated
 from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
@@ -338,7 +337,6 @@ class NetworkEstimator(NetworkAttributes):
         "ridge": check_nonnegative,
         "max_units": count().or_none(),
         "fit_intercept": check_flag,
-        "validation_fraction": UNIT_INTERVAL,
     }
     _policy: FitPolicy
 
@@ -354,11 +352,9 @@ class NetworkEstimator(NetworkAttributes):
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",
         alpha: float | None = None,
-        interactions: Any = None,
         ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
-        validation_fraction: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -372,11 +368,9 @@ class NetworkEstimator(NetworkAttributes):
         self.fit_intercept = fit_intercept
         self.scale = scale
         self.alpha = alpha
-        self.interactions = interactions
         self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
-        self.validation_fraction = validation_fraction
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -407,7 +401,6 @@ class NetworkEstimator(NetworkAttributes):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        target_weight: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
@@ -425,12 +418,10 @@ class NetworkEstimator(NetworkAttributes):
             Ordinal regressors: numbers or ordered categories, which become their positions.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and 0 a missing one: to the last bit for up to 2**20 entries of X,
-            else up to rounding. But ``validation_fraction`` splits rows, so pass samples repeated then, not weighted.
-        target_weight : array-like of shape (m,), optional
-            For y of several columns: factors > 0 of their losses. ``score`` does not know them.
+            else up to rounding.
         X_val, y_val, sample_weight_val : array-like, optional
-            Samples to validate on in place of ``validation_fraction``, such as a later week. X_val is in memory; the
-            weights may be left out.
+            Held-out samples, such as a later week, whose ``score`` after every round chooses the number of units. X_val
+            is in memory; the weights may be left out.
 
         Returns
         -------
@@ -460,30 +451,30 @@ class NetworkEstimator(NetworkAttributes):
         Algorithm 1 for problem (2), with a penalty in place of the constraint; section 6.5 for ordinal regression.
         """
         self._check_parameters()
-        self._warn(self._fit(X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
+        self._warn(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
         return self
 
-    def problem(self, X: Any, y: Any = None, sample_weight: Any = None, *, target_weight: Any = None) -> NetworkProblem:
+    def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
         """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
 
         Parameters
         ----------
-        X, y, sample_weight, target_weight : as for ``fit``
+        X, y, sample_weight : as for ``fit``
         """
         reader = clone(self)
         reader._check_parameters()
         X, y, sample_weight, _ = reader._samples(to_host(X), y, sample_weight)
-        return reader._problem_of_all(X, reader._encode(y, sample_weight).by_column(target_weight))[0]
+        return reader._problem_of_all(X, reader._encode(y, sample_weight))[0]
 
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
         deadline = Deadline(self.max_time)
         continued = self.warm_start and hasattr(self, "model_")
         say(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
         task = begin_fit(self, samples_of(X, y, sample_weight), None)
         (X, targets), held_out = self._parts((X, y, sample_weight), self._validation_samples(*validation))
-        problem, targets = self._problem_of_all(X, targets.by_column(target_weight))
+        problem, targets = self._problem_of_all(X, targets)
         if isinstance(X, RowBlocks | Chunks):
             self._set_features(X, problem.rows.n_features)
         del X  # the problem has its own arrays
@@ -498,7 +489,7 @@ class NetworkEstimator(NetworkAttributes):
         if given is not None:
             return self._with_validation(samples, given)
         X, y, sample_weight = samples
-        return self._split(X, self._encode(y, sample_weight))
+        return (X, self._encode(y, sample_weight)), None
 
     def _solve(
         self,
@@ -547,32 +538,7 @@ class NetworkEstimator(NetworkAttributes):
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         """Validate y and return its targets."""
 
-    def _split(self, X: Any, targets: Targets) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        if not self.validation_fraction:
-            return (X, targets), None
-        if isinstance(X, RowBlocks | Chunks):
-            raise ValueError(
-                "validation_fraction takes samples at random, which needs X in memory; set it to 0, and give X_val"
-            )
-        n = len(targets.y)
-        count = math.ceil(self.validation_fraction * n)
-        if min(count, n - count) < 2:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} splits {n} samples into {n - count} to train on and "
-                f"{count} to validate on; each part needs at least 2"
-            )
-        strata = targets.y if targets.form == "labels" else None
-        options = {"test_size": count, "random_state": self.random_state, "stratify": strata}
-        train, held_out = train_test_split(np.arange(n), **options)
-        if strata is not None and len(np.unique(strata[train])) < len(np.unique(strata)):
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} leaves no sample of some class to train on; lower it"
-            )
-        return (X[train], targets.rows(train)), (X[held_out], targets.rows(held_out))
-
     def _with_validation(self, training: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
-        if self.validation_fraction:
-            raise ValueError("validation_fraction is for fits without X_val; set it to 0, or leave X_val out")
         (X, y, weight), (X_val, y_val, weight_val, _) = training, given
         if y_val.shape[1:] != y.shape[1:]:
             raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {y_val.shape}")
@@ -617,8 +583,6 @@ class NetworkEstimator(NetworkAttributes):
             alpha=self.alpha,
             center=self.fit_intercept and self._kernel == "homogeneous",
             scale=self.scale,
-            target_weight=targets.target_weight,
-            interactions=self._by_index(),
         )
         return problem.with_ridge(self._ridge_of(problem)) if self.ridge else problem
 
@@ -628,14 +592,6 @@ class NetworkEstimator(NetworkAttributes):
             return self.ridge
         squares = problem.rows.squares[-problem.rows.n_features :]
         return self.ridge * (float(squares.sum()) / problem.losses.total_weight / 4.0) ** 2
-
-    def _by_index(self) -> Any:
-        """Return the interactions by index, if the names of the columns are known."""
-        names = getattr(self, "feature_names_in_", ())
-        if self.interactions is None or not len(names):
-            return self.interactions
-        groups = feature_groups(self.interactions, len(names), names)
-        return None if groups is None else [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
 
     def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
         """Return the network of the previous fit, if this one can start from it."""

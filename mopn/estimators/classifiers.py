@@ -120,11 +120,9 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",
         alpha: float | None = None,
-        interactions: Any = None,
         ridge: float = 0.03,
         tol: float = 5e-3,
         max_time: float | None = None,
-        validation_fraction: float = 0.0,
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -139,11 +137,9 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         self.fit_intercept = fit_intercept
         self.scale = scale
         self.alpha = alpha
-        self.interactions = interactions
         self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
-        self.validation_fraction = validation_fraction
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
@@ -234,8 +230,6 @@ class MultiOutputPNClassifier(Classifier):
     alpha : float or None, default None
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.
-    interactions : None, default None
-        Groups of columns are for factorization machines, such as :class:`MultiOutputFMClassifier`.
     ridge : float, default 0.03
         Strength of the ridge on the outputs as functions, for rows of a mean squared length of 4; see
         :class:`mopn.NetworkProblem`. Larger means smoother outputs of more units, and proofs that cost less. It
@@ -245,9 +239,6 @@ class MultiOutputPNClassifier(Classifier):
         ten iterations of the last refit together decrease it by less. With 0 only the limits stop a fit.
     max_time : float or None, default None
         Largest number of seconds for ``fit``; default no limit.
-    validation_fraction : float, default 0.0
-        Fraction of the samples to hold out (stratified for labels), whose ``score`` after every round chooses the
-        number of units.
     class_weight : dict, "balanced" or None, default None
         Factors of the sample weights, by label; "balanced" gives all classes the same total. For labels only.
     warm_start : bool, default False
@@ -318,9 +309,6 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
     alpha : float or None, default None
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.
-    interactions : sequence of sequences of int or str, or None, default None
-        Groups of columns, by index or name: only products of columns of different groups are in the model, such as
-        users times items. A column of no group interacts with all others. None for all pairs.
     ridge : float, default 0.0
         Strength of the ridge on the outputs as functions (:class:`mopn.NetworkProblem`): larger means smoother
         outputs of more units. ``fold_in`` takes models without it.
@@ -329,9 +317,6 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         ten iterations of the last refit together decrease it by less. With 0 only the limits stop a fit.
     max_time : float or None, default None
         Largest number of seconds for ``fit``; default no limit.
-    validation_fraction : float, default 0.0
-        Fraction of the samples to hold out (stratified for labels), whose ``score`` after every round chooses the
-        number of units.
     class_weight : dict, "balanced" or None, default None
         Factors of the sample weights, by label; "balanced" gives all classes the same total. For labels only.
     warm_start : bool, default False
@@ -369,11 +354,9 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",
         alpha: float | None = None,
-        interactions: Any = None,
         ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
-        validation_fraction: float = 0.0,
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -389,11 +372,9 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
             fit_intercept=fit_intercept,
             scale=scale,
             alpha=alpha,
-            interactions=interactions,
             ridge=ridge,
             tol=tol,
             max_time=max_time,
-            validation_fraction=validation_fraction,
             class_weight=class_weight,
             warm_start=warm_start,
             random_state=random_state,

@@ -74,8 +74,8 @@ class FoldIn(ModelEstimator):
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
 
         The new coefficients minimise the objective of the fit, all others stay: a small convex problem, which takes
-        milliseconds. The estimator does not change. With ``interactions`` the feature interacts with all groups, and
-        ``scale="features"`` divides it by its deviation in the rows of the fit and the new ones.
+        milliseconds. The estimator does not change. ``scale="features"`` divides the feature by its deviation in the
+        rows of the fit and the new ones.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ def _slopes(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, design:
 
 
 def with_feature(model: Machine, h: np.ndarray, w: np.ndarray, scale: float) -> Machine:
-    """Return the model with one more feature, the last, in no group.
+    """Return the model with one more feature, the last.
 
     Its coefficients are ``h`` (K,) in the units, in the order of ``slopes_of_new``, and ``w`` (m,) in a linear term;
     ``scale`` is the divisor that a fit would have had.
@@ -200,7 +200,6 @@ def with_feature(model: Machine, h: np.ndarray, w: np.ndarray, scale: float) -> 
     if isinstance(model, Model):
         changes["basis"] = np.column_stack([model.basis, h])
         changes["linear"] = None if model.linear is None else np.column_stack([model.linear, w])
-        changes["groups"] = None if model.groups is None else np.append(model.groups, -1)
         changes["feature_scales"] = None if model.feature_scales is None else np.append(model.feature_scales, scale)
     else:
         column = h.reshape(*model.factors.shape[:2], 1)

@@ -56,11 +56,9 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         fit_intercept: bool = False,
         scale: ScaleName | None = "large",
         alpha: float | None = 0.7,
-        interactions: Any = None,
         ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
-        validation_fraction: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -74,11 +72,9 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         self.fit_intercept = fit_intercept
         self.scale = scale
         self.alpha = alpha
-        self.interactions = interactions
         self.ridge = ridge
         self.tol = tol
         self.max_time = max_time
-        self.validation_fraction = validation_fraction
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -182,9 +178,6 @@ class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
     alpha : float or None, default 0.7
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.
-    interactions : sequence of sequences of int or str, or None, default None
-        Groups of columns, by index or name: only products of columns of different groups are in the model, such as
-        users times items. A column of no group interacts with all others. None for all pairs.
     ridge : float, default 0.0
         Strength of the ridge on the outputs as functions (:class:`mopn.NetworkProblem`): larger means smoother
         outputs of more units. ``fold_in`` takes models without it.
@@ -193,8 +186,6 @@ class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
         the expected level gains from that. With 0 only the limits stop a fit.
     max_time : float or None, default None
         Largest number of seconds for ``fit``; default no limit.
-    validation_fraction : float, default 0.0
-        Fraction of the samples to hold out, whose ``score`` after every round chooses the number of units.
     warm_start : bool, default False
         Start from the network of the previous fit.
     random_state : int, RandomState or None, default None
@@ -268,8 +259,6 @@ class OrdinalPNRegressor(OrdinalRegressor):
     alpha : float or None, default 0.7
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.
-    interactions : None, default None
-        Groups of columns are for factorization machines, such as :class:`OrdinalFMRegressor`.
     ridge : float, default 0.0
         Strength of the ridge on the outputs as functions (:class:`mopn.NetworkProblem`): larger means smoother
         outputs of more units.
@@ -278,8 +267,6 @@ class OrdinalPNRegressor(OrdinalRegressor):
         the expected level gains from that. With 0 only the limits stop a fit.
     max_time : float or None, default None
         Largest number of seconds for ``fit``; default no limit.
-    validation_fraction : float, default 0.0
-        Fraction of the samples to hold out, whose ``score`` after every round chooses the number of units.
     warm_start : bool, default False
         Start from the network of the previous fit.
     random_state : int, RandomState or None, default None

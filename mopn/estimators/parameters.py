@@ -21,7 +21,7 @@ from mopn.regularization_path import path_solver
 from mopn.solvers import ConditionalGradient
 from mopn.solvers.conditional_gradient import Precision, make_corrective_step
 from mopn.solvers.conditional_gradient.schedule import FEW_UNITS
-from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count, number
+from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count
 
 # A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
 # how far the objective is from its minimum, and of what a round lowers the objective by (benchmarks/tables).
@@ -48,7 +48,6 @@ STRENGTH = Rule(
     "a finite number >= 0 or a mopn.Ratio",
     lambda value: value if isinstance(value, Ratio) else check_nonnegative.convert(value),
 )
-UNIT_INTERVAL = number("a number in [0, 1)", lambda x: 0.0 <= x < 1.0)
 
 
 def readable(values: Any, name: str) -> Any:

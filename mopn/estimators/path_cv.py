@@ -148,7 +148,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         self.n_jobs = n_jobs
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, target_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Score all strengths and sizes on every fold, and fit the best ones to all samples.
 
         Parameters
@@ -159,8 +159,6 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
             As for the estimator.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample within its fold.
-        target_weight : array-like of shape (m,), optional
-            As for the estimator, in every fold and in the last fit; scores do not know them.
         **params
             What the splitter ``cv`` takes, such as ``groups``.
 
@@ -195,9 +193,8 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         given = X, y, sample_weight
         say(single.verbose, "reading the samples")
         X, y, sample_weight, present = single._samples(*given)
-        single.interactions = single._by_index()
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
-        targets = single._encode(y, sample_weight).by_column(target_weight)
+        targets = single._encode(y, sample_weight)
         problem = single._problem(*merge_equal_samples(X, targets))
         strengths, weight = check_strengths(problem, self._strengths()), problem.losses.total_weight
         del problem
@@ -221,7 +218,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         except KeyboardInterrupt:
             self._keep_best(folds, strengths)
             raise
-        return self._refitted(deadline, task, *given, target_weight=target_weight)
+        return self._refitted(deadline, task, *given)
 
     def _strengths(self) -> Any:
         if not np.iterable(self.strengths) or isinstance(self.strengths, str):
@@ -244,7 +241,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
             _, fold, i = max(seen, key=lambda found: found[0])
             self.best_estimator_ = fold.estimator(fold.networks[i]).set_params(strength=float(strengths[i]))
 
-    def _refitted(self, deadline: Deadline, task: Task, *samples: Any, **options: Any) -> Self:
+    def _refitted(self, deadline: Deadline, task: Task, *samples: Any) -> Self:
         """Fit the best parameters in the time that is left, which ends the task of the search."""
         best = clone(self.estimator).set_params(**self.best_params_)
         refit = task.subtask("refit")
@@ -252,7 +249,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         with refit.handed_on(best):
             refit.begin()
             try:
-                best.fit(*samples, **options)
+                best.fit(*samples)
             finally:
                 best.max_time = self.estimator.max_time
                 # After Ctrl-C the estimator is fitted to the best point so far.

@@ -82,8 +82,6 @@ class MultiOutputPNRegressor(Regressor):
     alpha : float or None, default None
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.
-    interactions : None, default None
-        Groups of columns are for factorization machines, such as :class:`MultiOutputFMRegressor`.
     ridge : float, default 0.0
         Strength of the ridge on the outputs as functions, for rows of a mean squared length of 4; see
         :class:`mopn.NetworkProblem`. Larger means smoother outputs of more units, and proofs that cost less. It
@@ -93,8 +91,6 @@ class MultiOutputPNRegressor(Regressor):
         ten iterations of the last refit together decrease it by less. With 0 only the limits stop a fit.
     max_time : float or None, default None
         Largest number of seconds for ``fit``; default no limit.
-    validation_fraction : float, default 0.0
-        Fraction of the samples to hold out, whose ``score`` after every round chooses the number of units.
     warm_start : bool, default False
         Start from the network of the previous fit.
     random_state : int, RandomState or None, default None
@@ -159,9 +155,6 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
     alpha : float or None, default None
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.
-    interactions : sequence of sequences of int or str, or None, default None
-        Groups of columns, by index or name: only products of columns of different groups are in the model, such as
-        users times items. A column of no group interacts with all others. None for all pairs.
     ridge : float, default 0.0
         Strength of the ridge on the outputs as functions (:class:`mopn.NetworkProblem`): larger means smoother
         outputs of more units. ``fold_in`` takes models without it.
@@ -170,8 +163,6 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
         ten iterations of the last refit together decrease it by less. With 0 only the limits stop a fit.
     max_time : float or None, default None
         Largest number of seconds for ``fit``; default no limit.
-    validation_fraction : float, default 0.0
-        Fraction of the samples to hold out, whose ``score`` after every round chooses the number of units.
     warm_start : bool, default False
         Start from the network of the previous fit.
     random_state : int, RandomState or None, default None
@@ -208,11 +199,9 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
         fit_intercept: bool = True,
         scale: ScaleName | None = "features",
         alpha: float | None = None,
-        interactions: Any = None,
         ridge: float = 0.0,
         tol: float = 5e-3,
         max_time: float | None = None,
-        validation_fraction: float = 0.0,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -227,11 +216,9 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
             fit_intercept=fit_intercept,
             scale=scale,
             alpha=alpha,
-            interactions=interactions,
             ridge=ridge,
             tol=tol,
             max_time=max_time,
-            validation_fraction=validation_fraction,
             warm_start=warm_start,
             random_state=random_state,
             verbose=verbose,

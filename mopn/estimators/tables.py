@@ -77,7 +77,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        target_weight: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
@@ -92,8 +91,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated row, and a weight of 0 a missing one. With ``strength="auto"`` rows that
             occur ten times or more on average are split individually; pass them repeated, not weighted.
-        target_weight : array-like of shape (m,), optional
-            For y of several columns: factors > 0 of their losses. ``score`` does not know them.
         X_val, y_val, sample_weight_val : array-like, optional
             Samples in memory whose ``score`` after every round chooses the network; the weights may be left out.
 
@@ -120,7 +117,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         """
         self._check_parameters()
         network = self._network()
-        network._warn(self._fit(network, X, y, sample_weight, target_weight, (X_val, y_val, sample_weight_val)))
+        network._warn(self._fit(network, X, y, sample_weight, (X_val, y_val, sample_weight_val)))
         return self
 
     @with_callbacks
@@ -130,7 +127,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         X: Any,
         y: Any,
         sample_weight: Any,
-        target_weight: Any,
         validation: tuple[Any, Any, Any],
     ) -> Result:
         """Fit the network of the features."""
@@ -140,7 +136,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         X, y, sample_weight, present = self._samples(given, y, sample_weight)
         task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
         (X, targets), held_out = network._parts((X, y, sample_weight), self._validation_samples(*validation))
-        targets = targets.by_column(target_weight)
         self._adapt(network, targets)
         choice = self._choice(network, X, targets, deadline.share(SHARE_OF_CHOICE))
         network.strength = choice.strength

@@ -43,8 +43,6 @@ class Targets:
     sample_weight: np.ndarray | None = None
     class_factor: np.ndarray | None = None
     """The weights (n,) of the samples' classes."""
-    target_weight: Any = None
-    """The user's weights (m,) of the columns of values, which the problem validates."""
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -58,12 +56,6 @@ class Targets:
 
     def sum(self, values: np.ndarray) -> float:
         return float(values.sum() if self.weights is None else self.weights @ values)
-
-    def by_column(self, target_weight: Any) -> Targets:
-        """Return the targets with weights of their columns, if these are given."""
-        if target_weight is not None and self.form not in ("vector", "outputs", "indicator"):
-            raise ValueError("target_weight is for the columns of y; weigh labels by class_weight or sample_weight")
-        return replace(self, target_weight=target_weight)
 
     def rows(self, rows: np.ndarray) -> Targets:
         names = ("y", "values", "sample_weight", "class_factor")

@@ -90,7 +90,7 @@ class OutputMargins:
         """Return e (n, m + 1, 3): rounding changes outputs by e_0 + e_1 ||u|| + e_2 ||u||^2 at most."""
         terms = self.moduli
         # Kernels take squares away, of dummies from constants, too, where they may have cancelled: they are at most the
-        # products, which hence count three times, and groups take products away.
+        # products, which hence count three times.
         weights, constant, linear = 3.0 * np.abs(terms.weights), np.abs(terms.constant), np.abs(terms.linear)
         long1, long2 = lengths = _lengths(self.scale * terms.factors)
         errors = np.empty((design.shape[0], len(constant), 3))

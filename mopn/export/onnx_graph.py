@@ -8,7 +8,6 @@ operator of their own, and nothing is a list of dictionaries. The names of the f
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
 from mopn.solvers.tools.decorators import door
-from mopn.tables.encoding import TableEncoding
 
 if TYPE_CHECKING:
     import onnx
@@ -99,17 +97,10 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     if machine.target not in ("outputs", "vector") or machine.predicts_means:
         graph.output("outputs", outputs)
     warn_of_lost_digits(machine, graph.dtype)
-    return _made(graph, {} if machine.feature_names is None else {"feature_names": machine.feature_names.tolist()})
+    return _made(graph, machine.feature_names)
 
 
-def make_encoder_onnx(encoding: TableEncoding, dtype: str) -> onnx.ModelProto:
-    """Return the graph of an encoding; its output is ``features`` (n, d)."""
-    graph = Graph(dtype)
-    graph.output("features", encode_columns(graph, encoding))
-    return _made(graph, {"feature_names": encoding.columns})
-
-
-def _made(graph: Graph, metadata: Mapping[str, Sequence[Any]]) -> onnx.ModelProto:
+def _made(graph: Graph, feature_names: np.ndarray | None) -> onnx.ModelProto:
     onnx = graph.onnx
     made = onnx.helper.make_model(
         graph.proto(),
@@ -117,8 +108,8 @@ def _made(graph: Graph, metadata: Mapping[str, Sequence[Any]]) -> onnx.ModelProt
         opset_imports=[onnx.helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)],
         ir_version=_FORMAT,
     )
-    if metadata:
-        onnx.helper.set_model_props(made, {name: json.dumps(values) for name, values in metadata.items()})
+    if feature_names is not None:
+        onnx.helper.set_model_props(made, {"feature_names": json.dumps(feature_names.tolist())})
     return onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
 
 
@@ -189,7 +180,7 @@ def _levels(graph: Graph, cumulative: str, count: int) -> str:
 
 def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilities: str | None) -> str:
     if model.target == "labels":
-        classes = graph.store(onnx_labels(model.classes))
+        classes = graph.store(_labels(model.classes))
         if single:
             positive = graph("Greater", graph("Squeeze", outputs, _ONE), np.zeros(()))
             return graph("Gather", classes, graph.cast(positive, np.int64))
@@ -205,7 +196,7 @@ def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilit
     return graph("Squeeze", outputs, _ONE) if model.target == "vector" else outputs
 
 
-def onnx_labels(classes: np.ndarray) -> np.ndarray:
+def _labels(classes: np.ndarray) -> np.ndarray:
     """Return labels as an array that ONNX has a type for, strings as objects; ``TypeError`` if there is none."""
     labels = plain_labels(classes)
     assert labels is not None

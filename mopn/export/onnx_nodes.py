@@ -17,7 +17,7 @@ from mopn.tables.encoding import TableEncoding
 # The domain of the operator that finds texts.
 ML = "ai.onnx.ml"
 _LAST = np.array([2])
-_OUTPUTS = ("prediction", "probabilities", "outputs", "features")
+_OUTPUTS = ("prediction", "probabilities", "outputs")
 _DTYPES = {"float32": np.float32, "float64": np.float64}
 
 

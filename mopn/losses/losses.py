@@ -18,7 +18,7 @@ from scipy.special import expit, xlog1py, xlogy
 
 from mopn.compiled import codes
 from mopn.losses.hessians import Diagonal, MarginHessian, Softmax
-from mopn.losses.loss import LINKS, Loss, WeightedByTarget
+from mopn.losses.loss import LINKS, Loss
 from mopn.solvers.tools.checks import Rule, choice, number
 
 __all__ = [
@@ -487,8 +487,7 @@ class LossDual(NamedTuple):
 
 def dual_of(loss: Any) -> LossDual | None:
     """Return the dual side of a built-in loss, and None for all others."""
-    given = loss.loss if isinstance(loss, WeightedByTarget) else loss
-    if type(given) not in _BUILT_IN or any(hasattr(type(given), name) for name in vars(given)):
+    if type(loss) not in _BUILT_IN or any(hasattr(type(loss), name) for name in vars(loss)):
         return None
     return LossDual(loss.conjugate, loss.max_scale, loss.dual_point)
 

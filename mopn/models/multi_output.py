@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mopn.core.kernels import check_groups, get_kernel
+from mopn.core.kernels import get_kernel
 from mopn.data.designs import AugmentedDesign, Design, linear_design, rows_at_once
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, check_names, check_scale, common_offset
@@ -46,9 +46,6 @@ class Model(Predictor):
         others by ``dataclasses.replace(model, feature_names=names)``.
     feature_scales : ndarray of shape (d,), optional
         Divisors of the features in the fit, 0 for constant ones; plots of units use them.
-    groups : ndarray of shape (d,), optional
-        The number of each feature's group, -1 for none: with the kernel ``"anova"`` features of the same group are not
-        multiplied.
     output_names : ndarray of shape (m,), optional
         Names of outputs that are no classes, in plots: of a Series, or of the columns of a DataFrame.
 
@@ -76,7 +73,6 @@ class Model(Predictor):
     linear: np.ndarray | None = None
     feature_names: np.ndarray | None = None
     feature_scales: np.ndarray | None = None
-    groups: np.ndarray | None = None
     output_names: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -98,9 +94,6 @@ class Model(Predictor):
         self._set(offset=offset if offset.ndim else float(offset))
         if linear is not None and linear.shape != (m, 1 + self.n_features):
             raise ValueError(f"linear must have shape {(m, 1 + self.n_features)}, got {linear.shape}")
-        if self.groups is not None:
-            self._set(groups=check_groups(self.groups, self.n_features))
-            get_kernel(kernel, self.groups)
         if self.feature_scales is not None:
             self._set(feature_scales=check_scale(self.feature_scales, self.n_features, "feature_scales"))
         self._set(output_names=check_names(self.output_names, m, "output_names"))
@@ -142,7 +135,6 @@ class Model(Predictor):
             classes=problem.classes if classes is None else np.asarray(classes),
             target=target,
             feature_scales=problem.user_X.feature_scales,
-            groups=problem.kernel.groups,
         )
 
     @property
@@ -154,24 +146,14 @@ class Model(Predictor):
     def _dummies(self) -> int:
         return get_kernel(self.kernel).dummies if self.augment else 0
 
-    def _plain(self) -> Model:
-        """Return a model of the same outputs without groups: the units of each group alone are subtracted."""
-        if self.groups is None:
-            return self
-        of_groups = np.arange(self.groups.max() + 1)[:, None, None] == self.groups
-        parts = self.basis * np.pad(of_groups, ((0, 0), (0, 0), (self._dummies, 0)))
-        weights = np.vstack([self.weights, *[-self.weights] * len(parts)])
-        return replace(self, basis=np.vstack([self.basis, *parts]), weights=weights, groups=None)
-
     def _formula(self) -> Formula:
-        plain = self._plain()
-        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), plain.basis, self._dummies, plain.weights)
+        units = kernel_formula(self.kernel, np.array([0.0, 1.0]), self.basis, self._dummies, self.weights)
         W = np.zeros((self.weights.shape[1], 1 + self.n_features)) if self.linear is None else self.linear
         return Formula(units.constant + W[:, 0] + self.offset, W[:, 1:], units.squares, units.terms)
 
     def _outputs(self, design: Design) -> np.ndarray:
         """Return K(X, H) V + [1, X] W' + offset, shape (n, m)."""
-        kernel = get_kernel(self.kernel, self.groups)
+        kernel = get_kernel(self.kernel)
         if self.augment:
             design = AugmentedDesign(design, kernel.dummies)
         out = np.empty((design.shape[0], self.weights.shape[1]))

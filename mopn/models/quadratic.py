@@ -94,23 +94,13 @@ def units_and_weights(model: Predictor) -> tuple[FactorizationModel, np.ndarray]
     if isinstance(model, Model):
         V, dummies = model.weights, model.basis.shape[1] - model.n_features
         options: dict[str, Any] = {"degree": 2, "kernel": model.kernel, "dummies": dummies}
-        if model.groups is None:
-            return FactorizationModel(factors=model.basis[None], lams=np.ones(len(V)), **options), V
-        factors = _between_groups(model.basis, np.append(np.full(dummies, -1), model.groups))
-        return FactorizationModel(factors=factors, form="lifted", **options), np.vstack([V] * (model.groups.max() + 2))
+        return FactorizationModel(factors=model.basis[None], lams=np.ones(len(V)), **options), V
     if isinstance(model, FactorizationModel):
         return model, np.ones((1, 1))
     raise TypeError(
         "products of columns of a table have no weights, as columns are curves: use "
         "mopn.explain.strongest_interactions, mopn.explain.effects, or the network of the features, model.model"
     )
-
-
-def _between_groups(H: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return pairs of factors (2, R, d) whose products are those of features of different groups alone."""
-    left = [np.where(groups == g, H, 0.0) for g in range(-1, groups.max() + 1)]
-    right = [H] + [np.where(groups == g, 0.0, H) for g in range(groups.max() + 1)]
-    return np.stack([np.vstack(left), np.vstack(right)])
 
 
 def products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.ndarray, list[np.ndarray]]:

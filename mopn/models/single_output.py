@@ -183,12 +183,11 @@ class FactorizationModel(Predictor):
             raise ValueError(f"combination must hold {m} finite numbers, one per output, got {combination!r}")
         linear = None if model.linear is None else combination @ model.linear
         constant = 0.0 if linear is None else float(linear[0])
-        plain = model._plain()
         return cls(
-            factors=plain.basis[None],
+            factors=model.basis[None],
             degree=2,
             kernel=model.kernel,
-            lams=plain.weights @ combination,
+            lams=model.weights @ combination,
             w=None if linear is None else linear[1:],
             intercept=float(np.broadcast_to(model.offset, (m,)) @ combination) + constant,
             dummies=model.basis.shape[1] - model.n_features,

@@ -133,8 +133,6 @@ def certify_network(
     norm: NormName = "l1/l2",
     sample_weight: Any = None,
     offset: Any = None,
-    target_weight: Any = None,
-    interactions: Any = None,
     oracle: OracleName | BasisOracle = "auto",
     n_threads: int | None = None,
 ) -> NetworkCertificate:
@@ -157,7 +155,7 @@ def certify_network(
         The training data, as the network sees them.
     y : array-like
         Labels (n,), or targets (n,) or (n, m), as for :class:`NetworkProblem`, as are ``loss``, ``kernel``, ``norm``,
-        ``sample_weight``, ``offset``, ``target_weight`` and ``interactions``.
+        ``sample_weight`` and ``offset``.
     oracle : str or oracle, default "auto"
     n_threads : int, optional
         Both as for :func:`certify`.
@@ -204,8 +202,8 @@ def certify_network(
         )
     check_start_size(H, "H")
     check_start_size(V, "V")
-    data = {"y": y, "sample_weight": sample_weight, "offset": offset, "target_weight": target_weight}
-    options = data | {"loss": loss, "kernel": kernel, "norm": norm, "interactions": interactions}
+    data = {"y": y, "sample_weight": sample_weight, "offset": offset}
+    options = data | {"loss": loss, "kernel": kernel, "norm": norm}
     with limited_threads(n_threads):
         basis, weights = unit_length(H, V, H.shape[1], V.shape[1])
         get_norm(norm).check_feasible(weights)

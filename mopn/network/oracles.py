@@ -16,7 +16,6 @@ from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, proven_bound
 from mopn.solvers.sphere.dense_search import REFINED, ROUGH, STEPS, DenseSearch
-from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.sphere.probable import expected_products, probable_bound
 from mopn.solvers.sphere.refinement import distinct, ritz_starts
 from mopn.solvers.sphere.search import (
@@ -130,9 +129,6 @@ class BasisAtoms:
         Whether the method has no tighter bound, whatever the effort.
     from_user : bool
         Whether a function of the user's selected the units: the best value is then no estimate of the dual norm.
-    parts : BoundParts or None
-        The excess of a bound by biquadratic forms over the best value, in the unit of ``bound``: the relaxation on so
-        many principal directions, and the share of the others. The larger one limits the proof.
 
     Examples
     --------
@@ -149,7 +145,6 @@ class BasisAtoms:
     work: float = 0.0
     bound_is_best: bool = False
     from_user: bool = False
-    parts: BoundParts | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,11 +220,8 @@ class OracleRun:
         found = search.maximise()
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
-        parts = found.parts
-        if parts is not None:
-            parts = BoundParts(parts.directions, parts.relaxation * scale, parts.compression * scale)
         cheap = search.plan.is_cheap
-        return BasisAtoms(H, values * scale, found.bound * scale, certified, found.work, cheap, parts=parts)
+        return BasisAtoms(H, values * scale, found.bound * scale, certified, found.work, cheap)
 
     @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:

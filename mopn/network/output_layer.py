@@ -48,8 +48,6 @@ class OutputLayerProblem(Displayed, Smooth):
         Radius of the ball.
     sample_weight : array-like of shape (n,), optional
     offset : array-like of shape (n, m), optional
-    target_weight : array-like of shape (m,), optional
-        As for :class:`NetworkProblem`.
 
     Notes
     -----
@@ -80,12 +78,11 @@ class OutputLayerProblem(Displayed, Smooth):
         radius: float | None = None,
         sample_weight: Any = None,
         offset: Any = None,
-        target_weight: Any = None,
     ) -> None:
         features = finite_numbers(features, "features")
         if features.ndim != 2:
             raise ValueError(f"features must have shape (n, k), got {features.shape}")
-        losses = Losses.of_data(loss, y, len(features), sample_weight, offset, target_weight)
+        losses = Losses.of_data(loss, y, len(features), sample_weight, offset)
         regularizer = make_regularizer(norm, strength, radius)
         rows = ArrayRows(DenseDesign(features), losses)
         self._assemble(features, features.shape[1], rows, regularizer, LinearTerm())

@@ -188,7 +188,7 @@ class Dual(Displayed):
     bound : float
         Proven upper bound of the dual norm of D, the maximum of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit
         vectors h, where Gamma_c = sum_i D_ic x_i x_i' for ``kernel="homogeneous"``, and half of it without its diagonal
-        for ``"anova"``, and without products inside groups. With nonnegative weights it is that of -h' Gamma_c h, or 0.
+        for ``"anova"``. With nonnegative weights it is that of -h' Gamma_c h, or 0.
         It is as certain as the ``proof`` of the result says.
     scale : float
     basis : ndarray of shape (k, d)

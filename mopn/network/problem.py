@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from mopn.core.gap import DualPoint, SumOfLosses, bound_and_scale, objective_rounding
-from mopn.core.kernels import Kernel, KernelName, feature_groups, get_kernel
+from mopn.core.kernels import Kernel, KernelName, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_regularizer
@@ -173,17 +173,11 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         ``"large"``, for one-hot rows, leaves the smallest features that make up a mean squared length of 2, such as
         users and items, and divides the larger ones, such as a gender, so that their mean squares are the largest of
         these. Default: X as it is.
-    target_weight : array-like of shape (m,), optional
-        For losses per output: factors t_c > 0 of the outputs' losses, F = sum_i w_i sum_c t_c l(y_ic, o_ic).
     ridge : float, default 0
         With a penalty, also add ridge / 2 * sum_rs <v_r, v_s> K(h_r, h_s): the squared length of the outputs as
         functions, as in a kernel machine. With ``strength=0`` the problem is that machine; a larger strength makes
         the network smaller. For ``homogeneous`` it is ridge / 2 times the sum of all ||W_c||_F^2,
         W_c = sum_r v_rc h_r h_r'; for ``anova`` half of that without the diagonals.
-    interactions : sequence of sequences of int or str, optional
-        Groups of columns of X, by index or name, for ``kernel="anova"``: the model has only products of columns of
-        different groups, such as users times items for ``[range(943), range(943, 2625)]``. A column of no group
-        interacts with all others. All proofs are about the networks that are left. Default: all pairs.
 
     Notes
     -----
@@ -229,17 +223,13 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         alpha: float | None = None,
         center: bool = False,
         scale: ScaleName | None = None,
-        target_weight: Any = None,
-        interactions: Any = None,
         ridge: float = 0.0,
     ) -> None:
         self.kernel = get_kernel(kernel)
         self._ratio = strength if isinstance(strength, Ratio) and radius is None else None
         self._regularizer = make_norm_regularizer(norm, 0.0 if self._ratio else strength, radius)
         self.augment = check_flag(augment, "augment")
-        base = rows_of_data(X, y, loss, sample_weight, offset, target_weight)
-        if interactions is not None:
-            self.kernel = self._between(interactions, X, base.n_features)
+        base = rows_of_data(X, y, loss, sample_weight, offset)
         centered, scaled = self._check_coordinates(center, scale)
         dummies = self.kernel.dummies if self.augment else 0
         self.user_X = UserX(make_coordinates(base, center=centered, scale=scaled), dummies)
@@ -269,20 +259,9 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
             "loss": repr(self.losses.loss.name),
         }
         entries |= {"kernel": repr(self.kernel.name), "norm": repr(self.norm.name)}
-        if self.kernel.groups is not None:
-            entries["interactions"] = f"between {self.kernel.groups.max() + 1} groups"
         words = f"strength={self._ratio}" if self._ratio else self._regularizer.words
         entries |= dict([words.split("=")])
         return entries | ({"ridge": f"{self.ridge:g}"} if self.ridge else {})
-
-    def _between(self, interactions: Any, X: Any, d: int) -> Kernel:
-        """Return the kernel without the products of columns of the same group."""
-        if not self.kernel.distinct:
-            raise ValueError(
-                f"interactions are for factorization machines, kernel='anova', got kernel={self.kernel.name!r}; leave "
-                "them out"
-            )
-        return get_kernel(self.kernel, feature_groups(interactions, d, getattr(X, "columns", ())))
 
     def _check_coordinates(self, center: Any, scale: Any) -> tuple[bool, str | None]:
         center, scale = check_flag(center, "center"), _SCALE(scale, "scale")

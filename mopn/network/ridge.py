@@ -25,17 +25,6 @@ from mopn.solvers.tools.decorators import cached_property
 _SMALLEST = float(np.finfo(float).smallest_subnormal)
 
 
-class _Units(DenseDesign):
-    """Units as rows of data, whose first columns belong to dummies."""
-
-    def __init__(self, H: np.ndarray, kernel: Kernel) -> None:
-        super().__init__(H)
-        self._dummies = 0 if kernel.groups is None else H.shape[1] - len(kernel.groups)
-
-    def _of_columns(self, features: np.ndarray) -> DenseDesign:
-        return super()._of_columns(features + self._dummies)
-
-
 class RidgeSegment(NamedTuple):
     """The ridge along U + gamma D: ``value + gamma * slope + gamma^2 * curvature / 2``."""
 
@@ -63,7 +52,7 @@ class Ridge:
         """Return K(h_r, a_q), shape (q, k), for the rows of ``at`` (q, d)."""
         if not len(at):
             return np.zeros((0, len(H)))
-        return self.kernel.features(_Units(at, self.kernel), H)
+        return self.kernel.features(DenseDesign(at), H)
 
     def inner(self, H: np.ndarray, V: np.ndarray, at: np.ndarray, weights: np.ndarray) -> float:
         """Return ``amount`` times the inner product of the functions of two networks."""
@@ -78,7 +67,7 @@ class Ridge:
 
     def value_gradient(self, A: np.ndarray, E: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the value, and its gradients with respect to units and weights."""
-        units, along = _Units(A, self.kernel), E @ E.T
+        units, along = DenseDesign(A), E @ E.T
         of_weights = self.amount * (self.kernel.features(units, A) @ E)
         of_units = 2.0 * self.amount * self.kernel.products(units, along, A)
         return 0.5 * float(np.vdot(of_weights, E)), of_units, of_weights
@@ -141,7 +130,7 @@ class RidgeForms(GradientForms):
     def __init__(self, data: GradientForms, ridge: Ridge, H: np.ndarray, slopes: np.ndarray) -> None:
         super().__init__(data.kernel, data.rows, data.G, data.seed)
         self.data, self.ridge, self.H, self.slopes = data, ridge, H, slopes
-        self._units = _Units(H, data.kernel)
+        self._units = DenseDesign(H)
 
     @property
     def of_losses(self) -> GradientForms:

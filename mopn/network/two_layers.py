@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from mopn.data.feature_scaling import uncentered
 from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
-
-if TYPE_CHECKING:
-    from mopn.compiled.degree_two import Pairs
 
 # Arrays like the outputs that a loss and its gradient take.
 _ARRAYS = 4
@@ -112,12 +109,8 @@ class SparseLayers(TwoLayers):
 
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
         assert rows.entries is not None
-        from mopn.compiled.degree_two import Pairs
-        from mopn.compiled.storage import constant
-
         self.rows, self.layout = rows, SparseLayout(rows.entries, distinct=kernel.distinct)
-        groups = None if kernel.groups is None else constant(kernel.groups, np.int64)
-        self.pairs = Pairs(kernel.distinct, groups, 0 if groups is None else int(groups.max()) + 1)
+        self.distinct = kernel.distinct
         self.dtype = np.float32 if single else np.float64
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
@@ -141,13 +134,13 @@ class SparseLayers(TwoLayers):
     def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         at = self.layout.units(H, self.dtype)
         weights, linear = padded(V.T, self.dtype), self.layout.linear(W, self.dtype)
-        return _Layers(self.pairs, at, at.constants(), weights, linear)
+        return _Layers(self.distinct, at, at.constants(), weights, linear)
 
 
 class _Layers(NamedTuple):
-    """Pairs, units, their constants, weights (m, k') and W' (1 + d, m) as compiled loops take them."""
+    """The kind of kernel, units, their constants, weights (m, k') and W' (1 + d, m) as compiled loops take them."""
 
-    pairs: Pairs
+    distinct: bool
     at: PaddedUnits
     constants: np.ndarray
     weights: np.ndarray
@@ -170,14 +163,14 @@ def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, A
     """Return the losses, and their gradients with respect to constants, units, weights and W'."""
     from mopn.compiled.degree_two import add_gradients
 
-    pairs, at, constants, weights, linear = layers
+    distinct, at, constants, weights, linear = layers
     # Sums to which every row contributes are in float64.
     sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)
     value = 0.0
     for rows, losses in _parts(block, layers):
         of_rows, G = losses.value_gradient(_sparse_outputs(block, rows, layers))
         slopes = np.ascontiguousarray(G.T, dtype=at.units.dtype)
-        add_gradients(pairs, block.lines, rows.start, rows.stop, constants, at.units, weights, slopes, *sums)
+        add_gradients(distinct, block.lines, rows.start, rows.stop, constants, at.units, weights, slopes, *sums)
         value += of_rows
     of_constants, of_units, of_weights, of_linear = sums
     return value, of_constants, of_units.astype(np.float64, copy=False), of_weights, of_linear
@@ -186,9 +179,9 @@ def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, A
 def _sparse_outputs(block: Block, rows: slice, layers: _Layers) -> np.ndarray:
     from mopn.compiled.degree_two import set_outputs
 
-    pairs, at, constants, weights, linear = layers
+    distinct, at, constants, weights, linear = layers
     outputs = np.empty((len(weights), rows.stop - rows.start), at.units.dtype)
-    set_outputs(pairs, block.lines, rows.start, rows.stop, constants, at.units, weights, linear, outputs)
+    set_outputs(distinct, block.lines, rows.start, rows.stop, constants, at.units, weights, linear, outputs)
     return outputs.T.astype(np.float64, copy=False)
 
 
@@ -197,7 +190,7 @@ def _sparse_forms(block: Block, G: np.ndarray, layers: _Layers) -> np.ndarray:
 
     slopes = np.ascontiguousarray(G.T)
     total = np.zeros((len(slopes), layers.at.units.shape[1]))
-    rows = layers.pairs, block.lines, 0, len(G), layers.constants, layers.at.units
+    rows = layers.distinct, block.lines, 0, len(G), layers.constants, layers.at.units
     add_gradients(*rows, None, slopes, None, None, total, None)
     return total
 
@@ -207,7 +200,7 @@ def _sparse_products(block: Block, G: np.ndarray, layers: _Layers) -> tuple[np.n
 
     sums, slopes = (np.zeros_like(layers.constants), np.zeros_like(layers.at.units)), np.ascontiguousarray(G.T)
     parts = layers.constants, layers.at.units, layers.weights
-    add_gradients(layers.pairs, block.lines, 0, len(G), *parts, slopes, *sums, None, None)
+    add_gradients(layers.distinct, block.lines, 0, len(G), *parts, slopes, *sums, None, None)
     return sums
 
 
@@ -231,7 +224,7 @@ class RelationLayers(SparseLayers):
         value, of_constants, of_rows, of_weights, of_rest = self.rows.sum(_sparse_value_gradient, layers)
         of_units, of_linear = self.tables.X.T @ of_rows, np.zeros(tables.linear.shape)
         slopes = np.ascontiguousarray(of_rest[1:].T, dtype=self.dtype)
-        of_inside = of_weights if self.pairs.distinct else np.zeros_like(of_weights)
+        of_inside = of_weights if self.distinct else np.zeros_like(of_weights)
         sums = np.zeros(of_constants.shape), of_units, of_inside, of_linear
         add_gradients(*self._over_tables(tables), tables.weights, slopes, *sums)
         of_linear[:1] = of_rest[:1]
@@ -244,7 +237,7 @@ class RelationLayers(SparseLayers):
         nothing = np.zeros((len(H), 0)), np.zeros((0, 0))
         tables = self._of_tables(H, *nothing)
         total = self.rows.sum(_sparse_forms, self._between_tables(H, *nothing), along=(G,))
-        if self.pairs.distinct:
+        if self.distinct:
             add_gradients(*self._over_tables(tables), None, self._slopes(G), None, None, total, None)
         return total.T[: len(H)]
 
@@ -254,7 +247,7 @@ class RelationLayers(SparseLayers):
         tables, layers = (of(H, W, np.zeros((0, 0))) for of in (self._of_tables, self._between_tables))
         of_constants, of_rows = self.rows.sum(_sparse_products, layers, along=(G,))
         of_units = self.tables.X.T @ of_rows
-        if self.pairs.distinct:
+        if self.distinct:
             sums = np.zeros(of_constants.shape), of_units
             add_gradients(*self._over_tables(tables), tables.weights, self._slopes(G), *sums, None, None)
         return 0.5 * self.layout.gradient(layers.at, of_constants, of_units, len(H))
@@ -280,7 +273,7 @@ class RelationLayers(SparseLayers):
 
     def _of_tables(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         """Lay out a point for loops over the tables, which have the products of distinct features; no constants."""
-        layers = super()._layers(H, V if self.pairs.distinct else np.zeros_like(V), W)
+        layers = super()._layers(H, V if self.distinct else np.zeros_like(V), W)
         # A copy, as that of one output is W itself.
         linear = layers.linear.copy()
         linear[:1] = 0.0
@@ -288,7 +281,7 @@ class RelationLayers(SparseLayers):
 
     def _over_tables(self, tables: _Layers) -> tuple[Any, ...]:
         """Return the first arguments of loops over the tables."""
-        return self.pairs, self.tables.row_lines, 0, self.tables.shape[0], tables.constants, tables.at.units
+        return self.distinct, self.tables.row_lines, 0, self.tables.shape[0], tables.constants, tables.at.units
 
     def _slopes(self, G: Any) -> np.ndarray:
         return np.ascontiguousarray(self.rows.sum(_by_table_row, along=(G,)).T)
@@ -305,9 +298,6 @@ def two_layers(rows: Rows, kernel: Kernel, *, single: bool = False) -> TwoLayers
     if rows.entries is None:
         return DenseLayers(rows, kernel, single=single)
     related = isinstance(rows.template.without_dummies, RelationDesign)
-    # Groups may have columns of several tables, which products of matrices take.
-    if related and kernel.groups is not None:
-        return DenseLayers(rows, kernel, single=single)
     return (RelationLayers if related else SparseLayers)(rows, kernel, single=single)
 
 

@@ -63,12 +63,11 @@ class Multipliers(NamedTuple):
 
 
 class RelaxationBound(NamedTuple):
-    """Unit vectors (k, d) found, a proven bound, the multipliers for the next proof, and the parts of the bound."""
+    """Unit vectors (k, d) found, a proven bound, and the multipliers for the next proof."""
 
     H: np.ndarray
     bound: float
     last: Any = None
-    parts: Any = None
 
 
 def step_work(n: int) -> float:

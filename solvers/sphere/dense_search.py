@@ -74,9 +74,8 @@ class DenseSearch(SphereSearch):
         proven = Proven(H[:0], math.inf)
         for proof in self._proofs():
             more = proof(H)
-            parts = more.parts if more.bound < proven.bound else proven.parts
             bound, work = min(proven.bound, more.bound), proven.work + more.work
-            proven = Proven(np.vstack([proven.H, more.H]), bound, work, parts)
+            proven = Proven(np.vstack([proven.H, more.H]), bound, work)
             H = np.vstack([H, more.H])
             if self.left <= 0 or bound <= self.values(H).max() * (1.0 + self.precision):
                 break
@@ -128,4 +127,4 @@ class DenseSearch(SphereSearch):
         """Return a bound, whose multipliers are kept for the next one."""
         if self._is_clocked or not budget.out_of_time:
             self.memory[type(found.last), self._is_clocked] = found.last
-        return Proven(found.H, found.bound, budget.spent, found.parts)
+        return Proven(found.H, found.bound, budget.spent)

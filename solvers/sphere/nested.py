@@ -39,14 +39,6 @@ _MARGIN = 1e-13
 _ACTIVE = 0.9
 
 
-class BoundParts(NamedTuple):
-    """The excess of a bound over the best value: of the relaxation on some directions, and of the others."""
-
-    directions: int
-    relaxation: float
-    compression: float
-
-
 class Turned(NamedTuple):
     """Multipliers in bases of the outputs (k, m) and of the features (d, r)."""
 
@@ -77,7 +69,7 @@ def nest_and_bound(
         return RelaxationBound(H[:0], math.inf, last)
     units = _UnitPool(stack, p, budget)
     active = units.add(_active(H, np.linalg.norm(stack.forms(H), p, axis=1)))
-    bound, directions, attained = math.inf, 0, 0.0
+    bound = math.inf
     turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
 
     def tight() -> float:
@@ -108,12 +100,10 @@ def nest_and_bound(
             if not budget.out_of_time:
                 look(form.starts(proof.X))
         last = Turned(proof, outputs, features)
-        if turned.bound(proven) < bound:
-            bound, directions, attained = turned.bound(proven), r, reach
+        bound = min(bound, turned.bound(proven))
         if bound <= units.best * (1.0 + tol):
             break
-    parts = BoundParts(directions, bound - attained, attained - units.best) if directions else None
-    return RelaxationBound(np.vstack(units.found), bound, last, parts)
+    return RelaxationBound(np.vstack(units.found), bound, last)
 
 
 class _UnitPool:

@@ -12,7 +12,6 @@ import numpy as np
 
 from mopn.solvers.interface import Effort
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
-from mopn.solvers.sphere.nested import BoundParts
 from mopn.solvers.tools.budgets import Budget
 
 # Stacks of d x d matrices are formed up to this d. For larger d oracles are matrix-free.
@@ -136,22 +135,20 @@ _DEFAULT_FOR_TWO = 1e-4
 
 
 class SearchResult(NamedTuple):
-    """Unit vectors (k, d), their values ``||q(h_r)||_p`` (k,), a proven bound, the work of its proof, and its parts."""
+    """Unit vectors (k, d), their values ``||q(h_r)||_p`` (k,), a proven bound, and the work of its proof."""
 
     H: np.ndarray
     values: np.ndarray
     bound: float
     work: float = 0.0
-    parts: BoundParts | None = None
 
 
 class Proven(NamedTuple):
-    """Unit vectors (k, d) found during the proof, the bound, the work, and the parts of the bound."""
+    """Unit vectors (k, d) found during the proof, the bound, and the work."""
 
     H: np.ndarray
     bound: float
     work: float = 0.0
-    parts: BoundParts | None = None
 
 
 class SphereSearch(ABC):
@@ -186,8 +183,8 @@ class SphereSearch(ABC):
         if self.plan.is_cheap or self.left <= 0 or tight:
             return SearchResult(H, values, bound)
         proof = self.prove(H, values)
-        H, parts = np.vstack([H, proof.H]), proof.parts if proof.bound <= bound else None
-        return SearchResult(H, self.values(H), min(bound, proof.bound), proof.work, parts)
+        H = np.vstack([H, proof.H])
+        return SearchResult(H, self.values(H), min(bound, proof.bound), proof.work)
 
     def values(self, H: np.ndarray) -> np.ndarray:
         """Return ``||q(h_r)||_p`` for the rows of H, one-sided of negative values alone."""

@@ -53,7 +53,7 @@ CASES = {
         "MultiOutputFMClassifier", LABELS, {"loss": "binary-logistic", "class_weight": {"a": 1, "b": 2, "c": 3}},
     ),
     "numbers": ("MultiOutputPNRegressor", NUMBERS, {"loss": "huber"}),
-    "columns": ("MultiOutputFMRegressor", np.column_stack([NUMBERS, X[:, 1]]), {"interactions": [[0, 1]]}),
+    "columns": ("MultiOutputFMRegressor", np.column_stack([NUMBERS, X[:, 1]]), {}),
     "levels": ("OrdinalFMRegressor", np.digitize(NUMBERS, [-0.5, 0.5]) + 1.0, {"alpha": None}),
     "levels of a network": ("OrdinalPNRegressor", np.digitize(NUMBERS, [-0.5, 0.5]) + 1.0, {"alpha": None}),
 }  # fmt: skip
@@ -97,7 +97,6 @@ def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, 
 def test_small_data_are_fitted_in_this_process(client, case):
     plain, y, weights = made(case)
     weights = np.where(np.arange(150) % 10, WEIGHTS, 0.0)
-    plain.set_params(validation_fraction=0.2, random_state=0)
     found = mopn.dask.fit(plain, chunked(X), chunked(y), chunked(weights))
     assert_same(found, clone(plain).fit(X, y, weights))
 
@@ -139,7 +138,7 @@ def test_samples_to_validate_on_weights_of_columns_and_time(client, where, reque
         request.getfixturevalue("on_workers")
     plain, y, weights = made("columns")
     plain.set_params(max_units=3, max_time=1e4)
-    options = {"target_weight": [1.0, 9.0], "X_val": X[::2], "y_val": y[::2]}
+    options = {"X_val": X[::2], "y_val": y[::2]}
     lazy = options | {"X_val": da.from_array(X[::2], chunks=50), "y_val": da.from_array(y[::2], chunks=50)}
     data = [mopn.RowBlocks(parts(X), y, weights)] if where == "workers" else (X, y, weights)
     local = clone(plain).fit(*data, **options)
@@ -237,7 +236,6 @@ def test_what_is_refused(client, on_workers):
         (regressor, NUMBERS, {"classes": [1, 2]}, "classes are for labels"),
         (regressor, np.where(np.arange(150) == 62, np.nan, NUMBERS), {}, "block 1: y contains NaN"),
         (clone(classifier).set_params(strength=-1.0), LABELS, {}, "strength must be"),
-        (clone(classifier).set_params(validation_fraction=0.5), LABELS, {}, "validation_fraction"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             mopn.dask.fit(estimator, chunked(X), chunked(y), **options)

@@ -62,15 +62,8 @@ def test_products(dummies):
         (design.squared_row_products, plain.squared_row_products),
         (design.absolute.project(H), plain.absolute.project(H)),
         (design.single().matrix().toarray(), plain.matrix()),
-        (design.columns(np.array([0, 6, 7])).project(H[:, :3]), plain.columns(np.array([0, 6, 7])).project(H[:, :3])),
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
-
-
-def test_columns_know_their_tables():
-    part = relations().design.columns(np.array([1, 4, 6, 9]))
-    assert part.cuts.tolist() == [0, 2, 3, 4]
-    np.testing.assert_array_equal(part.matrix().toarray(), X[:, [1, 4, 6, 9]])
 
 
 def test_scaled():

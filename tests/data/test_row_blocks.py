@@ -430,5 +430,3 @@ def test_estimators_of_networks_read_blocks(estimator):
         found = estimator(**options).fit(blocks)
         assert found.n_features_in_ == 4
         assert found.score(X, Y) == pytest.approx(whole.score(X, Y), abs=0.1)
-    with pytest.raises(ValueError, match="validation_fraction takes samples at random"):
-        estimator(validation_fraction=0.2).fit(mopn.RowBlocks(cut(X), Y))

@@ -20,11 +20,10 @@ WEIGHT = RNG.uniform(0.5, 2.0, 60)
 KINDS = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name != "TableEncoder"]
 SEARCHES = {mopn.estimators.PathCV: mopn.estimators.MultiOutputPNClassifier}
 SINGLE = [kind for kind in KINDS if kind not in SEARCHES]
-# The last point is not the best one where samples are held out or steps are long.
+# The last point is not the best one where steps are long.
 STOPPED = [
     # A fit of a table that chooses the strength starts at a full network.
     *((kind, {"strength": 1.0} if kind is mopn.estimators.TableRegressor else {}) for kind in SINGLE),
-    *((kind, {"validation_fraction": 0.3}) for kind in SINGLE if "validation_fraction" in kind().get_params()),
     (mopn.estimators.FactorizationMachineRegressor, {"solver": mopn.solvers.SGD(step=0.3)}),
 ]
 # Fits of several iterations.

@@ -13,7 +13,6 @@ from reference import loss_of_sample, norm_of_rows
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 
 import mopn
@@ -466,7 +465,9 @@ def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y, 
     monkeypatch.setattr(cls, "_policy", replace(cls._policy, patience=4))
     options = {"strength": 0.01, "fit_intercept": False, "scale": None, "max_units": 25}
     weights = np.random.default_rng(1).integers(1, 3, 60)
-    model = cls(**options, validation_fraction=0.3, random_state=3).fit(X, y, weights)
+    train, held_out = np.arange(42), np.arange(42, 60)
+    given = {"X_val": X[held_out], "y_val": y[held_out], "sample_weight_val": weights[held_out]}
+    model = cls(**options).fit(X[train], y[train], weights[train], **given)
     scores = model.validation_scores_
     assert len(scores) == len(seen) == len(model.trace_)
     best = 1 + np.argmax(scores[1:])
@@ -476,9 +477,6 @@ def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y, 
         assert len(scores) - 1 - best == 4
     else:
         assert len(scores) - 1 - best < 4
-    # The same split as the estimator's: the score is that of the held-out part.
-    strata = y if y.ndim == 1 and cls in CLASSIFIERS else None
-    _, held_out = train_test_split(np.arange(60), test_size=18, random_state=3, stratify=strata)
     assert model.score(X[held_out], y[held_out], weights[held_out]) == pytest.approx(scores[best])
     # The gap is that of the network kept, on the training part, whose minimum no network of the trace undercuts.
     assert model.objective_ - model.gap_ <= model.trace_["fun"].min()
@@ -490,9 +488,10 @@ def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y, 
 def test_an_empty_network_is_kept_only_if_there_is_no_other():
     # Labels are noise, and the first class is frequent: the empty network, which predicts it, often scores best.
     y = np.where(np.random.default_rng(1).random(60) < 0.8, 0, 1)
-    model = few(MultiOutputPNClassifier, validation_fraction=0.5, random_state=0).fit(X, y)
+    parts = {"X": X[:30], "y": y[:30], "X_val": X[30:], "y_val": y[30:]}
+    model = few(MultiOutputPNClassifier).fit(**parts)
     assert len(model.basis_) > 0
-    empty = few(MultiOutputPNClassifier, validation_fraction=0.5, random_state=0, strength=1e6).fit(X, y)
+    empty = few(MultiOutputPNClassifier, strength=1e6).fit(**parts)
     assert len(empty.basis_) == 0
 
 
@@ -580,16 +579,16 @@ def fail(error):
     raise error
 
 
-@pytest.mark.parametrize("validation_fraction", [0.0, 0.3])
+@pytest.mark.parametrize("held_out", [0, 18])
 @pytest.mark.parametrize("cls", ESTIMATORS)
-def test_the_best_network_is_kept_when_a_callback_fails(cls, validation_fraction, monkeypatch):
+def test_the_best_network_is_kept_when_a_callback_fails(cls, held_out, monkeypatch):
     y = default_y(cls)
     problem = RuntimeError("the plot window is gone")
-    options = {"validation_fraction": validation_fraction, "random_state": 0, "refit": "output"}
     watch(monkeypatch, after(3, lambda: fail(problem)))
-    model = cls(**options)
+    model, n = cls(refit="output"), 60 - held_out
+    given = {"X_val": X[n:], "y_val": y[n:]} if held_out else {}
     with pytest.raises(RuntimeError, match="the plot window is gone") as raised:
-        model.fit(X, y)
+        model.fit(X[:n], y[:n], **given)
     assert raised.value is problem
     assert len(model.trace_) == 4
     assert model.status_ == Status.CALLBACK_FAILED
@@ -694,7 +693,6 @@ def test_errors_of_x(bad, error, message):
     [
         ({"norm": "squared-l2"}, "makes no unit zero"),
         ({"strength": 0.0, "ridge": 0.0}, "a strength of 0.*no certificate exists"),
-        ({"validation_fraction": 0.01}, "59 to train on and 1 to validate on; each part needs at least 2"),
     ],
 )
 def test_errors_of_parameters(options, message):
@@ -720,12 +718,6 @@ REFUSED_Y = [
     (Y_LABELS, {"class_weight": {"a": -1.0, "b": 1.0, "c": 1.0}}, "class_weight must hold finite weights >= 0"),
     (Y_LABELS, {"class_weight": {"a": 0.0, "b": 0.0, "c": 0.0}}, "not all 0"),
     (Y_LABELS, {"class_weight": {"x": 1.0, "y": 1.0}}, "not in class_weight|class_weight"),
-    (np.where(np.arange(60) == 0, "rare", Y_TWO), {"validation_fraction": 0.3}, "least populated class"),
-    (
-        np.where(np.arange(60) < 2, "rare", Y_TWO),
-        {"validation_fraction": 0.9, "random_state": 0},
-        "leaves no sample of some class to train on",
-    ),
 ]
 REFUSED_NUMBERS = [
     (None, {}, "requires y to be passed"),
@@ -793,7 +785,8 @@ def test_probabilities_exist_for_probability_models_only(loss):
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_the_documentation_covers_every_attribute(cls):
-    model = few(cls, validation_fraction=0.3, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), default_y(cls))
+    frame, y = pd.DataFrame(X, columns=list("abcd")), default_y(cls)
+    model = few(cls).fit(frame, y, X_val=frame, y_val=y)
     attributes = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
     for name in attributes:
         declared = any(name in vars(kind).get("__annotations__", ()) for kind in cls.__mro__)

@@ -113,23 +113,20 @@ NETWORKS = {
 }
 
 
-GROUPS = [range(8), range(8, 14)]
-
-
 @pytest.mark.parametrize(
-    ("norm", "scale", "alpha", "interactions"),
+    ("norm", "scale", "alpha"),
     [
-        ("l1", "features", None, GROUPS),
-        ("l1/l2", "data", 0.5, None),
-        ("l1/linf", "large", 0.5, GROUPS),
-        ("l1/l2", None, None, None),
+        ("l1", "features", None),
+        ("l1/l2", "data", 0.5),
+        ("l1/linf", "large", 0.5),
+        ("l1/l2", None, None),
     ],
 )
 @pytest.mark.parametrize("kind", NETWORKS)
-def test_networks_of_all_targets(kind, norm, scale, alpha, interactions):
+def test_networks_of_all_targets(kind, norm, scale, alpha):
     estimator, of_ratings, new, encoded = NETWORKS[kind]
     X, y = ratings()
-    options = {"norm": norm, "scale": scale, "alpha": alpha, "interactions": interactions}
+    options = {"norm": norm, "scale": scale, "alpha": alpha}
     fitted = clone(estimator).set_params(**options, max_units=3, strength=1.0).fit(X, of_ratings(y))
     new, rows = np.array(new), with_ones(films())
     # A new feature among the others: their mean square, times their number, is four.

@@ -54,15 +54,6 @@ def test_two_levels(cls):
     assert np.mean(np.where(regressor.predict(X) > 0.75, 3.5, -2.0) == y) > 0.95
 
 
-def test_a_level_that_the_split_misses():
-    y = Y.copy()
-    y[0] = 100.0
-    for seed in range(4):
-        regressor = OrdinalFMRegressor(strength=1.0, max_units=2, validation_fraction=0.5, random_state=seed).fit(X, y)
-        assert regressor.predict_proba(X).shape == (120, 5)
-        assert np.isfinite(regressor.predict(X)).all()
-
-
 def test_unseen_categories_and_empty_rows():
     rng = np.random.default_rng(1)
     table = np.column_stack([rng.integers(0, 10, 200), rng.integers(0, 12, 200)])

@@ -53,7 +53,6 @@ def test_weights_of_the_samples_count():
 @pytest.mark.parametrize(
     ("options", "own", "message"),
     [
-        ({"validation_fraction": 0.2}, {"X_val": X, "y_val": np.repeat("low", 90)}, "validation_fraction is for fits"),
         ({}, {"X_val": X}, "y_val is missing: X_val and y_val go together"),
         ({}, {"y_val": np.repeat("low", 90)}, "X_val is missing: X_val and y_val go together"),
         ({}, {"X_val": X[:, :2], "y_val": np.repeat("low", 90)}, "features"),

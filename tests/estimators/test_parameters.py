@@ -46,8 +46,6 @@ def attempt(kind, parameter, value):
     """Fit an estimator with a value of a parameter to a few samples."""
     names = inspect.signature(kind).parameters
     options = {name: fast for name, fast in FAST.items() if name in names} | {parameter: value}
-    if parameter in ("validation_fraction", "random_state") and "validation_fraction" in names:
-        options = {"validation_fraction": 0.5} | options
     made(kind, **options).fit(X, LABELS)
 
 

@@ -163,25 +163,6 @@ def test_no_estimator_of_networks_is_left_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["MultiOutputPNRegressor", "MultiOutputFMClassifier"])
-def test_weights_by_target_count_in_all_folds(name):
-    """Those of all targets together are weights of all samples, of which scores do not depend."""
-    kind, y = getattr(estimators, name), TARGETS[name][-1]
-    options = {"loss": "binary-logistic"} if name.endswith("Classifier") else {}
-    found = search(kind, cv=KFold(3), **options).fit(IDS, y, target_weight=[4.0, 4.0])
-    expected = search(kind, cv=KFold(3), **options).fit(IDS, y, np.full(len(y), 4.0))
-    assert_allclose(scores_of(found), scores_of(expected), rtol=1e-6)
-    assert found.best_params_ == expected.best_params_
-    plain = search(kind, cv=KFold(3), **options).fit(IDS, y)
-    assert not np.allclose(scores_of(found), scores_of(plain), rtol=1e-3)
-    uneven = search(kind, cv=KFold(3), **options).fit(IDS, y, target_weight=[1.0, 9.0])
-    alone = kind(norm="l1/l2", refit="output", **options, **uneven.best_params_).fit(IDS, y, target_weight=[1.0, 9.0])
-    assert uneven.best_estimator_.objective_ == alone.objective_
-    with pytest.raises(ValueError, match="target_weight is for the columns of y"):
-        search(cv=KFold(3)).fit(X, Y, target_weight=[1.0, 2.0, 1.0])
-
-
-@pytest.mark.slow
 def test_a_number_of_folds_is_shuffled_and_a_splitter_is_not():
     """The rows are sorted by user: folds in their order hold out whole users, who are then known by nothing."""
     options = {"strengths": (0.05, 1.0), "max_units": 4}

@@ -42,8 +42,6 @@ BY_TABLE = {
     "ordered, networks": OrdinalPNRegressor(max_units=2),
     # Fits of two units end in different minima.
     "numbers": MultiOutputFMRegressor(max_units=4, strength=mopn.Ratio(0.1)),
-    "held out": OrdinalFMRegressor(max_units=2, validation_fraction=0.2, random_state=0),
-    "groups": OrdinalFMRegressor(max_units=2, interactions=[range(10), range(10, 18)]),
     "a choice": PathCV(OrdinalFMRegressor(max_units=1), strengths=(2.0,), cv=2),
     "one output": FactorizationMachineRegressor(random_state=0, n_components=2, max_iter=20),
 }

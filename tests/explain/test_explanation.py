@@ -104,7 +104,7 @@ def test_sparse_rows_and_backgrounds_are_dense_ones(model):
 def test_shap_agrees():
     """An implementation of the definition by others, by enumeration."""
     shap = pytest.importorskip("shap")
-    model = MODELS["two groups"]
+    model = MODELS["softmax"]
     X, background = rows(3, 0), rows(6, 5)
     masker = shap.maskers.Independent(background, max_samples=len(background))
     expected = shap.explainers.Exact(model.outputs, masker)(X)

@@ -73,7 +73,6 @@ def test_answers_are_exact_for_few_columns(kernel, rng, m, k, grouped, still):
 
 MODELS = {
     "augmented": network(classes=LABELS, augment=True),
-    "between groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
     "one output": network(1, classes=np.array([False, True]), kernel="anova", offset=0.5),
     "two outputs": KINDS["two outputs"],
     "lifted": mopn.FactorizationModel(

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reference import between
 
 import mopn
 from mopn.explain import interaction_weights, strongest_interactions
@@ -184,29 +183,12 @@ NETWORKS = {
     "factorization": ("anova", 2, 3),
     "one output": ("anova", 0, 1),
 }
-GROUPS = np.array([0, 1, 0, -1, 1, 1, -1])
 
 
-def network(kernel, dummies, outputs, groups=None):
+def network(kernel, dummies, outputs):
     rng = np.random.default_rng(3)
     H, V = rng.standard_normal((4, dummies + D)), rng.standard_normal((4, outputs))
-    return mopn.Model(H, V, kernel=kernel, augment=dummies > 0, groups=groups)
-
-
-@pytest.mark.parametrize("dummies", [0, 2])
-def test_features_of_the_same_group_do_not_interact(dummies):
-    """Not at all: no rounding is left of them."""
-    model, plain = network("anova", dummies, 3, GROUPS), network("anova", dummies, 3)
-    pairs = np.array(list(itertools.combinations(range(D), 2)))
-    allowed = between(GROUPS)[tuple(pairs.T)]
-    weights = interaction_weights(model, pairs)
-    np.testing.assert_allclose(weights, allowed[:, None] * interaction_weights(plain, pairs), rtol=1e-13)
-    assert not weights[~allowed].any()
-    everything = strongest_interactions(model, D * D)
-    assert everything.exact
-    assert sorted(item.features for item in everything) == list(map(tuple, pairs[allowed]))
-    order = np.argsort(-np.linalg.norm(weights, axis=1))[:3]
-    assert [item.features for item in everything[:3]] == list(map(tuple, pairs[order]))
+    return mopn.Model(H, V, kernel=kernel, augment=dummies > 0)
 
 
 @pytest.mark.parametrize("fields", NETWORKS.values(), ids=NETWORKS)
@@ -314,10 +296,6 @@ def test_outputs_of_a_network_as_one(kernel, augment):
         offset=rng.standard_normal(2),
     )
     combination, X = np.array([2.0, -1.0]), rng.standard_normal((5, 4))
-    if kernel == "anova":
-        grouped = replace(model, groups=np.array([0, 1, 0, -1]))
-        single = mopn.FactorizationModel.from_outputs(grouped, combination)
-        np.testing.assert_allclose(single.predict(X), grouped.outputs(X) @ combination, rtol=1e-11)
     single = mopn.FactorizationModel.from_outputs(model, combination)
     np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-11)
     W = np.einsum("sj,s,sk->jk", model.basis, model.weights @ combination, model.basis)[ones:, ones:]

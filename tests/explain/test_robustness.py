@@ -31,9 +31,7 @@ MODELS = {
     "span": network(k=2, d=9, classes=LABELS, augment=True, offset=np.array([0.5, 0.0, -1.0])),
     "factorization machine": network(k=3, kernel="anova", classes=LABELS, augment=True),
     "two outputs": KINDS["two outputs"],
-    "between groups": network(kernel="anova", classes=LABELS, augment=True, groups=np.array([0, 1, -1, 1])),
     "one output": network(1, classes=np.array([False, True]), kernel="anova", offset=0.5),
-    "two groups": network(k=1, d=6, kernel="anova", classes=LABELS, groups=np.repeat([0, 1], 3)),
     "labels apart": network(3, d=4, target="indicator", augment=True),
     "direct": one_output(orders=2, dummies=1),
     "theta": one_output(dummies=2, theta=np.array([0.3, 0.7]), w=np.ones(4)),
@@ -247,16 +245,6 @@ def test_ties_have_no_radius_and_constants_an_infinite_one(norm):
         radii, attack = certified_radius(constant, X, norm, return_attack=True)
         assert (radii == radius).all()
         assert np.isnan(attack).all() or radius == 0
-
-
-@every_norm
-@tried(20, rng=generators, digits=st.integers(-5, 5))
-def test_rows_of_a_single_group_have_no_radius(norm, rng, digits):
-    """All outputs are 0; computed, they are what remains of products that the group takes away."""
-    H, V = rng.standard_normal((4, 6)), rng.standard_normal((4, 3))
-    model = mopn.Model(H, V, kernel="anova", groups=np.array([0, 0, 0, 1, 1, 1]), classes=np.arange(3))
-    X = np.hstack([rng.standard_normal((5, 3)) * 10.0**digits, np.zeros((5, 3))])
-    assert (certified_radius(model, X, norm) == 0).all()
 
 
 def test_the_hard_case():

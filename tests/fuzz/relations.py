@@ -37,12 +37,11 @@ def relation(rng: Generator, name: str) -> Trial:
 
 
 def draw_pair(rng: Generator, interface: Interface) -> Arguments:
-    """Return valid arguments without what must differ between two calls: limits of time, and samples held out."""
+    """Return valid arguments without limits of time, which differ between two calls."""
     arguments = interface.draw(rng)
     for at in arguments.values():
         if "max_time" in at:
             at["max_time"] = None
-        at.pop("validation_fraction", None)
     return arguments
 
 

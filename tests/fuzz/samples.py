@@ -93,7 +93,6 @@ _OTHERS: dict[str, Callable[[Generator], Any]] = {
     "refit": lambda rng: pick(
         rng, ("full", "output", "none", FullRefit(max_iter=5), OutputRefit(), PlainStep("open-loop"))
     ),
-    "validation_fraction": lambda rng: 0.25,
     "class_weight": lambda rng: "balanced",
     "memory": lambda rng: 5,
     "batch_size": lambda rng: int(rng.integers(1, 9)),

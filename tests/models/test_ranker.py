@@ -24,16 +24,13 @@ def models():
     several = {"link": "logistic", "classes": np.array([1.0, 2.0, 4.0, 5.0]), "target": "ordinal"}
     ordinal = mopn.Model(H, rng.standard_normal((3, 3)), "anova", **several)
     signs = {"degree": 2, "lams": np.array([1.0, -1.0, 2.0])}
-    groups = np.array([0, 0, 0, -1, 1, 1, 1, 2, 2])
     return {
         "network, anova": mopn.Model(H, V, "anova", **one),
         "network, homogeneous": mopn.Model(H, V, "homogeneous", **one),
         "network, dummies": mopn.Model(np.column_stack([dummies, H]), V, "anova", augment=True, **one),
-        "network, groups": mopn.Model(H, V, "anova", groups=groups, **one),
         "network, no units": mopn.Model(H[:0], V[:0], "anova", **one),
         "levels": ordinal,
         "levels of equal gaps": replace(ordinal, classes=np.arange(4.0)),
-        "levels, groups": replace(ordinal, groups=groups),
         "machine": mopn.FactorizationModel(H[None], w=W[0, 1:], intercept=0.5, **signs),
         "machine, homogeneous": mopn.FactorizationModel(H[None], kernel="homogeneous", **signs),
         "machine, weights of degrees": mopn.FactorizationModel(H[None], theta=np.array([0.3, 0.7]), **signs),

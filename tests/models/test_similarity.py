@@ -13,7 +13,6 @@ def models():
     yield mopn.Model(H, V, kernel="anova")
     yield mopn.Model(H, V, kernel="homogeneous")
     yield mopn.Model(np.column_stack([np.ones((3, 2)), H]), V, kernel="anova", augment=True)
-    yield mopn.Model(H, V, kernel="anova", groups=np.array([0, 1, 0, 1, 2, 2, -1]))
     yield mopn.FactorizationModel(H[None], degree=2, kernel="anova", lams=np.array([1.0, -1.0, 2.0]))
 
 

@@ -42,16 +42,14 @@ def test_a_heavy_sample_keeps_its_small_gradient(loss, weight):
             assert mpf(measured.fun) - minimum <= measured.restricted_gap <= measured.gap
 
 
-@pytest.mark.parametrize(("loss", "weighted"), [(a, False) for a in LOSSES] + [(a, True) for a in LOSSES[3:]])
-def test_conjugates_err_by_no_more_than_is_granted(loss, weighted):
-    """F* at scaled gradients of weighted samples, and targets, against 40 digits at the same point."""
+@pytest.mark.parametrize("loss", LOSSES)
+def test_conjugates_err_by_no_more_than_is_granted(loss):
+    """F* at scaled gradients of weighted samples against 40 digits at the same point."""
     rng, n, of_labels = np.random.default_rng(0), 12, loss in LOSSES[:3]
-    m = 3 if weighted else 1
-    labels, signs = np.arange(n) % 2, rng.choice([-1.0, 1.0], (n, m))
-    weights = np.power(10.0, rng.uniform(-8, 8 if weighted else 16, n))
-    factors = np.power(10.0, rng.uniform(-8, 8, m)) if weighted else None
-    fit = Losses.of_data(loss, labels if of_labels else signs, n, weights, target_weight=factors)
-    outputs = rng.choice([1.0, 30.0], (n, 2 if of_labels else m)) * rng.standard_normal((n, 2 if of_labels else m))
+    labels, signs = np.arange(n) % 2, rng.choice([-1.0, 1.0], (n, 1))
+    weights = np.power(10.0, rng.uniform(-8, 16, n))
+    fit = Losses.of_data(loss, labels if of_labels else signs, n, weights)
+    outputs = rng.choice([1.0, 30.0], (n, 2 if of_labels else 1)) * rng.standard_normal((n, 2 if of_labels else 1))
     G = fit.value_gradient(outputs)[1]
     for scale in (0.3, 0.99, min(fit.max_scale(G), 1.7)):
         D = scale * G
@@ -59,10 +57,10 @@ def test_conjugates_err_by_no_more_than_is_granted(loss, weighted):
         slopes = D[np.arange(n), 1 - labels][:, None] if of_labels else -signs * D
         with mp.workdps(40):
             exact = mpf(0)
-            for i, c in np.ndindex(n, m):
-                weight = mpf(weights[i]) * (mpf(factors[c]) if weighted else 1)
-                a = mpf(slopes[i, c]) / weight
-                exact += weight * conjugate(loss, min(a, mpf(1)) if "squared" not in loss else a, signs[i, [c]])
+            for i in range(n):
+                weight = mpf(weights[i])
+                a = mpf(slopes[i, 0]) / weight
+                exact += weight * conjugate(loss, min(a, mpf(1)) if "squared" not in loss else a, signs[i])
         (value,), (size,) = fit.conjugates_and_sizes(G, np.array([scale]))
         assert abs(mpf(value) - exact) <= (n + 64) * G.shape[1] * EPS * (size + 2 * scale * fit.slope_size(G))
 

@@ -109,33 +109,6 @@ def test_all_forms_of_the_same_network_are_equal(kernel):
             assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-6), name
 
 
-def test_interactions():
-    """Features are those of pairs between groups alone, in the objective and in what the best unit gains."""
-    X, y = data("squared")
-    H, V = drawn()
-    left, right = [0, 0, 1, 1, 0, 2], [2, 3, 2, 3, 1, 3]
-
-    def objective(H, V, pairs):
-        i, j = left[:pairs], right[:pairs]
-        return loss_of("squared", y, (X[:, i] * X[:, j]) @ (H[:, i] * H[:, j]).T @ V)
-
-    options = {"X": X, "y": y, "loss": "squared", "kernel": "anova", "norm": "l1"}
-    for interactions, pairs in (([[0, 1], [2, 3]], 4), (None, 6)):
-        found = mopn.certify_network(H, V, interactions=interactions, **options)
-        more, weights = np.vstack([H, found.unit]), np.vstack([found.kept * V, found.unit_weights])
-        assert found.objective == pytest.approx(objective(H, V, pairs), rel=1e-12)
-        assert found.objective - found.gain == pytest.approx(objective(more, weights, pairs), rel=1e-9)
-        assert found.lower <= objective(more, weights, pairs)
-
-
-def test_weights_of_targets():
-    X, y = data("squared")
-    H, V = drawn()
-    found = mopn.certify_network(H, V, X=X, y=y, loss="squared", target_weight=[2.0, 0.0625, 1.0])
-    scale = np.sqrt([2.0, 0.0625, 1.0])
-    assert found.objective == pytest.approx(loss_of("squared", scale * y, scale * outputs_of(H, V, X)), rel=1e-12)
-
-
 def test_sample_weights_and_an_offset():
     X, y = data("squared")
     H, V = drawn()

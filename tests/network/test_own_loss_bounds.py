@@ -73,7 +73,6 @@ in_rows = MAKERS["rows"]
 SITUATIONS = {
     "an outlier": lambda make, loss, **options: make(loss, OUTLIER, **options),
     "an offset": lambda make, loss, **options: make(loss, PLAIN, offset=np.full(1, 1e6), **options),
-    "a weight": lambda make, loss, **options: make(loss, OUTLIER, target_weight=[3.0], **options),
     # The same object was passed with targets without outliers before.
     "a second use": lambda make, loss, **options: [make(loss, y, **options) for y in (PLAIN, OUTLIER)][-1],
 }

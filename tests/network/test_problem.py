@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from networks import LOSSES, data, every_norm, problem_of
-from reference import between, matrix_optimum
+from reference import matrix_optimum
 
 import mopn
 from mopn.solvers import FISTA, ConditionalGradient, FullRefit, PlainStep
@@ -22,9 +22,9 @@ def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options)
     return mopn.minimize(problem, solver, tol=tol, max_iter=max_iter, start=start)
 
 
-def over_matrices(norm="l1", kernel="homogeneous", pairs=None, alphas=None, **options):
+def over_matrices(norm="l1", kernel="homogeneous", alphas=None, **options):
     """The options of a problem, and of the same problem over matrices."""
-    return {"norm": norm, "kernel": kernel} | options, (kernel if pairs is None else between(np.array(pairs)), alphas)
+    return {"norm": norm, "kernel": kernel} | options, (kernel, alphas)
 
 
 PROBLEMS = {
@@ -37,23 +37,15 @@ PROBLEMS = {
     "nonnegative": over_matrices("nonnegative-l1"),
     "nonnegative, anova": over_matrices("nonnegative-l1", "anova"),
     "an offset": over_matrices(offset=np.linspace(-1, 1, 3)),
-    "weights of targets": over_matrices(target_weight=[2.0, 0.1, 30.0]),
-    "weights of targets, l1/linf": over_matrices("l1/linf", target_weight=[2.0, 0.1, 30.0]),
     # The constants of a linear term pay a hundredth.
     "a linear term": over_matrices(kernel="anova", alpha=0.8, alphas=0.8 * np.r_[0.01, np.ones(4)]),
-    # Of neighbours, of others, of one feature, and next to features of none.
-    "groups": over_matrices(kernel="anova", interactions=[[0, 1], [2, 3]], pairs=[0, 0, 1, 1]),
-    "other groups": over_matrices(kernel="anova", interactions=[[0, 2], [1, 3]], pairs=[0, 1, 0, 1]),
-    "a group of three": over_matrices(kernel="anova", interactions=[[0, 2, 3], [1]], pairs=[3, 1, 3, 3]),
-    "features of no group": over_matrices(kernel="anova", interactions=[[1, 2]], pairs=[-1, 0, 0, -1]),
 }
 
 
 def make(case, loss, n=30, **form):
-    """The samples, and a problem; weights of targets are for losses that have these."""
+    """The samples, and a problem."""
     (X, y), options = data(loss, n), PROBLEMS[case][0]
-    left = {name: value for name, value in options.items() if name != "target_weight" or y.ndim == 2}
-    return X, mopn.NetworkProblem(X, y, loss=loss, **left, **(form or {"strength": 1.0}))
+    return X, mopn.NetworkProblem(X, y, loss=loss, **options, **(form or {"strength": 1.0}))
 
 
 @pytest.mark.parametrize("case", [case for case in PROBLEMS if "l1/l2" not in case])

@@ -18,13 +18,11 @@ PLAIN = RELATED.tocsr()
 D = PLAIN.shape[1]
 LABELS = RNG.integers(0, M, N)
 WEIGHTS = RNG.uniform(0.5, 2.0, N)
-GROUPS = [range(6), range(6, 9)]
 OPTIONS = {
     "anova": {"kernel": "anova"},
     "anova, dummies, linear term": {"kernel": "anova", "augment": True, "alpha": 0.5},
     "anova, scaled": {"kernel": "anova", "alpha": 0.5, "scale": "features"},
     "anova, large features scaled": {"kernel": "anova", "scale": "large"},
-    "anova, groups": {"kernel": "anova", "augment": True, "alpha": 0.5, "interactions": GROUPS},
     "homogeneous": {"kernel": "homogeneous"},
     "homogeneous, dummy, linear term": {"kernel": "homogeneous", "augment": True, "alpha": 0.5, "scale": "data"},
 }
@@ -42,7 +40,7 @@ def test_sums_over_the_samples(options):
     H, V, G = (RNG.standard_normal(shape) for shape in ((K, d), (K, M), (N, M)))
     W = np.zeros((M, 0)) if alpha is None else RNG.standard_normal((M, 1 + D))
     layers, expected = (two_layers(problem.rows, problem.kernel) for problem in (related, plain))
-    assert isinstance(layers, RelationLayers) == ("interactions" not in options)
+    assert isinstance(layers, RelationLayers)
     np.testing.assert_allclose(layers.value(H, V, W), expected.value(H, V, W), rtol=1e-13)
     pairs = [*zip(layers.value_gradient(H, V, W), expected.value_gradient(H, V, W), strict=True)]
     pairs += [(layers.forms(G, H), expected.forms(G, H)), (layers.products(G, V, H), expected.products(G, V, H))]

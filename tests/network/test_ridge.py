@@ -32,15 +32,6 @@ def forms_of(network):
     return np.einsum("rc,ri,rj->cij", network.weights, network.basis, network.basis)
 
 
-def pairs(problem):
-    """The kernel as tests/reference.py takes it."""
-    groups = problem.kernel.groups
-    if groups is None:
-        return problem.kernel.name
-    groups = np.r_[np.full(problem.rows.shape[1] - len(groups), -1), groups]
-    return ~(((groups[:, None] == groups) & (groups >= 0)) | np.eye(len(groups), dtype=bool))
-
-
 # -- objective and derivatives -----------------------------------------------------------------------------------------
 
 
@@ -48,9 +39,9 @@ def pairs(problem):
 @every_kernel
 @pytest.mark.parametrize("augment", [False, True])
 def test_the_objective_has_the_squared_length_of_the_functions(norm, kernel, augment):
-    problem = problem_of(norm, kernel, augment=augment, **({"interactions": [[0, 2]]} if kernel == "anova" else {}))
+    problem = problem_of(norm, kernel, augment=augment)
     network = network_of(problem)
-    length = squared_length(forms_of(network), pairs(problem))
+    length = squared_length(forms_of(network), kernel)
     losses = problem.losses.value(network.outputs)
     expected = losses + 0.5 * norm_of_rows(network.weights, norm) + 0.15 * length
     at = problem.output_gradient(network)
@@ -115,8 +106,7 @@ def test_segments_have_the_values_and_slopes_of_their_points(norm, kernel, direc
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_matrices_are_those_of_the_whole_gradient(kernel, storage):
     X, y = data("logistic")
-    interactions = {"interactions": [[0, 2]]} if kernel == "anova" else {}
-    problem = mopn.NetworkProblem(storage(X), y, kernel=kernel, strength=1.0, ridge=0.7, augment=True, **interactions)
+    problem = mopn.NetworkProblem(storage(X), y, kernel=kernel, strength=1.0, ridge=0.7, augment=True)
     network = network_of(problem)
     at = problem.output_gradient(network)
     found, H = at.forms(problem.kernel), network_of(problem, seed=2).basis
@@ -124,7 +114,7 @@ def test_matrices_are_those_of_the_whole_gradient(kernel, storage):
     expected = at.forms(problem.kernel).of_losses.dense().matrices
     W = forms_of(network)
     if kernel == "anova":
-        W = 0.5 * W * pairs(problem)
+        W = 0.5 * W * (1.0 - np.eye(W.shape[1]))
     assert dense.matrices == pytest.approx(expected + 0.7 * W)
     assert found.forms(H) == pytest.approx(dense.forms(H))
     weights = np.random.default_rng(0).standard_normal((len(H), dense.shape[0]))

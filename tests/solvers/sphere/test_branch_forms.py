@@ -34,4 +34,4 @@ def test_nodes_close_what_the_form_of_the_root_leaves_open():
     found = nest_and_bound(stack, H, 1, 1e-3, Budget())
     value = enumerate_signs(stack)[1]
     assert value * (1 - 1e-12) <= found.bound <= value * (1 + 2e-3)
-    assert found.parts.directions < 24
+    assert found.last.features.shape[1] < 24

@@ -77,13 +77,9 @@ def test_it_starts_from_the_last_proof_of_a_similar_stack():
         assert proofs[0].bound == proofs[1].bound
 
 
-def test_the_parts_of_a_bound_add_up_to_it():
-    """Few directions leave much to the others; with more of them, what they leave shrinks."""
+def test_a_larger_budget_takes_more_directions():
     rng = np.random.default_rng(0)
     stack, H = DenseStack(decaying(rng, 3, 40, 0.9)), unit_vectors(rng, 10, 40)
     few, more = (nest_and_bound(stack, H, 2, 1e-4, Budget(work)) for work in (3e8, 1e11))
-    for found in (few, more):
-        best = refine(stack, found.H, 2)[1].max()
-        assert best + found.parts.relaxation + found.parts.compression == pytest.approx(found.bound, rel=1e-8)
-    assert few.parts.directions < more.parts.directions
-    assert more.parts.compression < few.parts.compression
+    assert few.last.features.shape[1] < more.last.features.shape[1]
+    assert more.bound < few.bound
