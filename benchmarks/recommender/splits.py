@@ -87,13 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--splits", type=int, default=10, help="splits of MovieLens 1M (default 10)")
     parser.add_argument("--columns", nargs="+", choices=["ids", *LENGTHS], default=list(COLUMNS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--ridge", type=float, default=0.0, help="of the ordinal models (default 0)")
     parser.add_argument("--libfm", type=Path, help="the program libFM (default: none)")
     return run(parser, _program, arguments)
 
 
 def _program(options: argparse.Namespace) -> None:
     """Print a row a fit, and the means of the splits."""
-    fits = {name: fit for name, fit in _fits(options.libfm).items() if name in options.methods}
+    fits = {name: fit for name, fit in _fits(options.libfm, options.ridge).items() if name in options.methods}
     print("set      columns   method      alpha  split    RMSE  CPU seconds")
     for name in options.sets:
         ratings = load(name, options.data)
@@ -181,14 +182,14 @@ def make_columns(ratings: Ratings, columns: str, weeks: np.ndarray | None, train
 # -- methods -----------------------------------------------------------------------------------------------------------
 
 
-def _fits(libfm: Path | None) -> dict[str, Fit]:
+def _fits(libfm: Path | None, ridge: float) -> dict[str, Fit]:
     """Return the methods that there are."""
     fits: dict[str, Fit] = {
         "FM": lambda case, alpha: _predictions(
             case, FactorizationMachineRegressor(alpha=alpha, beta=alpha / 2, random_state=0)
         ),
-        "ordinal": lambda case, _: _predictions(case, OrdinalFMRegressor()),
-        "ordinal-50": lambda case, _: _predictions(case, OrdinalFMRegressor(max_units=50)),
+        "ordinal": lambda case, _: _predictions(case, OrdinalFMRegressor(ridge=ridge)),
+        "ordinal-50": lambda case, _: _predictions(case, OrdinalFMRegressor(max_units=50, ridge=ridge)),
     }
     if find_spec("myfm") is not None:
         fits["myFM"] = _myfm

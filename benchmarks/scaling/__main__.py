@@ -13,8 +13,8 @@ process; and on a thousand rows, where all that it takes is overhead.
 ``files``: the fit of float32 rows from a file of their own, by blocks, against the same in memory, each in a process of
 its own; time, passes and the peak of memory, the interpreter and its libraries included.
 
-``samples``: classifiers at their defaults, whose units are found on a sample of the rows, against the same on all rows
-from the start; accuracy is measured on 20,000 other rows.
+``samples``: classifiers at their defaults, which start on a sample of the rows and prove no gap of many, against the
+same on all rows from the start, and with a proof; accuracy is measured on 20,000 other rows.
 
 ``limit``: rows that a script makes, block by block, as many gigabytes as asked for, in a process that may have no more
 than so many gigabytes of address space (``ulimit -v``).
@@ -38,8 +38,6 @@ from benchmarks.common.study import make_parser, run
 from benchmarks.scaling import fits, passes
 from mopn.losses.losses import LOSSES
 
-# Units of the fits of samples.
-_UNITS = (5, 10, 30)
 # Features and outputs of the rows of losses.
 _SHAPES = [(20, 10), (100, 5)]
 
@@ -49,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser("scaling", __doc__, data=False)
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=["passes", "files"])
     parser.add_argument("--rows", nargs="+", type=int, help="default: 10^4 to 10^6 for passes, 10^7 for files")
+    parser.add_argument("--units", nargs="+", type=int, default=[5, 10, 30], help="of the fits of samples")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--blocks", type=int, default=8, help="blocks of the rows of dask (default 8)")
     parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the rows of limit (default 20)")
@@ -129,10 +128,10 @@ def _files(args: argparse.Namespace) -> None:
 
 
 def _samples(args: argparse.Namespace) -> None:
-    table = Table("rows:8d, units:d, first:8s, processor:.1f s, clock:7.1f s, objective:12.8g, accuracy:.4f")
-    for n, units, first in itertools.product(args.rows or [100_000, 1_000_000], _UNITS, ("all rows", "a sample")):
-        row = run_program("scaling", "--cell", "samples", n, units, first)
-        table.row(n, units, first, row["seconds"], row["clock"], row["fun"], row["accuracy"])
+    table = Table("rows:8d, units:d, fit:8s, processor:.1f s, clock:7.1f s, objective:12.8g, gap:8.1e, accuracy:.4f")
+    for n, units, variant in itertools.product(args.rows or [100_000, 1_000_000], args.units, fits.VARIANTS):
+        row = run_program("scaling", "--cell", "samples", n, units, variant)
+        table.row(n, units, variant, row["seconds"], row["clock"], row["fun"], row["gap"], row["accuracy"])
 
 
 def _limit(args: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """Fits of rows in a file, in memory and by blocks, and of more rows than a process may hold."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from mopn.estimators import MultiOutputPNClassifier
 _FEATURES, _CLASSES, _K = 20, 10, 10
 # Rows made or read at a time.
 _BLOCK = 1 << 16
+# What ``sampled`` fits.
+VARIANTS = "default", "all rows", "proof"
 # The features of rows that are made when they are read, and the units of the network for them.
 _WIDE, _FEW = 100, 2
 
@@ -51,10 +54,13 @@ def measure(form: str, path: Path) -> dict[str, float]:
     return {"seconds": seconds, "passes": problem.passes, "peak": peak_memory(), "fun": result.fun}
 
 
-def sampled(n: int, units: int, first: str) -> dict[str, float]:
-    """Fit a classifier at its defaults, as it is or to all rows from the start; seconds are of the processor."""
-    if first == "all rows":
+def sampled(n: int, units: int, variant: str) -> dict[str, float]:
+    """Fit a classifier at its defaults, to all rows from the start, or to a proof; seconds are of the processor."""
+    if variant == "all rows":
         mopn.NetworkProblem.sample_for = lambda problem, n_units, seed: None  # type: ignore[method-assign]
+        mopn.NetworkProblem.sample_to_start = lambda problem, seed: None  # type: ignore[method-assign]
+    if variant == "proof":
+        MultiOutputPNClassifier._policy = replace(MultiOutputPNClassifier._policy, prove=True)
     X, y = _made_rows(0, n, _FEATURES)
     X_test, y_test = _made_rows(1, 20_000, _FEATURES)
     MultiOutputPNClassifier(max_units=units).fit(X[:1000], y[:1000])
@@ -62,7 +68,8 @@ def sampled(n: int, units: int, first: str) -> dict[str, float]:
     classifier = MultiOutputPNClassifier(max_units=units).fit(X.astype(np.float64), y)
     return {
         "seconds": time.process_time() - began, "clock": time.perf_counter() - from_clock,
-        "fun": classifier.objective_, "accuracy": float(np.mean(classifier.predict(X_test) == y_test)),
+        "fun": classifier.objective_, "gap": classifier.relative_gap_,
+        "accuracy": float(np.mean(classifier.predict(X_test) == y_test)),
     }  # fmt: skip
 
 
