@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from networks import LOSSES, data, every_kernel, every_norm, random_network
+from networks import LOSSES, data, every_form, every_kernel, every_norm, problem_of, random_network
 
 import mopn
 from mopn.network.curvature import BlockMetric, Curvature
@@ -66,6 +66,22 @@ def test_the_metric_is_the_inverse_among_the_free_variables(with_directions):
     np.testing.assert_allclose(metric.solve(g, held), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
+@every_form
+@every_norm
+@every_kernel
+def test_the_metric_of_a_refit_is_positive_definite(norm, form, kernel):
+    problem = problem_of(norm, form, kernel=kernel, n=40)
+    joint = problem.joint(random_network(problem))
+    if joint.curvature is None:
+        pytest.skip("the metric takes longer than the refit, or more memory than the data")
+    x = joint.start()
+    metric = joint.metric(x)
+    nothing = np.zeros(0, int)
+    inverse = np.array([metric.solve(e, nothing) for e in np.eye(x.size)])
+    np.testing.assert_allclose(inverse, inverse.T, rtol=0, atol=1e-9 * np.abs(inverse).max())
+    assert np.linalg.eigvalsh(0.5 * (inverse + inverse.T))[0] > 0
+
+
 @pytest.mark.parametrize("form", ["strength", "radius"])
 def test_no_curvature_at_all_is_no_error(form):
     """A perfect fit of squared hinges has none; in a ball there is no penalty either."""
@@ -90,3 +106,22 @@ def test_flat_losses_give_steps_no_unit(norm):
         return mopn.minimize(problem.joint(start), LBFGS(), tol=1e-4, max_iter=3).fun / c
 
     assert fun(2.0**-14) == pytest.approx(fun(1.0), rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
+def test_fewer_iterations_for_the_same_objective(norm):
+    """On correlated features of noisy classes, half of what is left after as many iterations without it, at most."""
+    rng = np.random.default_rng(0)
+    X = np.clip(0.5 + 0.1 * rng.standard_normal((600, 8)) + 0.3 * rng.standard_normal((600, 1)), -1, 1)
+    scores = np.einsum("id,cde,ie->ic", X, rng.standard_normal((4, 8, 8)), X) + 0.3 * rng.gumbel(size=(600, 4))
+    problem = mopn.NetworkProblem(X, scores.argmax(axis=1), norm=norm, strength=0.2, augment=True)
+    start = problem.start((rng.standard_normal((20, 9)), 0.01 * rng.standard_normal((20, 4))))
+
+    def fun(max_iter, metric):
+        joint = problem.joint(start)
+        joint.curvature = joint.curvature if metric else None
+        return mopn.minimize(joint, LBFGS(), tol=0, max_iter=max_iter).fun
+
+    best = fun(1000, True)
+    assert fun(100, True) - best <= 0.5 * (fun(100, False) - best)
