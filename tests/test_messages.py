@@ -87,10 +87,8 @@ CALLS = {
         lambda c, r: c.set_params(n_jobs=2),
         "^TableClassifier has no parameter n_jobs: .* OMP_NUM_THR",
     ),
-    "no parameter": (
-        lambda c, r: setattr(c, "random_state", 3),
-        "^TableClassifier has no parameter 'random_state'; it h",
-    ),
+    "no parameter": (lambda c, r: setattr(c, "random_state", 3), "^TableClassifier has no parameter 'random_state'; "),
+    "a text as y": (lambda c, r: c.fit(X[:, :2], "label"), "y must hold a label for each row, got the text 'label'"),
     "partial_fit": (lambda c, r: c.partial_fit(X), "^TableClassifier has no partial_fit: FactorizationMachineClassi"),
     "strength of networks": (
         lambda c, r: MultiOutputPNClassifier(strength=0, ridge=0).fit(X, LABELS),
@@ -108,6 +106,7 @@ def test_the_message_says_what_to_do(tables, call):
     make, words = CALLS[call]
     with pytest.raises((AttributeError, TypeError, ValueError), match=words):
         make(*tables)
+    assert tables[0].n_features_in_ == X.shape[1]  # as before the call
 
 
 CORRECTIONS = [part for part in map(vars(mopn.solvers).get, mopn.solvers.__all__) if inspect.isclass(part)]

@@ -195,11 +195,11 @@ class TableEstimator(TableReader, NetworkAttributes):
             return samples_of_chunks(self, X.replaced(partial(features_of, encoding=self.encoding_), X.classes))
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
+        y = self._plain_targets(y, reset=reset)  # before X: an error leaves the names of the fit before
         table = self._read(X, reset=reset)
-        places, y = np.zeros((table.n, 1)), self._plain_targets(y, reset=reset)
         checks: dict[str, Any] = {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         y, sample_weight, present = self._weighted(
-            check_X_y(places, y, estimator=self, **checks)[1], sample_weight, least, reset
+            check_X_y(np.zeros((table.n, 1)), y, estimator=self, **checks)[1], sample_weight, least, reset
         )
         if len(present) < table.n:
             table = table.rows(present)

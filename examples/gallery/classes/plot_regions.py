@@ -2,8 +2,8 @@
 Classes in the plane
 ====================
 
-Rings and a checkerboard: a linear model cannot tell them apart, two or three units can. A unit computes the square
-of a projection of (1, x), so a class's output is a quadratic function of the features.
+Rings and a checkerboard: a linear model cannot tell the classes apart, two or three units can. A unit computes the
+square of a projection of (1, x), so a class's output is a quadratic function of the features.
 """
 
 import matplotlib.pyplot as plt
