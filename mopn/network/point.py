@@ -128,10 +128,10 @@ class Network:
         kept = np.arange(self.n_units) != unit
         return self._changed(self.basis[kept], self.weights[kept], self._columns(kept))
 
-    def merge_parallel_units(self, cosine: float = 0.999) -> Network:
+    def merge_parallel_units(self) -> Network:
         """Return the network with nearly parallel units merged into the one of largest weights, with their sum."""
         order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
-        keeper = group_leaders(self.basis, order, cosine)
+        keeper = group_leaders(self.basis, order, cosine=0.999)
         kept = np.flatnonzero(keeper == np.arange(self.n_units))
         if len(kept) == self.n_units:
             return self
