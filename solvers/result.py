@@ -176,7 +176,7 @@ class Result(Displayed, OptimizeResult):
     lower : float
         Proven lower bound of the minimum, the largest of the run; ``-inf`` if none is known.
     dual : object or None
-        The dual point that proves ``lower``: of network problems a :class:`mopn.network.point.Dual`, else None.
+        The dual point that proves ``lower``: of network problems a :class:`mopn.core.gap.Dual`, else None.
     gap : float
         Upper bound of ``fun``, and of the exact objective at the point, minus the minimum: ``fun - lower`` plus
         ``rounding``, rounded up. ``inf`` if no bound is known.

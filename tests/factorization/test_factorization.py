@@ -10,11 +10,10 @@ from scipy import sparse
 
 import mopn
 import mopn.factorization.sweep_state as sweep_state
-from mopn.core.gap import SumOfLosses
 from mopn.core.kernels import eigen_units
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
-from mopn.data.rows import ArrayRows
+from mopn.data.rows import ArrayRows, SumOfLosses
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
 from mopn.factorization.single_output import direct_to_network, lifted_to_direct
