@@ -16,7 +16,7 @@ from mopn.solvers.conditional_gradient import Precision, RefitName, make_correct
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import Deadline
-from mopn.solvers.tools.checks import Rule, check_positive, check_seconds, count, shown
+from mopn.solvers.tools.checks import Rule, check_seconds, count, shown
 from mopn.solvers.tools.decorators import callers_state, door
 from mopn.solvers.tools.display import Displayed
 
@@ -107,7 +107,6 @@ def path(
     strengths: int | Any = 20,
     solver: Solver | None = None,
     *,
-    smallest: float | Ratio = Ratio(1e-3),
     rounds: int | None = 1,
     score: Callable[[Model], float] | None = None,
     patience: int | None = None,
@@ -125,14 +124,12 @@ def path(
         The problem; its own strength is ignored.
     strengths : int or array-like of shape (q,), default 20
         Number of strengths, in a geometric series from ``problem.strength_max()``, where the solution is zero, down to
-        ``smallest``; or the strengths themselves, positive numbers or :class:`mopn.Ratio`, in any order.
+        a thousandth of it; or the strengths themselves, positive numbers or :class:`mopn.Ratio`, in any order.
     solver : Solver, optional
         Default ``mopn.regularization_path.path_solver(q)``, for 50 units.
     rounds : int or None, default 1
         Largest number of rounds per strength; None to continue until the gap is at most ``tol``, or to the solver's
         limits.
-    smallest : float or Ratio, default Ratio(1e-3)
-        The smallest strength, if ``strengths`` is a number.
     score : callable, optional
         Called with the :class:`mopn.Model` of every strength; returns its score on validation data, the larger the
         better.
@@ -178,7 +175,7 @@ def path(
     if patience is not None and score is None:
         raise ValueError("patience waits for a better score: give score too")
     with limited_threads(n_threads):
-        series = check_strengths(problem, strengths, smallest)
+        series = check_strengths(problem, strengths)
         solver = path_solver(len(series)) if solver is None else solver
         results: list[Result] = []
         watch = EarlyStopping(patience)
@@ -228,7 +225,7 @@ def path_solver(
     )
 
 
-def check_strengths(problem: NetworkProblem, strengths: Any, smallest: float | Ratio = Ratio(1e-3)) -> np.ndarray:
+def check_strengths(problem: NetworkProblem, strengths: Any) -> np.ndarray:
     """Return distinct strengths as numbers in descending order, or a geometric series of a given length."""
     if np.iterable(strengths):
         values = [_number(problem, strength) for strength in strengths]
@@ -244,10 +241,7 @@ def check_strengths(problem: NetworkProblem, strengths: Any, smallest: float | R
             "the gradient at zero is zero, up to rounding errors, so the model is empty at every strength; check that "
             "y varies with X, or set center or scale"
         )
-    least = check_positive(_number(problem, smallest), "smallest")
-    if least >= largest:
-        raise ValueError(f"smallest must be less than strength_max, {largest:.6g}, got {least:.6g}")
-    return np.geomspace(largest, least, length)
+    return np.geomspace(largest, 1e-3 * largest, length)
 
 
 def _number(problem: NetworkProblem, strength: Any) -> Any:

@@ -4,12 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mopn.solvers.interface import Blockwise, Monitor, Solver
 from mopn.solvers.numerics.precision import Plateau, negligible_decrease
 from mopn.solvers.result import Status
-from mopn.solvers.tools.checks import check_flag, check_nonnegative, check_options, count
+from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,6 @@ class CoordinateDescent(Solver[Blockwise]):
 
     Parameters
     ----------
-    shuffle : bool, default False
-        Update the blocks in random order, a new one in every epoch; the orders follow ``mopn.minimize(rng=...)``.
     n_threads : int, default 1
         Number of threads for groups of columns that have no row in common, such as one-hot fields. The iterates do not
         depend on it, to the last bit.
@@ -41,18 +37,16 @@ class CoordinateDescent(Solver[Blockwise]):
     'CONVERGED'
     """
 
-    shuffle: bool = False
     n_threads: int = 1
     gtol: float = 1e-8
     needs = frozenset({"blocks"})
 
     def __post_init__(self) -> None:
-        check_options(self, shuffle=check_flag, n_threads=count(), gtol=check_nonnegative)
+        check_options(self, n_threads=count(), gtol=check_nonnegative)
 
     def run(self, problem: Blockwise, start: Any, monitor: Monitor) -> None:
         """Do epochs until the monitor ends the run."""
         blocks = problem.blocks(start, self.n_threads)
-        rng = np.random.default_rng(monitor.seed)
         levelled_off = Plateau(monitor.tol)
         fun = blocks.value()
         start_fun, decrease = fun, math.nan
@@ -60,7 +54,5 @@ class CoordinateDescent(Solver[Blockwise]):
             monitor(blocks.point(), fun=fun, decrease=decrease)
             if decrease <= negligible_decrease(self.gtol, fun, start_fun) or (monitor.tol > 0 and levelled_off(fun)):
                 monitor.stop(Status.CONVERGED)
-            count = len(blocks.updates)
-            order = rng.permutation(count) if self.shuffle else range(count)
-            decrease = max(blocks.updates[block]() for block in order)
+            decrease = max(update() for update in blocks.updates)
             fun = blocks.value()

@@ -70,7 +70,7 @@ class Measure(NamedTuple):
     seed: int | None = None
     """The seed that the user gave for these random numbers."""
     dual: Any = None
-    """The dual point that proves ``lower``; of network problems a :class:`mopn.network.point.Dual`."""
+    """The dual point that proves ``lower``; of network problems a :class:`mopn.core.gap.Dual`."""
 
     @property
     def gap(self) -> float:

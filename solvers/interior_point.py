@@ -11,7 +11,7 @@ from mopn.solvers.interface import Barrier, BarrierHessian, LayerHessian, Monito
 from mopn.solvers.lbfgs import ARMIJO
 from mopn.solvers.numerics.precision import EPS, NOISE
 from mopn.solvers.result import Status
-from mopn.solvers.tools.checks import check_flag, check_fraction, check_options, count
+from mopn.solvers.tools.checks import check_flag, check_options
 
 # Added to the diagonal of the blocks, relative, as they may be singular.
 _RIDGE = 1e-10
@@ -143,10 +143,6 @@ class InteriorPoint(Solver[WithBarrier]):
 
     Parameters
     ----------
-    cg_tol : float, default 0.02
-        Relative residual of the Newton systems; it is decreased after long steps that do not decrease the gap enough.
-    cg_iter : int, default 500
-        Largest number of conjugate gradient iterations for one system.
     prove : bool, default True
         Run until the duality gap is proven to be below the tolerance. If False, stop when it is estimated to be: near
         the central path the gap is known approximately, and the proven one may be much larger.
@@ -161,13 +157,11 @@ class InteriorPoint(Solver[WithBarrier]):
     ('CONVERGED', True)
     """
 
-    cg_tol: float = 0.02
-    cg_iter: int = 500
     prove: bool = True
     needs = frozenset({"barrier"})
 
     def __post_init__(self) -> None:
-        check_options(self, cg_tol=check_fraction, cg_iter=count(), prove=check_flag)
+        check_options(self, prove=check_flag)
 
     def run(self, problem: WithBarrier, start: Any, monitor: Monitor) -> None:
         """Take Newton steps until the monitor ends the run."""
@@ -182,7 +176,7 @@ class InteriorPoint(Solver[WithBarrier]):
         mu = _FIRST * max(gap, abs(fun) * _NOISE)
         barrier = problem.barrier(start.reshape(shape), mu, at.gradient.reshape(shape))
         degree = max(barrier.degree, 1)
-        newton = _NewtonSystem(problem, self.cg_tol, self.cg_iter)
+        newton = _NewtonSystem(problem)
         if not np.array_equal(barrier.V, start.reshape(shape)):
             image = problem.image(barrier.V.ravel())
             at = problem.smooth(image)
@@ -237,8 +231,11 @@ def _sparsified(problem: WithBarrier, barrier: Barrier, value: float) -> tuple[n
 class _NewtonSystem:
     """Solves Newton systems; the preconditioner is renewed when conjugate gradients take many more iterations."""
 
-    def __init__(self, problem: WithBarrier, tol: float, max_iter: int) -> None:
-        self.problem, self.tol, self.largest_tol, self.max_iter = problem, tol, tol, max_iter
+    # The largest relative residual of conjugate gradients, and number of their iterations for a system.
+    largest_tol, max_iter = 0.02, 500
+
+    def __init__(self, problem: WithBarrier) -> None:
+        self.problem, self.tol = problem, self.largest_tol
         self.blocks: np.ndarray | None = None
         self.hessian: LayerHessian | None = None
         self.iterations, self.iterations_when_new, self.additional = 0, 0, 0

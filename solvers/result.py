@@ -16,8 +16,6 @@ from mopn.solvers.tools.display import Displayed
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.
 if TYPE_CHECKING:
-    import pandas
-
     OptimizeResult = dict[str, Any]
 else:
     from scipy.optimize import OptimizeResult
@@ -133,14 +131,6 @@ class Trace:
         """Return a copy as a dictionary of lists."""
         return {name: list(column) for name, column in self._columns.items()}
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a copy as a pandas DataFrame."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("Trace.to_frame needs pandas: pip install pandas; to_dict and to_csv do not") from error
-        return pandas.DataFrame(self.to_dict())
-
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as comma-separated values, with the names in the first row; missing values are empty.
 
@@ -186,7 +176,7 @@ class Result(Displayed, OptimizeResult):
     lower : float
         Proven lower bound of the minimum, the largest of the run; ``-inf`` if none is known.
     dual : object or None
-        The dual point that proves ``lower``: of network problems a :class:`mopn.network.point.Dual`, else None.
+        The dual point that proves ``lower``: of network problems a :class:`mopn.core.gap.Dual`, else None.
     gap : float
         Upper bound of ``fun``, and of the exact objective at the point, minus the minimum: ``fun - lower`` plus
         ``rounding``, rounded up. ``inf`` if no bound is known.

@@ -93,7 +93,7 @@ def solvers() -> None:
 def corrections() -> None:
     steps: CorrectiveStep = PlainStep(direction="away")
     output: CorrectiveStep = OutputRefit(solver=InteriorPoint())
-    full: CorrectiveStep = FullRefit(solver=FISTA(), output_solver=FISTA())
+    full: CorrectiveStep = FullRefit(solver=FISTA())
 
 
 def driver(monitor: RunMonitor) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+import mopn
 from mopn.core.kernels import get_kernel
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
+from mopn.data.row_blocks import row_by_row
 from mopn.data.rows import ArrayRows, Block
 from mopn.losses.losses import get_loss
 from mopn.network.two_layers import two_layers
@@ -48,12 +50,13 @@ def on_workers(n: int, workers: int, blocks: int) -> dict[str, float]:
     import dask.array as da
     from distributed import Client
 
-    import mopn.dask
+    from mopn.dask.blocks import TIMEOUT, arranged, dask_blocks
 
     X, y = _data(n)
     in_chunks = [da.from_array(array, chunks=(-(-n // blocks), *array.shape[1:])) for array in (X, y)]
     with Client(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as client:
-        problem = mopn.dask.DaskNetworkProblem(*in_chunks, classes=range(_M), client=client, strength=1.0)
+        held = dask_blocks(*in_chunks, None, range(_M), client, TIMEOUT)
+        problem = mopn.NetworkProblem(arranged(held, held.count(), row_by_row), None, strength=1.0)
         here = ArrayRows(make_design(X), Losses.of_data("logistic", y, n))
         with limited_threads():
             return _least_seconds({"workers": _make_pass(problem.rows), "threads": _make_pass(here)})

@@ -16,82 +16,19 @@ do: their terms may be larger than the sums. They are bounded by the sum of the 
 weights.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from mopn.data.losses_of_rows import Losses
-from mopn.data.rows import Block, Rows
-from mopn.losses.losses import dual_of
+from mopn.data.rows import Block, SumOfLosses
 from mopn.solvers.numerics.precision import EPS, proven_lower, proven_upper
-from mopn.solvers.tools.decorators import cached_property
-
-
-class SumOfLosses:
-    """The sum of the losses of all rows, as a function of outputs O (n, m); bounds trust built-in conjugates alone."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        of = rows.losses
-        self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
-        self.smoothness, self.is_built_in = of.smoothness, dual_of(of.loss) is not None
-
-    @property
-    def in_memory(self) -> Losses:
-        """The losses of all rows, with targets, weights and offset; ``TypeError`` for data in blocks."""
-        if not isinstance(self.rows.losses, Losses):
-            raise TypeError("data in blocks is not held in memory; sums over its rows read it")
-        return self.rows.losses
-
-    @property
-    def n(self) -> int:
-        return self.rows.shape[0]
-
-    @property
-    def total_weight(self) -> float:
-        return self.rows.target_sums[1]
-
-    @property
-    def output_unit(self) -> float:
-        """The size of outputs: the loss's scale or, if larger, the root mean square of targets that are numbers."""
-        size = 0.0
-        if self.loss.targets == "numbers":
-            squares, weight, _ = self.rows.target_sums
-            size = math.sqrt(squares / (weight * self.n_outputs))
-        return max(size, self.loss.output_scale) or 1.0
-
-    # Sums of the methods of ``Losses``.
-
-    def value(self, O: Any) -> float:  # noqa: E741
-        return self.rows.sum(_call, "value", along=(O,))
-
-    def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
-        return self.rows.sum_and_map(_call, "value_gradient", along=(O,))
-
-    def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.rows.sum(_call, scales, "conjugates_and_sizes", along=(G,))
-
-    def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        return self.rows.sum(_call, scales, "conjugate_bounds_and_sizes", along=(G, O))
-
-    def slope_size(self, G: Any) -> float:
-        return self.rows.sum(_call, "slope_size", along=(G,))
-
-    def squared_length(self, D: Any) -> float:
-        return self.rows.sum(_call, "squared_length", along=(D,))
-
-    def max_scale(self, G: Any) -> float:
-        """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
-        return self.rows.reduce(_call, "max_scale", along=(G,), combine=min) if self.is_built_in else 1.0
-
-
-def _call(block: Block, *arguments: Any) -> Any:
-    """Call a method of the losses of a block, whose name comes last, after its arguments."""
-    *given, method = arguments
-    return getattr(block.losses, method)(*given)
-
+from mopn.solvers.tools.decorators import cached_property, doors
+from mopn.solvers.tools.display import Displayed
 
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
@@ -236,3 +173,101 @@ def _rounding(losses: SumOfLosses, values: float, slopes: float) -> float:
     """
     n, m = losses.n, losses.n_outputs
     return (n + _TERM_ERROR) * m * EPS * (values + 2.0 * slopes)
+
+
+@doors
+@dataclass(frozen=True, repr=False)
+class Dual(Displayed):
+    """The dual point that proves a lower bound of a network problem: ``result.dual``, ``measure.dual``, ``dual_``.
+
+    It is D = ``scale`` * G (n, m), where G = dF/dO is the gradient of the losses, with all weights, at the outputs of
+    one network: of the round with the largest lower bound, mostly not the best network of the run. By
+    Fenchel's inequality the objective of every network is at least
+
+    * -F*(D) under a penalty, where ``bound`` is at most the strength, up to rounding;
+    * -F*(D) - radius * ``bound`` in a ball;
+
+    minus sum_j ||D' x_j||^2 / (2 alpha_j) with a linear term: over the columns x_j of [1, X], with alpha / 100 for the
+    constants and alpha for the others. F* is the convex conjugate of the losses. For losses of your own mopn bounds it.
+
+    With a ridge it is at least -F*(D) minus the least ||Gamma - Y||^2 / (2 ridge) over all Y whose dual norm is at most
+    the strength, less the same for a linear term; ``bound`` then bounds the dual norm of Gamma plus
+    ``scale * ridge`` times the W of the network, which need not be below the strength: docs/mathematics.md, 5.7.
+
+    Attributes
+    ----------
+    lower : float
+        The lower bound, rounding errors included.
+    bound : float
+        Proven upper bound of the dual norm of D, the maximum of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit
+        vectors h, where Gamma_c = sum_i D_ic x_i x_i' for ``kernel="homogeneous"``, and half of it without its diagonal
+        for ``"anova"``. With nonnegative weights it is that of -h' Gamma_c h, or 0.
+        It is as certain as the ``proof`` of the result says.
+    scale : float
+    basis : ndarray of shape (k, d)
+    weights : ndarray of shape (k, m)
+    linear : ndarray of shape (m, 1 + d) or (m, 0)
+        The network of the gradient. It is kept in place of D, as it is small whatever the number of samples.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    >>> problem = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, norm="l1", strength=0.5)
+    >>> dual = mopn.minimize(problem).dual
+    >>> D = dual.point(problem)
+    >>> norm = max(np.abs(np.linalg.eigvalsh(X.T * D[:, c] @ X)).max() for c in range(2))
+    >>> D.shape, bool(norm <= dual.bound)
+    ((60, 2), True)
+    """
+
+    lower: float
+    bound: float
+    scale: float
+    basis: np.ndarray = field(compare=False)
+    weights: np.ndarray = field(compare=False)
+    linear: np.ndarray = field(compare=False)
+
+    def point(self, problem: Any) -> np.ndarray:
+        """Compute D (n, m), by one pass over the data.
+
+        Parameters
+        ----------
+        problem : NetworkProblem
+            The problem of the run, or one of the same data and options; with other data the bounds do not hold.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            In the order of the rows of X as given, of data in blocks too; columns in the order of ``problem.classes``
+            or of the targets.
+
+        Raises
+        ------
+        ValueError
+            If the problem has another number of features or outputs.
+        """
+        outputs, d = problem.losses.n_outputs, problem.rows.shape[1]
+        if self.basis.shape[1] != d or self.linear.shape != problem.linear_term.shape(outputs):
+            raise ValueError(
+                f"problem must be of {self.basis.shape[1]} features and {len(self.linear)} outputs as the dual point, "
+                f"got {d} and {outputs}; give the problem of the run"
+            )
+        network = problem.network(self.basis, self.weights, self.linear)
+        G = problem.output_gradient(network).G
+        return self.scale * np.concatenate(problem.rows.reduce(_as_list, along=(G,)))
+
+    def _entries(self) -> dict[str, str]:
+        return {name: f"{getattr(self, name):.6g}" for name in ("lower", "bound", "scale")}
+
+
+def _as_list(block: Block, G: np.ndarray) -> list[np.ndarray]:
+    return [G]
+
+
+def make_dual(lower: float, bound: float, scale: float, *network: Any) -> Dual:
+    """Return the dual point of a network's parts, which cannot be written to."""
+    views = [part.view() for part in network]
+    for view in views:
+        view.flags.writeable = False
+    return Dual(lower, scale * bound, scale, *views)

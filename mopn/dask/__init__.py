@@ -11,7 +11,6 @@ except ImportError as error:
         "mopn.dask needs dask and distributed: pip install 'dask[array,dataframe]' distributed"
     ) from error
 
-from mopn.dask.blocks import DaskNetworkProblem  # noqa: F401  for mopn.minimize
 from mopn.dask.fitting import fit, predict
 
 __all__ = ["fit", "predict"]

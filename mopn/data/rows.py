@@ -3,10 +3,12 @@
 Objectives, gradients, the matrices Gamma and their products, Hessian products and dual values are sums over rows. They
 all go through ``Rows.sum``: a function is called for every block, and its terms are added up in float64, in a tree that
 the numbers of the blocks determine. So the result is the same to the last bit, whoever computes the terms and when.
+``SumOfLosses`` has the sums of the losses of all rows.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +19,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_design, ridge_scales, rows_at_once
 from mopn.data.losses_of_rows import Losses, OutputLoss, inner
+from mopn.losses.losses import dual_of
 from mopn.solvers.tools.blas_threads import in_threads, limited_threads, n_workers, single_threaded
 from mopn.solvers.tools.decorators import cached_property
 
@@ -363,3 +366,67 @@ def cut(design: Design, losses: Losses, size: int) -> list[Block]:
     if size >= n:
         return [Block(design, losses, slice(0, n))]
     return [Block(block, losses.rows(rows), rows) for rows, block in design.blocks(size)]
+
+
+class SumOfLosses:
+    """The sum of the losses of all rows, as a function of outputs O (n, m); bounds trust built-in conjugates alone."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        of = rows.losses
+        self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
+        self.smoothness, self.is_built_in = of.smoothness, dual_of(of.loss) is not None
+
+    @property
+    def in_memory(self) -> Losses:
+        """The losses of all rows, with targets, weights and offset; ``TypeError`` for data in blocks."""
+        if not isinstance(self.rows.losses, Losses):
+            raise TypeError("data in blocks is not held in memory; sums over its rows read it")
+        return self.rows.losses
+
+    @property
+    def n(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def total_weight(self) -> float:
+        return self.rows.target_sums[1]
+
+    @property
+    def output_unit(self) -> float:
+        """The size of outputs: the loss's scale or, if larger, the root mean square of targets that are numbers."""
+        size = 0.0
+        if self.loss.targets == "numbers":
+            squares, weight, _ = self.rows.target_sums
+            size = math.sqrt(squares / (weight * self.n_outputs))
+        return max(size, self.loss.output_scale) or 1.0
+
+    # Sums of the methods of ``Losses``.
+
+    def value(self, O: Any) -> float:  # noqa: E741
+        return self.rows.sum(_call, "value", along=(O,))
+
+    def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
+        return self.rows.sum_and_map(_call, "value_gradient", along=(O,))
+
+    def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.rows.sum(_call, scales, "conjugates_and_sizes", along=(G,))
+
+    def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+        return self.rows.sum(_call, scales, "conjugate_bounds_and_sizes", along=(G, O))
+
+    def slope_size(self, G: Any) -> float:
+        return self.rows.sum(_call, "slope_size", along=(G,))
+
+    def squared_length(self, D: Any) -> float:
+        return self.rows.sum(_call, "squared_length", along=(D,))
+
+    def max_scale(self, G: Any) -> float:
+        """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
+        return self.rows.reduce(_call, "max_scale", along=(G,), combine=min) if self.is_built_in else 1.0
+
+
+def _call(block: Block, *arguments: Any) -> Any:
+    """Call a method of the losses of a block, whose name comes last, after its arguments."""
+    *given, method = arguments
+    return getattr(block.losses, method)(*given)

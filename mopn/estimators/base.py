@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Self, cast
 
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
+from mopn.core.gap import Dual
 from mopn.core.kernels import KernelName
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
@@ -33,18 +34,18 @@ from mopn.data.validation import (
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.listing import Listed
-from mopn.estimators.parameters import COMMON, STRENGTH, FitPolicy, readable, validated
+from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated
 from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
 from mopn.network.oracles import BasisOracle, OracleName
-from mopn.network.point import Dual
 from mopn.network.problem import NetworkProblem
-from mopn.regularization_path import EarlyStopping
-from mopn.solvers import Result, Solver, Status, Trace, minimize
-from mopn.solvers.conditional_gradient import RefitName
+from mopn.regularization_path import EarlyStopping, path_solver
+from mopn.solvers import ConditionalGradient, Result, Solver, Status, Trace, minimize
+from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
+from mopn.solvers.conditional_gradient.schedule import FEW_UNITS
 from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.budgets import Deadline
@@ -59,8 +60,76 @@ _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": _FLOATS, 
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
 _STREAMS = "FactorizationMachineClassifier and FactorizationMachineRegressor have it, with solver='adagrad' or 'sgd'"
+# A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
+# how far the objective is from its minimum, and of what a round lowers the objective by (benchmarks/tables).
+_ESTIMATED, _LOWERED = 20.0, 0.1
+# Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
+_PROVEN = 5e7
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
+
+
+@dataclass(frozen=True)
+class FitPolicy:
+    """The choices of a fit that are no parameters of an estimator: one policy per family.
+
+    Users who want to decide themselves give ``refit`` an object of :mod:`mopn.solvers`, which sets its own tolerances
+    and precision, or call :func:`mopn.minimize`.
+
+    With a number of ``max_units`` the aim is the best model of this size, with None a proof. The last refit of both
+    layers ends at ``polish_tol`` if ``tol`` is larger, refits of the output layer alone at ``layer_tol``. In
+    ``single_precision`` labels are as accurate, numbers are not; few units are refitted in double precision, as
+    rounding errors would choose among their local minima. Validation stops after ``patience`` rounds without a better
+    score. Without ``prove`` a fit ends where its estimated gap is at most twenty times ``tol``, or a round lowers the
+    objective by at most a tenth of ``tol``: it is then as near to its minimum as ``tol`` says.
+    """
+
+    polish_tol: float = math.inf
+    layer_tol: float = 1e-3
+    single_precision: bool = False
+    tol_at_zero: float = 5e-3
+    max_rounds: int = 1000
+    patience: int = 10
+    validated_units: int = 5
+    prove: bool | None = None
+
+    def for_problem(self, problem: NetworkProblem, max_units: int | None) -> Self:
+        """Return the policy for a problem, where ``prove`` is None: large ones of a number of units have no proof."""
+        small = max_units is None or math.prod(problem.rows.shape) * problem.losses.n_outputs <= _PROVEN
+        return self if self.prove is not None else replace(self, prove=small)
+
+    def gap_tol(self, tol: float) -> float:
+        """Return the tolerance of the gap for an estimator's ``tol``."""
+        return tol if self.prove else _ESTIMATED * tol
+
+    def solver(self, problem: NetworkProblem, estimator: Any, *, validates: bool) -> ConditionalGradient:
+        """Return the solver of a fit with the parameters of an estimator."""
+        tol, max_units = estimator.tol or self.tol_at_zero, estimator.max_units
+        full = {"polish_tol": min(tol, self.polish_tol), "precision": self._precision(problem, max_units)}
+        step = make_corrective_step(estimator.refit, full=full, tol=min(tol, self.layer_tol))
+        return ConditionalGradient(
+            refit=step,
+            max_units=max_units,
+            oracle=estimator.oracle,
+            schedule="grow" if max_units is None else "fill",
+            atoms_per_round=self.validated_units if validates and step.can_move_units else None,
+            prove=bool(self.prove),
+            ftol=0.0 if self.prove else _LOWERED * estimator.tol,
+        )
+
+    def path_solver(
+        self, problem: NetworkProblem, estimator: Any, n_strengths: int, max_units: int | None, iterations: int
+    ) -> ConditionalGradient:
+        """Return the solver of a path of strengths; see ``mopn.regularization_path.path_solver``."""
+        precision = self._precision(problem, max_units)
+        solver = path_solver(n_strengths, max_units, estimator.refit, iterations, precision)
+        # All units enter at once if refits move them: the number of units is not to grow along the path.
+        atoms = None if solver.corrective_step.can_move_units else solver.atoms_per_round
+        return replace(solver, atoms_per_round=atoms, prove=False)
+
+    def _precision(self, problem: NetworkProblem, max_units: int | None) -> Precision:
+        many = max_units is None or max_units > FEW_UNITS
+        return "single" if many and self.single_precision and problem.gains_by_single else "double"
 
 
 class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=Listed):
@@ -338,7 +407,7 @@ class NetworkEstimator(NetworkAttributes):
         "max_units": count().or_none(),
         "fit_intercept": check_flag,
     }
-    _policy: FitPolicy
+    _policy = FitPolicy()
 
     def __init__(
         self,

@@ -15,9 +15,8 @@ from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
-from mopn.estimators.base import NetworkEstimator, Scored
+from mopn.estimators.base import FitPolicy, NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.parameters import CLASSIFIERS
 from mopn.estimators.targets import Targets, encoded_codes, indicator_values
 from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
 from mopn.network.oracles import BasisOracle, OracleName
@@ -105,7 +104,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
     """Base of the classifiers."""
 
     class_weight: Any
-    _policy = CLASSIFIERS
+    _policy = FitPolicy(single_precision=True)
     _metric = staticmethod(accuracy_score)
 
     def __init__(

@@ -11,7 +11,6 @@ from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
 from mopn.estimators.base import NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.parameters import REGRESSORS
 from mopn.estimators.targets import Targets, regression_loss
 from mopn.losses.losses import Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
@@ -33,7 +32,6 @@ class RegressorMethods(Scored, RegressorMixin):
 class Regressor(RegressorMethods, NetworkEstimator):
     """Base of the regressors: they fit around the best constant, for the squared loss the weighted mean of y."""
 
-    _policy = REGRESSORS
     _metric = staticmethod(r2_score)
 
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:

@@ -38,16 +38,7 @@ _INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Sta
 
 
 class Choice(NamedTuple):
-    """The strength of a fit, given, or the one of least loss on held-out samples.
-
-    Attributes
-    ----------
-    strength : float or Ratio
-    ended : Status or None
-        The early end of the choice: ``MAX_TIME`` or ``INTERRUPTED``.
-    model : Model or None
-        The model of this strength of most of the samples, if there is one.
-    """
+    """The strength of a fit, the early end of its choice (by time or Ctrl-C), and a model of most of the samples."""
 
     strength: float | Ratio
     ended: Status | None = None
@@ -60,27 +51,11 @@ class Choice(NamedTuple):
 
 
 def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-    """Return the strength of least loss on held-out samples, for all samples.
+    """Return the strength of least loss on held-out samples, scaled to all samples.
 
     The paths of all folds go on together, from the largest strength on, until the loss is larger than before: beyond,
     networks start to overfit, and take longer. Out of time, or after Ctrl-C, it is the best strength so far; the
-    largest, whose fit is the shortest, if there was no time at all.
-
-    Parameters
-    ----------
-    single : NetworkEstimator
-        Whose problems are solved.
-    X : array or sparse matrix of shape (n, d), RowBlocks or Chunks
-    targets : Targets
-    deadline : Deadline
-        Of the choice.
-
-    Raises
-    ------
-    ValueError
-        If there is no sample to hold out.
-    KeyboardInterrupt
-        After Ctrl-C, if there is no model yet.
+    largest, whose fit is the shortest, if there was no time at all. Ctrl-C before the first model is raised.
     """
     say(single.verbose, f"choice of the strength among {len(_RATIOS)}, by the loss on held-out samples")
     strengths, weight, n = _of_all(single._problem_of_all(X, targets)[0])

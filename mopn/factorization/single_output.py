@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.gap import SumOfLosses
 from mopn.core.kernels import eigen_units
 from mopn.data.designs import Design
-from mopn.data.rows import Block, Rows
+from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.data.validation import check_start, check_start_size, finite_numbers
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms import Intercept, Linear, Term

@@ -15,9 +15,9 @@ from mopn.compiled.kernels import anova_degrees, anova_degrees_of_columns, pack,
 from mopn.compiled.relation_sweeps import sweep_tables
 from mopn.compiled.storage import Lines, constant, disjoint_groups, owners, row_lines
 from mopn.compiled.sweeps import parallel_sweep_units, sweep_units
-from mopn.core.gap import SumOfLosses
 from mopn.data.designs import Design
 from mopn.data.relation_design import RelationDesign
+from mopn.data.rows import SumOfLosses
 from mopn.solvers.numerics.precision import dot
 
 # Threads do not pay for a group of disjoint columns with fewer entries per thread than this.

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.gap import SumOfLosses
 from mopn.core.kernels import Kernel, eigen_units
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
-from mopn.data.rows import Rows
+from mopn.data.rows import Rows, SumOfLosses
 from mopn.data.validation import check_start
 from mopn.network.curvature import Curvature, JointMetric, RelationCurvature, regular
 from mopn.network.linear_term import LinearTerm

@@ -8,13 +8,13 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mopn.core.gap import DualPoint, SumOfLosses, dual_error, lower_bound, objective_rounding
+from mopn.core.gap import DualPoint, dual_error, lower_bound, objective_rounding
 from mopn.core.magnitudes import check_regularizer, scales_at_zero
 from mopn.core.norms import NormName
 from mopn.core.regularizers import NormRegularizer, Regularizer, make_regularizer
 from mopn.data.designs import DenseDesign, crossed
 from mopn.data.losses_of_rows import Losses
-from mopn.data.rows import ArrayRows, Block, Rows
+from mopn.data.rows import ArrayRows, Block, Rows, SumOfLosses
 from mopn.data.validation import check_input, check_start_size, finite_numbers
 from mopn.losses.hessians import Hessian
 from mopn.losses.losses import Loss, LossName

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from mopn.core.gap import DualPoint, SumOfLosses, bound_and_scale, objective_rounding
+from mopn.core.gap import Dual, DualPoint, bound_and_scale, make_dual, objective_rounding
 from mopn.core.kernels import Kernel, KernelName, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
@@ -20,7 +20,7 @@ from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_re
 from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
-from mopn.data.rows import Block, Rows
+from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.gradient_forms import GradientForms
@@ -29,7 +29,7 @@ from mopn.network.linear_term import LinearTerm
 from mopn.network.maps import MappingErrors, Maps, UserX
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle, user_oracle
 from mopn.network.output_layer import OutputLayerProblem
-from mopn.network.point import Dual, Network, joined, make_dual, unit_length
+from mopn.network.point import Network, joined, unit_length
 from mopn.network.refit_hints import RefitHints
 from mopn.network.ridge import LayerRidge, Ridge
 from mopn.network.ridge_bounds import RidgeBounds, is_exact

@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 
-from mopn.core.gap import SumOfLosses
 from mopn.core.magnitudes import Scales, fits_single
 from mopn.core.norms import Norm
-from mopn.data.rows import Rows
+from mopn.data.rows import Rows, SumOfLosses
 from mopn.network.point import Network
 from mopn.solvers.tools.decorators import doors
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core.gap import SumOfLosses
 from mopn.core.regularizers import NormRegularizer
-from mopn.data.rows import Block, Rows
+from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network
 from mopn.network.ridge import Ridge, RidgeSegment

@@ -8,7 +8,7 @@ import numpy as np
 from mopn.plotting.drawing import new_axes
 from mopn.solvers import Result, Trace
 from mopn.solvers.result import relative
-from mopn.solvers.tools.checks import number, shown
+from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import door
 
 _LABELS = {
@@ -38,8 +38,6 @@ def plot_convergence(
     x: str = "time",
     y: str = "gap",
     ax: Any = None,
-    *,
-    reference: float | None = None,
     **style: Any,
 ) -> Any:
     """Plot a column of one or many traces against another.
@@ -54,13 +52,11 @@ def plot_convergence(
         times as long as the shortest.
     y : {"gap", "relative_gap", "suboptimality", "fun", "n_units", ...}, default "gap"
         Column on the vertical axis. ``"relative_gap"`` is the gap over the objective, ``"suboptimality"`` the relative
-        distance of the objective to ``reference``. Both and gaps have a logarithmic axis, without points where nothing
-        is proven yet (inf).
+        distance of the objective to the best lower bound that any run has proven, so that no curve is too low; a dotted
+        line marks the best objective of all runs, below which no curve can be. Both and gaps have a logarithmic axis,
+        without points where nothing is proven yet (inf).
     ax : matplotlib Axes, optional
         Where to draw; default new axes.
-    reference : float, optional
-        The minimum of the problem, for ``"suboptimality"``. Default the best lower bound that any run has proven, so
-        that no curve is too low; a dotted line marks the best objective of all runs, below which no curve can be.
     **style
         Options of the lines, such as ``marker=""``.
 
@@ -73,8 +69,7 @@ def plot_convergence(
     TypeError
         For objects without a trace, and names of columns that are none.
     ValueError
-        If a trace lacks the column; if no run has proven a bound and there is no reference, or an objective is below
-        it.
+        If a trace lacks the column, or no run has proven a bound.
 
     Examples
     --------
@@ -90,14 +85,12 @@ def plot_convergence(
         if not isinstance(column, str):
             raise TypeError(f"{name} must be the name of a column of the trace, got {shown(column)}")
     traces = {label: _trace(result) for label, result in _named(results).items()}
-    above_a_bound = y == "suboptimality" and reference is None
-    if y == "suboptimality":
-        reference = _minimum(traces.values()) if reference is None else number()(reference, "reference")
+    reference = _minimum(traces.values()) if y == "suboptimality" else None
     curves = {label: (_column(trace, x, "x"), _column(trace, y, "y", reference)) for label, trace in traces.items()}
     ax = new_axes(ax)
     for label, curve in curves.items():
         ax.plot(*curve, **{"marker": ".", "markersize": 3, "label": label, "color": NORM_COLORS.get(label)} | style)
-    if above_a_bound:
+    if reference is not None:
         level = np.fmin.reduce(np.concatenate([values for _, values in curves.values()]))
         ax.axhline(level, color="0.6", linestyle=":", linewidth=1, zorder=0)
     if y in _LOGARITHMIC and any((values > 0.0).any() for _, values in curves.values()):
@@ -134,7 +127,7 @@ def _minimum(traces: Iterable[Trace]) -> float:
     """Return the best proven lower bound, up to rounding: the last row of a run has its best one."""
     level = max((float(trace["fun"][-1] - trace["gap"][-1]) for trace in traces), default=-np.inf)
     if not np.isfinite(level):
-        raise ValueError("no run has proven a lower bound of the minimum; give the minimum as reference")
+        raise ValueError("no run has proven a lower bound of the minimum; take y='fun'")
     return level
 
 
@@ -142,9 +135,8 @@ def _column(trace: Trace, column: str, name: str, reference: float | None = None
     """Return the values of a column, or what is computed from some."""
     if column == "suboptimality":
         assert reference is not None
-        least = float(np.min(trace["fun"]))
-        if least < reference or reference == 0:
-            raise ValueError(f"reference must be the minimum, not 0, got {reference:g}, and a run has found {least:g}")
+        if reference == 0:
+            raise ValueError("the best lower bound is 0, to which no distance is relative; take y='fun'")
         above = (trace["fun"] - reference) / abs(reference)
         return np.where(above > 0, above, np.nan)
     if column == "relative_gap":

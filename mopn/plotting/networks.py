@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mopn.data.validation import check_count
 from mopn.explain.interactions import Interaction, strongest_interactions
 from mopn.explain.shapley import Contribution
 from mopn.models.base import Fitted, check_scale, fitted_model
@@ -67,11 +66,9 @@ def plot_unit(
     *,
     scale: Any = None,
     shape: tuple[int, int] | None = None,
-    top: int = 10,
-    outputs: Sequence[Any] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Plot a unit h_r, as an image or its coefficients of largest size, next to its weights v_r in the outputs.
+    """Plot a unit h_r, as an image or its ten largest coefficients, next to its weights v_r in the outputs.
 
     Only relative signs of h_r have a meaning: h_r and -h_r are one unit.
 
@@ -85,10 +82,6 @@ def plot_unit(
         ``model.feature_scales``, by which the fit divided them.
     shape : (height, width), optional
         Features are pixels, row by row: the unit is drawn as an image.
-    top : int, default 10
-        Number of coefficients that are drawn, without a shape.
-    outputs : sequence of m labels, optional
-        Names of the outputs; default ``model.classes``, or numbers.
     axes : pair of matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -108,7 +101,7 @@ def plot_unit(
     --------
     >>> import mopn, numpy as np
     >>> model = mopn.Model(np.array([[1.0, -2.0]]), np.array([[0.5, -0.5]]))
-    >>> unit, weights = plot_unit(model, 0, outputs=["low", "high"])
+    >>> unit, weights = plot_unit(model, 0)
     >>> [label.get_text() for label in unit.get_yticklabels()]
     ['1', '0']
     """
@@ -131,10 +124,10 @@ def plot_unit(
     if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != d):
         raise ValueError(f"shape must be (height, width) of {d} pixels in all, got {shown(shape)}")
     labels = checked_labels(machine.feature_names, d, "feature_names")
-    outputs = checked_labels(output_names(machine, outputs), len(v), "outputs")
+    outputs = checked_labels(output_names(machine, None), len(v), "outputs")
     left, right = subplots(1, 2, figsize=(7.2, 3.4)) if axes is None else axes
     if shape is None:
-        largest = np.argsort(-np.abs(h), kind="stable")[: check_count(top, "top")]
+        largest = np.argsort(-np.abs(h), kind="stable")[:10]
         bars(left, [labels[j] for j in largest], h[largest])
         left.set_xlabel("coefficient" if scale is None else "coefficient of the scaled feature")
     else:

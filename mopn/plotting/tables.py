@@ -1,12 +1,10 @@
 """The effects of columns, and of pairs of columns, in a model of tables."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from mopn.data.validation import check_count
 from mopn.data.values import DATES, ZONED_DATES
 from mopn.explain.column_effects import EffectSize, effects
 from mopn.models.base import Fitted
@@ -32,8 +30,8 @@ _ACROSS = 3
 
 
 @door
-def plot_model(model: Fitted, X: Any = None, top: int = 9, *, outputs: Sequence[Any] | None = None) -> Any:
-    """Plot a whole model of tables on a page: the sizes of its effects, then its largest effects in their order.
+def plot_model(model: Fitted, X: Any = None) -> Any:
+    """Plot a whole model of tables on a page: the sizes of its effects, then its nine largest effects in their order.
 
     The sizes are the standard deviations of the effects of columns and of pairs of columns
     (:func:`mopn.explain.effects`), as in the titles of the effects. These are drawn as by :func:`plot_effect` and
@@ -44,10 +42,6 @@ def plot_model(model: Fitted, X: Any = None, top: int = 9, *, outputs: Sequence[
     model : TableModel or fitted estimator of tables
     X : DataFrame, array-like of shape (n, c), or dict, optional
         The background, by default the distributions in the encoding; see :func:`mopn.explain.effects`.
-    top : int, default 9
-        Number of effects that are drawn; the bars show up to twice as many sizes.
-    outputs : sequence of labels, optional
-        Names of the outputs; default the classes of the model, or numbers.
 
     Returns
     -------
@@ -59,7 +53,7 @@ def plot_model(model: Fitted, X: Any = None, top: int = 9, *, outputs: Sequence[
     TypeError
         If it is not a model of tables.
     ValueError
-        If there is no effect, or the outputs are not one per deviation.
+        If there is no effect.
 
     Examples
     --------
@@ -71,16 +65,16 @@ def plot_model(model: Fitted, X: Any = None, top: int = 9, *, outputs: Sequence[
     >>> sizes.get_yticklabels()[0].get_text()
     'size'
     """
-    drawing, top = _Drawing(model, X, outputs=outputs, most=6), check_count(top, "top")
+    drawing = _Drawing(model, X, most=6)
     sizes = drawing.found.sizes()
-    drawn = len(sizes[:top])
+    drawn = len(sizes[:9])
     rows = max(1, -(-drawn // _ACROSS))
     cells = subplots(rows, 1 + _ACROSS, figsize=(4.0 * (1 + _ACROSS), 3.2 * rows), squeeze=False)
     first, axes = cells[0, 0].figure.add_subplot(cells[0, 0].get_gridspec()[:, 0]), cells[:, 1:].ravel()
     for unused in (*cells[:, 0], *axes[drawn:]):
         unused.remove()
     axes = axes[:drawn]
-    drawing.sizes(first, sizes[: 2 * top])
+    drawing.sizes(first, sizes[:18])
     mains = [ax for ax, size in zip(axes, sizes, strict=False) if len(size.columns) == 1]
     for ax, size in zip(axes, sizes, strict=False):
         drawing.of_size(ax, size, legend=ax in mains[:1])
@@ -97,14 +91,12 @@ def plot_effect(
     X: Any = None,
     *,
     scale: Literal["output", "probability"] = "output",
-    outputs: Sequence[Any] | None = None,
-    categories: int = 20,
     axes: Any = None,
 ) -> Any:
     """Plot the effect of a column on the outputs, above the distribution of its values.
 
     A column of numbers has a curve for every output, and a dotted line where it is missing; beyond the training data,
-    where curves are constant, the ground is grey. A column of categories has bars.
+    where curves are constant, the ground is grey. A column of categories has bars of the 20 most frequent ones.
 
     Parameters
     ----------
@@ -116,10 +108,6 @@ def plot_effect(
     scale : {"output", "probability"}, default "output"
         What the column adds to the outputs; or the probabilities of classes, if all other effects are 0, of two classes
         that of the second.
-    outputs : sequence of labels, optional
-        Names of the outputs; default the classes of the model, or numbers.
-    categories : int, default 20
-        Number of categories that are drawn, the most frequent ones.
     axes : pair of matplotlib Axes, optional
         Where to draw; default a new figure.
 
@@ -145,7 +133,7 @@ def plot_effect(
     >>> effect.get_ylabel(), distribution.get_xlabel()
     ('effect on the output', 'size')
     """
-    drawing = _Drawing(model, X, choice(("output", "probability"))(scale, "scale"), outputs, categories)
+    drawing = _Drawing(model, X, choice(("output", "probability"))(scale, "scale"))
     j = drawing.found.index(column)
     top, bottom = subplots(2, sharex=True, figsize=(6.4, 4.6), height_ratios=(4, 1)) if axes is None else axes
     drawing.effect(top, j)
@@ -157,13 +145,11 @@ def plot_effect(
 
 
 @door
-def plot_pair(
-    model: Fitted, a: str | int, b: str | int, X: Any = None, *, output: Any = None, categories: int = 8, ax: Any = None
-) -> Any:
+def plot_pair(model: Fitted, a: str | int, b: str | int, X: Any = None, *, output: Any = None, ax: Any = None) -> Any:
     """Plot the effect of a pair of columns on an output: what they add together, beyond what each adds alone.
 
     Two columns of numbers have a map, with rows of X as points; a column of numbers and one of categories have a curve
-    for each category; two columns of categories have a table.
+    for each category; two columns of categories have a table. The eight most frequent categories are drawn.
 
     Parameters
     ----------
@@ -174,8 +160,6 @@ def plot_pair(
         The background, by default the distributions in the encoding; see :func:`mopn.explain.effects`.
     output : label of a class, or int, optional
         The class, or the number of the output; default that in which the effect varies most over X.
-    categories : int, default 8
-        Number of categories of a column that are drawn, the most frequent ones.
     ax : matplotlib Axes, optional
         Where to draw; default new axes.
 
@@ -200,7 +184,7 @@ def plot_pair(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['red', 'blue']
     """
-    drawing = _Drawing(model, X, most=categories)
+    drawing = _Drawing(model, X, most=8)
     i, j = drawing.found.index(a), drawing.found.index(b)
     c, name = drawing.output(output, i, j)
     ax = new_axes(ax)
@@ -211,17 +195,15 @@ def plot_pair(
 class _Drawing:
     """The effects of a model and their background, and the drawn outputs: of two classes the second alone."""
 
-    def __init__(
-        self, model: Fitted, X: Any, scale: str = "output", outputs: Sequence[Any] | None = None, most: int = 20
-    ) -> None:
-        self.found, self.scale, self.most = effects(model, X), scale, check_count(most, "categories")
+    def __init__(self, model: Fitted, X: Any, scale: str = "output", most: int = 20) -> None:
+        self.found, self.scale, self.most = effects(model, X), scale, most
         self.machine, self.encoding, self.with_rows = self.found.model, self.found.model.encoding, X is not None
         machine, count = self.machine, np.size(self.found.constant)
         if scale == "probability" and machine.target in ("outputs", "vector"):
             raise TypeError("scale='probability': a model of numbers predicts no probabilities; take scale='output'")
-        self.chosen, self.named = list(range(count)), output_names(machine, outputs)
+        self.chosen, self.named = list(range(count)), output_names(machine, None)
         if machine.target == "labels" and machine.classes is not None and len(machine.classes) == 2:
-            self.chosen, self.named = [-1], machine.classes[1:] if outputs is None else outputs
+            self.chosen, self.named = [-1], machine.classes[1:]
         self.names = checked_labels(self.named, len(self.chosen), "outputs")
         self.of = "output" if machine.classes is None else "output of"
         self.ylabel = "effect on the output" if scale == "output" else "probability"

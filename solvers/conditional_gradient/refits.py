@@ -131,8 +131,6 @@ class FullRefit(_Refit):
     solver : Solver, default LBFGS()
         ``LBFGS()`` on the smooth form, or ``FISTA()`` on the form of the paper. Each refit by FISTA, and with L-BFGS
         those near the end of a run, follow a refit of the output layer.
-    output_solver : Solver, optional
-        The solver of the output layer; see :class:`OutputRefit`.
     polish_tol : float, default 1e-6
         The polish by L-BFGS stops when ten iterations decrease the objective by less than this, relative. Predictions
         are often as good with 5e-3.
@@ -154,7 +152,6 @@ class FullRefit(_Refit):
     """
 
     solver: Solver[Any] = field(default_factory=LBFGS)
-    output_solver: Solver[Any] | None = None
     polish_tol: float = 1e-6
     least_tol: float = 0.0
     precision: Precision = "double"
@@ -166,7 +163,6 @@ class FullRefit(_Refit):
                 "solver must be one for the refit of both layers, LBFGS() or FISTA(): the problem offers the oracle "
                 f"'gradient' or 'composite'; got {self.solver!r}, which needs {', '.join(sorted(self.solver.needs))}"
             )
-        _check_layer_solver("output_solver", self.output_solver)
         check_options(
             self, polish_tol=check_positive, least_tol=check_nonnegative, precision=choice(get_args(Precision))
         )
@@ -263,7 +259,7 @@ class _FullRefits(_OutputRefits):
     options: FullRefit
 
     def __init__(self, options: FullRefit, problem: Corrective, monitor: Monitor, schedule: Schedule) -> None:
-        super().__init__(options, options.output_solver, problem, monitor, schedule)
+        super().__init__(options, None, problem, monitor, schedule)
         self.schedule, self.smooth = schedule, options.can_move_units
         # Without a penalty of units no line search can give new units a weight; the refit of the output layer does so.
         self.inserts_by_line_search = self.smooth and problem.regularized and "atomic" in problem.oracles

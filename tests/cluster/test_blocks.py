@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 import mopn
-from mopn.data.row_blocks import RawBlock
+from mopn.data.row_blocks import RawBlock, row_by_row
 from mopn.data.rows import tree_sum
 from mopn.solvers import ConditionalGradient, Status
 from mopn.solvers.tools.blas_threads import n_workers
@@ -52,8 +52,11 @@ def of(array):
     return [lambda part=part: part for part in np.split(array, 4)]
 
 
-def problem(X, y=None, **options):
-    return mopn.dask.DaskNetworkProblem(X, chunked(Y) if y is None else y, strength=1.0, timeout=LIMIT, **options)
+def problem(X, y=None, sample_weight=None, classes=None, **options):
+    """The problem of blocks on the workers, as fits make it."""
+    held = of_dask.dask_blocks(X, chunked(Y) if y is None else y, sample_weight, classes, None, LIMIT)
+    chunks = of_dask.arranged(held, held.count(), row_by_row)
+    return mopn.NetworkProblem(chunks, None, strength=1.0, **options)
 
 
 def run(problem, **options):

@@ -44,7 +44,7 @@ SETTINGS = [
     {"degree": 3, "solver": "lbfgs"},
     {"degree": 3, "solver": "adagrad", "max_iter": 300},
     {"degree": 3, "solver": "sgd", "max_iter": 300},
-    {"degree": 3, "solver": mopn.solvers.CoordinateDescent(shuffle=True)},
+    {"degree": 3, "solver": mopn.solvers.CoordinateDescent(n_threads=2)},
 ]
 
 

@@ -123,7 +123,6 @@ def _of_path(rng: Generator) -> dict[str, Any]:
     return {
         "problem": problem,
         "strengths": 2,
-        "smallest": mopn.Ratio(0.1),
         "max_time": 5.0,
         "score": lambda model: 0.5,
         "patience": 2,

@@ -94,7 +94,6 @@ _OTHERS: dict[str, Callable[[Generator], Any]] = {
         rng, ("full", "output", "none", FullRefit(max_iter=5), OutputRefit(), PlainStep("open-loop"))
     ),
     "class_weight": lambda rng: "balanced",
-    "memory": lambda rng: 5,
     "batch_size": lambda rng: int(rng.integers(1, 9)),
     "decay": lambda rng: 0.1,
     "atoms_per_round": lambda rng: int(rng.integers(1, 4)),

@@ -7,7 +7,7 @@ from networks import LOSSES, data, every_form, every_norm, problem_of, random_ne
 
 import mopn
 import mopn.network.problem
-from mopn.core.gap import SumOfLosses
+from mopn.data.rows import SumOfLosses
 from mopn.solvers import ConditionalGradient, Status
 
 

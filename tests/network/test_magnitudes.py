@@ -113,7 +113,7 @@ SOLVERS = {
     "output": ConditionalGradient(refit=OutputRefit(max_iter=20)),
     "full": ConditionalGradient(refit="full", max_units=4),
     "fista": ConditionalGradient(refit=OutputRefit(solver=FISTA())),
-    "paper": ConditionalGradient(refit=FullRefit(solver=FISTA(), output_solver=FISTA()), max_units=3),
+    "paper": ConditionalGradient(refit=FullRefit(solver=FISTA()), max_units=3),
     "plain": ConditionalGradient(refit=PlainStep()),
 }
 UNEQUAL = {

@@ -75,7 +75,6 @@ def test_infinite_gaps_are_left_out():
     [
         (None, {"y": "speed"}, ValueError, r"y must be .* trace \(nit, time, .*\), or .*'suboptimality', got 'speed'"),
         (None, {"x": np.ones(2)}, TypeError, "x must be the name of a column of the trace, got array"),
-        (None, {"y": "suboptimality", "reference": 1e9}, ValueError, "must be the minimum"),
         *(
             (results, {}, TypeError, "results must be a Result, a fitted estimator, or a sequence or mapping")
             for results in ([None], 1.0, np.eye(3), {"a": "b"})
@@ -128,9 +127,9 @@ def test_contributions_are_drawn_in_their_order(output):
 
 def test_a_unit_is_its_largest_coefficients_or_an_image():
     model = network(classes=np.array(["x", "y"]), feature_names=["a", "b", "c"])
-    left, right = plot_unit(model, 0, top=2)
-    assert labels(left.get_yticklabels()) == ["c", "a"]
-    assert [bar.get_width() for bar in left.patches] == [2.0, 1.0]
+    left, right = plot_unit(model, 0)
+    assert labels(left.get_yticklabels()) == ["c", "a", "b"]
+    assert [bar.get_width() for bar in left.patches] == [2.0, 1.0, 0.0]
     assert labels(right.get_yticklabels()) == ["x", "y"]
     assert [bar.get_width() for bar in right.patches] == [1.0, 0.0]
     axes = plt.figure().subplots(1, 2)
@@ -144,7 +143,6 @@ def test_a_unit_is_its_largest_coefficients_or_an_image():
         ({"unit": 2}, ValueError, "unit must be the number of one of 2 units"),
         ({"unit": 0.0}, ValueError, "unit must be the number"),
         ({"shape": (2, 2)}, ValueError, "shape must be .* of 3 pixels"),
-        ({"outputs": ["a"]}, ValueError, "outputs must hold 2 labels"),
         ({"scale": [1.0]}, ValueError, "scale must hold one number per feature, 3"),
         ({"model": 3}, TypeError, "model must be a Model, a FactorizationModel or a fitted estimator, got int"),
         ({"model": factors(degree=2)}, TypeError, "model must be a mopn.Model, or an estimator of networks"),
@@ -180,22 +178,21 @@ def test_nothing_to_plot():
         plot_interactions(mopn.explain.strongest_interactions(network()), outputs=["x"])
 
 
-def test_suboptimality_is_above_the_best_proven_bound_or_the_reference(results):
+def test_suboptimality_is_above_the_best_proven_bound(results):
     bound = max(np.max(result.trace["fun"] - result.trace["gap"]) for result in results)
     least = min(np.min(result.trace["fun"]) for result in results)
-    for reference, level in ((None, bound), (least, least)):
-        ax = plot_convergence(results, "n_iter", "suboptimality", reference=reference)
-        assert ax.get_yscale() == "log"
-        lines = ax.get_lines()
-        assert [line.get_ydata() for line in lines[2:]] == ([] if reference else [[(least - level) / level] * 2])
-        for line, result in zip(lines[:2], results, strict=True):
-            above = (result.trace["fun"] - level) / level
-            np.testing.assert_array_equal(line.get_xdata(), result.trace["nit"])
-            np.testing.assert_array_equal(line.get_ydata(), np.where(above > 0, above, np.nan))
+    ax = plot_convergence(results, "n_iter", "suboptimality")
+    assert ax.get_yscale() == "log"
+    lines = ax.get_lines()
+    assert [line.get_ydata() for line in lines[2:]] == [[(least - bound) / bound] * 2]
+    for line, result in zip(lines[:2], results, strict=True):
+        above = (result.trace["fun"] - bound) / bound
+        np.testing.assert_array_equal(line.get_xdata(), result.trace["nit"])
+        np.testing.assert_array_equal(line.get_ydata(), np.where(above > 0, above, np.nan))
 
 
-def test_suboptimality_needs_a_bound_or_a_reference():
+def test_suboptimality_needs_a_bound():
     problem = mopn.FactorizationProblem(X, X[:, 0] * X[:, 1], n_components=2)
     result = mopn.minimize(problem, mopn.solvers.LBFGS(), max_iter=5, tol=0)
-    with pytest.raises(ValueError, match="give the minimum as reference"):
+    with pytest.raises(ValueError, match="no run has proven a lower bound of the minimum; take y='fun'"):
         plot_convergence(result, y="suboptimality")

@@ -103,8 +103,6 @@ REFUSED = [
     (FullRefit, {"solver": InteriorPoint()}, "solver must be one for the refit of both layers.*needs barrier"),
     (FullRefit, {"solver": CoordinateDescent()}, "solver must be one for the refit of both layers.*needs blocks"),
     (FullRefit, {"solver": ConditionalGradient()}, "solver must be one for .* of both layers.*needs corrective"),
-    (FullRefit, {"output_solver": LBFGS}, "output_solver must be a Solver"),
-    (FullRefit, {"output_solver": ConditionalGradient()}, "output_solver must be one for the refit of the output"),
     (make_corrective_step, {"refit": "both"}, "refit must be one of 'none', 'output', 'full'.*got 'both'"),
     (make_corrective_step, {"refit": LBFGS()}, "refit must be one of 'none', 'output', 'full'"),
 ]

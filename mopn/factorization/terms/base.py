@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.gap import SumOfLosses
 from mopn.data.designs import Design
-from mopn.data.rows import Block, Rows
+from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.factorization.sweep_state import SweepState
 
 Parameters = dict[str, np.ndarray]

@@ -13,9 +13,8 @@ import numpy as np
 
 from mopn.compiled.jit import WIDTH
 from mopn.core.factor_kernels import AnovaFactors
-from mopn.core.gap import SumOfLosses
 from mopn.data.designs import Design, ridge_scales
-from mopn.data.rows import Block, Rows
+from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.factorization.sweep_state import SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvature
 from mopn.solvers.numerics.precision import dot

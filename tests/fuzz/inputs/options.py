@@ -24,7 +24,7 @@ _NUMBERS: tuple[Any, ...] = (
 )  # fmt: skip
 # Where a larger number is more work, not another limit.
 _WORK = frozenset({
-    "degree", "n_components", "rank", "strengths", "cv", "n_jobs", "n_threads", "verbose", "dummies", "k", "cg_iter",
+    "degree", "n_components", "rank", "strengths", "cv", "n_jobs", "n_threads", "verbose", "dummies", "k",
     "max_units",
 })  # fmt: skip
 _LARGE: tuple[Any, ...] = (50, np.int32(40))
