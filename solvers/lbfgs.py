@@ -12,7 +12,7 @@ import numpy as np
 from mopn.solvers.interface import Evaluation, Metric, Monitor, Smooth, Solver
 from mopn.solvers.numerics.precision import NOISE, Plateau, dot, negligible_decrease
 from mopn.solvers.result import Status
-from mopn.solvers.tools.checks import check_nonnegative, check_options
+from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 
 # Iterates of a function that is not convex double an error every few steps: from 1e-16 to another local minimum. A grid
 # removes the error in every step, except at the border of two cells.
@@ -28,7 +28,7 @@ _FLAT = 1e-10
 _MARGIN = 1e-3
 # Iterations between two metrics.
 _RENEWED = 50
-# The number of correction pairs, the least number, and the bytes that more than these may take.
+# The default number of correction pairs, the least number, and the bytes that more than these may take.
 _PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
 
 Function = Callable[[np.ndarray], Evaluation]
@@ -42,6 +42,9 @@ class LBFGS(Solver[Smooth]):
 
     Parameters
     ----------
+    memory : int, optional
+        Number of correction pairs kept. Default 20, but no more than fit in 16 MiB, and at least 10: a step reads all
+        pairs, and outside the cache this takes longer than the iterations that more pairs save.
     gtol : float, default 1e-8
         The run also ends when minus the inner product of the gradient and the quasi-Newton step is at most ``gtol**2``
         times ``abs(fun)``, whatever the units of the data. Without a certificate the run has then converged, and also
@@ -56,13 +59,14 @@ class LBFGS(Solver[Smooth]):
     'CONVERGED'
     """
 
+    memory: int | None = None
     gtol: float = 1e-8
     needs = frozenset({"gradient"})
     # Whether points and gradients are on a grid.
     coarse: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_options(self, gtol=check_nonnegative)
+        check_options(self, memory=count().or_none(), gtol=check_nonnegative)
 
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
@@ -82,7 +86,8 @@ class LBFGS(Solver[Smooth]):
         monitor.stop(Status.STALLED)
 
     def _pairs(self, start: Any) -> int:
-        """Return the number of correction pairs: a step reads all, which takes longer outside the cache."""
+        if self.memory is not None:
+            return self.memory
         return min(_PAIRS, max(_MIN_PAIRS, _BYTES // (2 * max(start.nbytes, 1))))
 
 

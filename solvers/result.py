@@ -16,6 +16,8 @@ from mopn.solvers.tools.display import Displayed
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.
 if TYPE_CHECKING:
+    import pandas
+
     OptimizeResult = dict[str, Any]
 else:
     from scipy.optimize import OptimizeResult
@@ -130,6 +132,14 @@ class Trace:
     def to_dict(self) -> dict[str, list[float]]:
         """Return a copy as a dictionary of lists."""
         return {name: list(column) for name, column in self._columns.items()}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a copy as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Trace.to_frame needs pandas: pip install pandas; to_dict and to_csv do not") from error
+        return pandas.DataFrame(self.to_dict())
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as comma-separated values, with the names in the first row; missing values are empty.

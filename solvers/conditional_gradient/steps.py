@@ -17,17 +17,17 @@ from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Monitor, Segm
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_options, choice
 
-RULES = ("line-search", "open-loop")
+RULES = ("line-search", "open-loop", "short")
 Direction = Literal["towards", "away", "pairwise"]
-# The first interval of a line search is gap / (L ||D||^2) times this factor. It grows by the same factor while the best
+# The first interval of a line search is the short step times this factor. It grows by the same factor while the best
 # step exceeds this fraction of it.
 _STRETCH, _NEAR_THE_END = 10.0, 0.9
 # Tolerance of the best step, relative to the interval, where nothing corrects it.
 _STEP_TOL = 1e-10
 # Vertices whose slopes differ by less than this, relative to the gap, are equally bad.
 _TIE = 1e-6
-# Rounding error in the comparison of two objective values, relative.
-_NOISE = 1e-14
+# Rounding error in the comparison of two objective values, and a decrease that is negligible, relative.
+_NOISE, _NEGLIGIBLE = 1e-14, 1e-16
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,9 @@ class PlainStep(CorrectiveStep):
 
     Parameters
     ----------
-    rule : {"line-search", "open-loop"}, default "line-search"
-        Exact line search; or gamma = 2 / (t + 2) in iteration t, whose first step gamma = 1 discards the start.
+    rule : {"line-search", "open-loop", "short"}, default "line-search"
+        Exact line search; gamma = 2 / (t + 2) in iteration t, whose first step gamma = 1 discards the start; or the
+        short step with an adaptive smoothness constant (Pedregosa et al., 2020).
     direction : {"towards", "away", "pairwise"}, default "towards"
         Towards the best vertex; or away from the worst one, D = U - Delta_r, where the gap along that is larger; or
         from the worst one straight to the best one, D = Delta - Delta_r.
@@ -72,8 +73,8 @@ class PlainStep(CorrectiveStep):
         check_options(self, rule=choice(RULES), direction=choice(get_args(Direction)))
         if self.rule == "open-loop" and self.direction != "towards":
             raise ValueError(
-                f"direction={self.direction!r} needs steps that decrease the objective: give rule='line-search'"
-                " instead of 'open-loop'"
+                f"direction={self.direction!r} needs steps that decrease the objective: give rule='line-search' or "
+                "'short' instead of 'open-loop'"
             )
 
     def begin(self, problem: Atomic, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
@@ -87,12 +88,17 @@ class _Stepper(CorrectiveRun):
     def __init__(self, options: PlainStep, problem: Atomic, monitor: Monitor) -> None:
         super().__init__(problem, monitor)
         self.rule, self.direction = options.rule, options.direction
-        self.t, self.least = 0, math.inf
+        self.t, self.curvature, self.least = 0, math.nan, math.inf
 
     def insert(self, point: AtomicPoint, at: AtOutputs, units: Any) -> AtomicPoint:
         self.least = min(self.least, at.value)
         segment = self._segment(point, at, units)
-        gamma = 2.0 / (self.t + 2.0) if self.rule == "open-loop" else line_search(segment)
+        if self.rule == "open-loop":
+            gamma = 2.0 / (self.t + 2.0)
+        elif self.rule == "line-search":
+            gamma = line_search(segment)
+        else:
+            gamma, self.curvature = _short_step(segment, self.curvature)
         self.t += 1
         return segment.point(gamma)
 
@@ -140,3 +146,18 @@ def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:
                 return upper
             return min(values, key=values.__getitem__)
         upper = min(segment.limit, _STRETCH * upper)
+
+
+def _short_step(segment: Segment, curvature: float) -> tuple[float, float]:
+    """Take the step min(1, gap / (L ||D||^2)) with L backtracked until the quadratic model lies above the objective."""
+    curvature = segment.curvature if math.isnan(curvature) else 0.5 * curvature
+    # An approximate oracle may return a vertex that is worse than the point itself.
+    if not segment.gap > 0:
+        return 0.0, curvature
+    start = segment.value(0.0)
+    while True:
+        gamma = min(segment.limit, segment.gap / max(curvature * segment.squared_length, math.ulp(0.0)))
+        model = start - gamma * segment.gap + 0.5 * gamma**2 * curvature * segment.squared_length
+        if segment.value(gamma) <= model + _NOISE * abs(start) or gamma * segment.gap <= _NEGLIGIBLE * abs(start):
+            return gamma, curvature
+        curvature *= 2.0

@@ -76,14 +76,14 @@ def is_new(units, others):
     return np.array([not np.any(np.all(unit == others, axis=1)) for unit in units], dtype=bool)
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(("norm", "rule"), [*((norm, "line-search") for norm in NORMS), ("l1", "short")])
 @other_directions
 @every_form
-def test_the_objective_falls_to_the_optimum(norm, form, direction):
+def test_the_objective_falls_to_the_optimum(norm, form, direction, rule):
     problem = mopn.NetworkProblem(*data(), norm=norm, **form)
     best = mopn.minimize(problem, ConditionalGradient("full"), tol=1e-5)
     assert best.success
-    solver = ConditionalGradient(PlainStep(direction=direction), oracle="exact")
+    solver = ConditionalGradient(PlainStep(rule, direction), oracle="exact")
     result = mopn.minimize(problem, solver, tol=0.1, max_iter=200)
     assert result.success
     assert best.fun * (1 - 1e-5) <= result.fun <= best.fun / (1 - 0.1)

@@ -104,7 +104,7 @@ def test_ball_and_penalty_agree(norm):
     assert second.fun + radius == pytest.approx(first.fun, rel=2e-4)
 
 
-@pytest.mark.parametrize("step", ["open-loop", "line-search"])
+@pytest.mark.parametrize("step", ["open-loop", "line-search", "short"])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "squared-hinge"])
 def test_theorem_1_along_plain_steps(loss, step):
     """F(U_t) - F* <= 8 radius^2 beta / (t + 2) with the exact l1 oracle (Theorem 1, nu = 1)."""
@@ -274,7 +274,7 @@ def test_an_oracle_of_another_norm_is_refused(norm):
         mopn.minimize(problem, ConditionalGradient(oracle=3))
 
 
-@pytest.mark.parametrize("step", ["line-search", "open-loop"])
+@pytest.mark.parametrize("step", ["short", "line-search", "open-loop"])
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_plain_steps_stay_in_the_ball(norm, step):
     """Also where the oracle's vertex is worse than the point itself."""

@@ -131,6 +131,42 @@ def test_open_loop():
     assert [steps.insert(None, At(1.0), None) for _ in range(4)] == [1.0, 2 / 3, 2 / 4, 2 / 5]
 
 
+@every_limit
+@examples(5)
+@given(data=st.data())
+def test_short_steps_decrease_by_what_their_model_promises(limit, data):
+    line = data.draw(lines(limit))
+    # The first constant is far too small: it has to grow.
+    steps = stepper("short", OneSegment(line))
+    steps.curvature = 1e-6
+    gamma = steps.insert(None, At(1.0), None)
+    assert 0.0 <= gamma <= limit
+    if line.gap <= 0:
+        assert gamma == 0.0
+        return
+    # A step with the model's constant L gains gamma gap - gamma^2 L ||D||^2 / 2 >= gamma gap / 2.
+    assert line.value(gamma) <= line.value(0.0) - 0.5 * gamma * line.gap + 1e-12 * line.value(0.0)
+    # And the constant that backtracking ends with is at most twice that of the segment, so the step is not tiny.
+    promised = min(limit, line.gap / (2.0 * line.curvature * line.squared_length))
+    assert gamma >= promised * (1.0 - 1e-12)
+
+
+def test_short_steps_remember_the_smoothness():
+    """The constant starts from the segment's, here twice the curvature, and is halved before every step."""
+    steps = stepper("short", OneSegment(segment(lambda gamma: 2.0 * gamma**2 - gamma, curvature=8.0)))
+    assert [steps.insert(None, At(1.0), None) for _ in range(3)] == [1 / 8, 1 / 4, 1 / 4]
+
+
+def test_a_short_step_near_the_optimum_ends():
+    """No constant makes a model that lies above rounding errors: backtracking must not go on for ever."""
+    asked = []
+    rough = segment(lambda gamma: asked.append(gamma) or 1.0 + 1e-12 * (gamma != 0.0), gap=1e-10)
+    gamma = stepper("short", OneSegment(rough)).insert(None, At(1.0), None)
+    # A gain of 1e-16, relative, is none.
+    assert gamma * 1e-10 <= 1e-16
+    assert len(asked) < 50
+
+
 def test_steps_know_the_least_objective_so_far():
     """It bounds the norm of a minimiser under a penalty."""
     problem = OneSegment(Line(np.ones(1), np.ones(1), np.ones(1)))
@@ -141,7 +177,7 @@ def test_steps_know_the_least_objective_so_far():
     assert seen == [5.0, 5.0, 3.0]
 
 
-@pytest.mark.parametrize("rule", ["line-search", "open-loop"])
+@pytest.mark.parametrize("rule", ["line-search", "open-loop", "short"])
 def test_plain_steps_converge(rule):
     """Sublinearly: the distance falls like 8 L R^2 / (t + 2) with the radius R = F(0) / strength of the epigraph."""
     problem, minimum = low_rank()

@@ -145,3 +145,10 @@ def test_a_trace_as_comma_separated_values(tmp_path):
     assert tuple(header.split(",")) == trace.columns
     back = np.array([[float(cell or "nan") for cell in row.split(",")] for row in rows])
     np.testing.assert_array_equal(back, np.transpose([trace[name] for name in trace]))
+
+
+def test_a_trace_as_a_frame():
+    pandas = pytest.importorskip("pandas")
+    trace = a_trace()
+    frame = trace.to_frame()
+    pandas.testing.assert_frame_equal(frame, pandas.DataFrame({name: trace[name] for name in trace}))
