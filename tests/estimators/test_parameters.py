@@ -3,6 +3,7 @@
 import inspect
 import pydoc
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_parameters_are_few_and_documented_in_the_class(name):
 def test_help_of_an_estimator_is_read_to_the_end(name):
     kind = getattr(mopn.estimators, name)
     text = pydoc.plain(pydoc.render_doc(kind))
-    assert text.count("\n") < 250
+    assert text.count("\n") < (250 if sys.version_info < (3, 13) else 300)  # then with a parameter a line
     assert all(method in text for method in {"fit", "predict", "transform", "save"} & set(dir(kind)))
     assert "set_fit_request" not in text
     assert "set_fit_request" in dir(kind.__new__(kind))
