@@ -122,7 +122,7 @@ def test_how_many_numbers_are_small_data(client, monkeypatch, sparse_blocks):
 
 @pytest.mark.slow
 def test_the_number_of_workers_changes_no_bit(on_workers, threads):
-    rows = da.from_array(X, chunks=(5, 3)), da.from_array(LABELS, chunks=5)
+    rows = da.from_array(X, chunks=(12, 3)), da.from_array(LABELS, chunks=12)
     found = []
     for n in (1, 2, 3):
         with threads(n) as (_, client):

@@ -20,8 +20,6 @@ def test_five_units_find_the_five_forms_that_made_the_classes(seed):
     classifier = MultiOutputPNClassifier(max_units=5, random_state=seed).fit(X, y)
     assert len(classifier.basis_) == 5
     assert classifier.score(X, y) > np.mean(made == y) - 0.05
-    again = MultiOutputPNClassifier(max_units=5, random_state=seed).fit(X, y)
-    np.testing.assert_array_equal(classifier.basis_, again.basis_)
 
 
 @pytest.mark.parametrize(("norm", "units", "shape", "seed"), [("l1/l2", 10, (150, 8), 4), ("l1/linf", 3, (120, 5), 1)])

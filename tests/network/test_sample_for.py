@@ -121,3 +121,9 @@ def test_an_interrupt_while_the_sample_is_fitted_keeps_its_model(monkeypatch):
     assert len(result.basis)
     assert result.fun < 0.9 * empty
     assert result.fun - result.lower == pytest.approx(result.gap)
+
+
+@pytest.mark.slow
+def test_a_run_of_a_sample_is_the_same_again():
+    first, second = (mopn.minimize(FORMS["dense"](X, Y), FILL, tol=1e-3, rng=3) for _ in range(2))
+    np.testing.assert_array_equal(first.basis, second.basis)
