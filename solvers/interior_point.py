@@ -137,9 +137,9 @@ _TIGHTEST = 1e-6
 class InteriorPoint(Solver[WithBarrier]):
     """Primal-dual interior-point method, for refits to high accuracy on nearly collinear features.
 
-    Every step solves a Newton system by conjugate gradients (a truncated Newton interior-point method, as that of Koh,
-    Kim and Boyd, 2007, for l1). The preconditioner is the curvature of the loss for each output alone. Neither the
-    number of steps nor that of conjugate gradient iterations depends much on how collinear the features are.
+    Every step solves a Newton system by conjugate gradients (a truncated Newton interior-point method; for l1: Koh,
+    Kim and Boyd, 2007). The preconditioner is the curvature of the loss for each output alone. The numbers
+    of steps and of conjugate gradient iterations depend little on how collinear the features are.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class InteriorPoint(Solver[WithBarrier]):
             monitor(x, fun=fun, lower=lower, mu=mu, step=common_step, inner=newton.iterations)
             if failed == _PATIENCE or 0 < degree * mu <= EPS * abs(fun):
                 monitor.stop(Status.STALLED)
-            # A full Newton step decreases the objective by about minus half the slope; what is left is smaller.
+            # A full Newton step decreases the objective by about minus half the slope; the rest is smaller.
             if not self.prove and degree * barrier.complementarity - 0.5 * slope <= monitor.tol * abs(fun):
                 monitor.stop(Status.ESTIMATED)
             mu = max(_SHRINK, (1.0 - common_step) ** 2) * barrier.complementarity

@@ -20,7 +20,7 @@ from mopn.solvers.numerics.precision import EPS, NULL, TINY
 _TO_THE_BOUNDARY = 0.99
 # Lengths of multipliers keep at least this fraction of the central path's distance from 1.
 _NEAREST = 0.5
-# Lengths of multipliers below this, relative to those of the weights, count as zero.
+# Lengths of multipliers below this, relative to the weights' lengths, count as zero.
 _VANISHING = 1e-100
 # Weights whose bounds have a larger relative slack count as zero, as the bounds of nonzero weights become active.
 _INACTIVE = 0.05
@@ -97,7 +97,7 @@ class Boxes(Cones):
         return np.abs(V).max(axis=1, keepdims=True) if self.by_row else np.abs(V)
 
     def best_slack(self, V: np.ndarray, multiplier: float, mu: float) -> np.ndarray:
-        # 2 mu t / (t^2 - v^2) = multiplier for one entry; for a row, that of its largest entry alone is a lower bound.
+        # 2 mu t / (t^2 - v^2) = multiplier for one entry; for a row, its largest entry alone gives a lower bound.
         size, half = self.sizes(V), mu / multiplier
         slack = half + half * (half / (np.hypot(half, size) + size))
         if not self.by_row:

@@ -174,7 +174,7 @@ class NormRegularizer(Regularizer):
 
     @abstractmethod
     def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return R at the units A of B, and the gradient of F + R in B, from that of F in A."""
+        """Return R at the units A of B, and the gradient of F + R in B, from the gradient of F in A."""
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,7 @@ class SquaredL2(Regularizer):
 
 
 def make_regularizer(norm: str | Norm, strength: float | None, radius: float | None) -> Regularizer:
-    """Return the regulariser of a norm with a strength or a radius, exactly one of which must be given."""
+    """Return the regulariser of a norm with a strength or a radius: exactly one must be given."""
     if not _is_squared_l2(norm):
         return make_norm_regularizer(norm, strength, radius)
     amount = _check_amount(strength, radius)

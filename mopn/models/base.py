@@ -74,7 +74,7 @@ class Predictor(Displayed, Fitted):
     target : str
     feature_names : ndarray or None
     encoding : TableEncoding or None
-        What the columns of a table become before the outputs are computed.
+        The encoding of the columns of a table as features.
     """
 
     link: str | None

@@ -143,7 +143,7 @@ class OutputLayerProblem(Displayed, Smooth):
 
     @property
     def newton_size(self) -> float:
-        """Size of the matrices of Newton's method, m times (k, k), over that of the features."""
+        """Size of the matrices of Newton's method, m times (k, k), relative to the features."""
         k, m = self.shape
         return k * m / self.rows.shape[0]
 
@@ -191,7 +191,7 @@ class OutputLayerProblem(Displayed, Smooth):
     def image(self, x: np.ndarray) -> Any:
         """Return the outputs (n, m) of the units and of the linear term, without offset; with a ridge also V."""
         V, W = self.split(x)
-        outputs = self.linear_term.beside(self._unit_outputs(V), W)
+        outputs = self.linear_term.added_to(self._unit_outputs(V), W)
         return outputs if self.ridge is None else _Image(outputs, V)
 
     def _unit_outputs(self, V: np.ndarray) -> np.ndarray:
@@ -227,7 +227,7 @@ class OutputLayerProblem(Displayed, Smooth):
         return OutputLayerHessian(self.rows, self.features, _outputs(image), self.ridge, shift_invariant=invariant)
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
-        """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
+        """Return an interior-point state of R near V whose gap is about ``mu``; F has the ``gradient`` at V."""
         return self.regularizer.barrier(V, mu, gradient)
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:

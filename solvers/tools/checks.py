@@ -1,4 +1,4 @@
-"""Checks of options. Every message names the option, what it takes, and what was given.
+"""Checks of options. Every message names the option, the values it takes, and the one given.
 
 Values of a type that an option never takes raise ``TypeError``, others that it does not take ``ValueError``.
 """
@@ -23,7 +23,7 @@ _MOST_CHARACTERS = 120
 
 @dataclass(frozen=True)
 class Rule:
-    """What an option takes, for messages, and the function that converts a value or raises the right error."""
+    """The values of an option, in words, and the function that converts one or raises the right error."""
 
     takes: str
     convert: Callable[[Any], Any]
