@@ -86,10 +86,9 @@ def minimize(
         Largest number of seconds, callbacks and printing excluded; default no limit. A run may exceed it by a few
         matrix products or decompositions, and by the evaluation of the best point.
     callback : callable, optional
-        Called in every iteration, in either form of SciPy: as ``callback(intermediate_result=Result)`` if it takes an
-        argument of this name, else as ``callback(x)`` with the flat point. ``StopIteration`` stops the run; any other
-        exception does too, and is kept in ``result.error``. Its gaps and the trace's leave out rounding errors
-        that the solver does not report: FISTA, InteriorPoint and LBFGS report none.
+        Called in every iteration as ``callback(intermediate_result=Result)``, as by SciPy. ``StopIteration`` stops the
+        run; any other exception does too, and is kept in ``result.error``. Its gaps and the trace's leave out rounding
+        errors that the solver does not report: FISTA, InteriorPoint and LBFGS report none.
     verbose : int, default 0
         Print a table with every ``verbose``-th iteration, and a line for every second of a refit.
     rng : Generator or int, optional

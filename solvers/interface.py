@@ -224,7 +224,7 @@ class Barrier(Protocol):
 
     @property
     def degree(self) -> int:
-        """``degree * mu`` is the gap on the central path; 0 if no barrier is needed."""
+        """``degree * mu`` is the gap on the central path."""
 
     @property
     def V(self) -> np.ndarray:

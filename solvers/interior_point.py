@@ -175,12 +175,12 @@ class InteriorPoint(Solver[WithBarrier]):
             monitor.stop(Status.STALLED)
         mu = _FIRST * max(gap, abs(fun) * _NOISE)
         barrier = problem.barrier(start.reshape(shape), mu, at.gradient.reshape(shape))
-        degree = max(barrier.degree, 1)
         newton = _NewtonSystem(problem)
         if not np.array_equal(barrier.V, start.reshape(shape)):
             image = problem.image(barrier.V.ravel())
             at = problem.smooth(image)
-        mu, failed = mu / degree, 0
+        degree, failed = barrier.degree, 0
+        mu /= degree
         while True:
             quadratic, gradient = barrier.linearize(mu)
             gradient = gradient + at.gradient.reshape(shape)
@@ -198,7 +198,7 @@ class InteriorPoint(Solver[WithBarrier]):
             gap, before = fun - lower, gap
             newton.adjust(lagging=common_step > _LONG and gap > _LAG * before)
             monitor(x, fun=fun, lower=lower, mu=mu, step=common_step, inner=newton.iterations)
-            if failed == _PATIENCE or 0 < degree * mu <= EPS * abs(fun):
+            if failed == _PATIENCE or degree * mu <= EPS * abs(fun):
                 monitor.stop(Status.STALLED)
             # A full Newton step decreases the objective by about minus half the slope; the rest is smaller.
             if not self.prove and degree * barrier.complementarity - 0.5 * slope <= monitor.tol * abs(fun):

@@ -310,25 +310,3 @@ class BallBarrier(PenaltyBarrier):
             return np.inf
         slack, multiplier = self._best_bounds(V)
         return self.cones.value(V, slack, self.mu) - self.mu * float(np.log(self.mu / multiplier))
-
-
-class QuadraticBarrier:
-    """``strength / 2 * ||V||^2``, which needs no barrier."""
-
-    degree, complementarity = 0, 0.0
-
-    def __init__(self, V: np.ndarray, strength: float) -> None:
-        self.V, self.strength = V, strength
-
-    def linearize(self, mu: float) -> tuple[BarrierHessian, np.ndarray]:
-        return BarrierHessian(np.full(self.V.shape, self.strength), None, None), self.strength * self.V
-
-    def value(self, V: np.ndarray) -> float:
-        return 0.5 * self.strength * float(np.vdot(V, V))
-
-    def advance(self, D: np.ndarray, step: float) -> float:
-        self.V = self.V + step * D
-        return step
-
-    def sparsified(self) -> np.ndarray:
-        return self.V

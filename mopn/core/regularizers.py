@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.barriers import BallBarrier, PenaltyBarrier, QuadraticBarrier
+from mopn.core.barriers import BallBarrier, PenaltyBarrier
 from mopn.core.norms import NORMS, Norm, get_norm
 from mopn.data.validation import check_nonnegative
 from mopn.solvers.interface import Barrier
@@ -90,9 +90,9 @@ class Regularizer(ABC):
         """Whether R is differentiable."""
 
     @property
-    @abstractmethod
     def has_barrier(self) -> bool:
-        """Whether there is a barrier: R is active, and its domain has an interior."""
+        """Whether there is a barrier: R is active and not smooth, and its domain has an interior."""
+        return False
 
     @abstractmethod
     def value(self, V: np.ndarray) -> float:
@@ -122,9 +122,9 @@ class Regularizer(ABC):
     def max_scale(self, dual: float) -> float:
         """Return the largest s with ``conjugate(s * dual)`` finite."""
 
-    @abstractmethod
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return an interior-point state at weights V (k, m), moved into a ball, near the central path for mu."""
+        raise NotImplementedError
 
 
 class NormRegularizer(Regularizer):
@@ -327,10 +327,6 @@ class SquaredL2(Regularizer):
     def active(self) -> bool:
         return self.strength > 0
 
-    @property
-    def has_barrier(self) -> bool:
-        return self.active
-
     def value(self, V: np.ndarray) -> float:
         return 0.5 * self.strength * float(np.vdot(V, V))
 
@@ -351,9 +347,6 @@ class SquaredL2(Regularizer):
 
     def max_scale(self, dual: float) -> float:
         return math.inf
-
-    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
-        return QuadraticBarrier(V, self.strength)
 
 
 def make_regularizer(norm: str | Norm, strength: float | None, radius: float | None) -> Regularizer:

@@ -129,16 +129,7 @@ def _shifts(outputs: Quadratic, bits: np.ndarray, size: np.ndarray) -> np.ndarra
 
 @dataclass(frozen=True)
 class Agreement:
-    """How integers agree with floats on some rows.
-
-    Attributes
-    ----------
-    rows : int
-    bound, error : float
-        A proven bound of the error of every output of these rows, and the largest error found.
-    may_change, changed : int or None
-        Rows whose class may change, by the bound, and whose class changes; None if the model predicts no classes.
-    """
+    """Agreement of integers with floats on some rows: of outputs, proven and found, and of classes, if there are."""
 
     rows: int
     bound: float

@@ -51,9 +51,9 @@ class OutputLayerProblem(Displayed, Smooth):
 
     Notes
     -----
-    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian, unless weights must
-    be nonnegative or the strength is 0, for which no certificate exists; ``gradient`` where R is smooth
-    (``"squared-l2"``, or a strength of 0). Gaps hold for the outputs Phi V as computed: rounding errors made in
+    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian and R is not smooth,
+    unless weights must be nonnegative; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0, for which
+    no certificate exists). Gaps hold for the outputs Phi V as computed: rounding errors made in
     computing them are not added.
 
     Examples
@@ -137,7 +137,9 @@ class OutputLayerProblem(Displayed, Smooth):
     def reasons(self) -> dict[str, str]:
         """Why oracles are not offered, where the loss or the norm is the reason."""
         loss = self.losses.loss
-        if isinstance(self.regularizer, NormRegularizer) and self.regularizer.norm.nonnegative:
+        if not isinstance(self.regularizer, NormRegularizer):
+            return {"barrier": "there is none for a smooth penalty; use LBFGS()"}
+        if self.regularizer.norm.nonnegative:
             return {"barrier": "there is none for nonnegative weights; use FISTA()"}
         return {} if loss.has_hessian else {"barrier": f"the loss {loss.name!r} has no hessian"}
 
