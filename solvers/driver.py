@@ -72,10 +72,10 @@ def minimize(
     Parameters
     ----------
     problem : a problem of mopn
-        What is minimised, e.g. ``mopn.NetworkProblem(X, y)``.
+        The problem to minimise, e.g. ``mopn.NetworkProblem(X, y)``.
     solver : Solver, optional
-        The algorithm and its options, e.g. ``mopn.solvers.ConditionalGradient(refit="output")``. Default that of the
-        problem, ``problem.default_solver()``.
+        The algorithm and its options, e.g. ``mopn.solvers.ConditionalGradient(refit="output")``. Default
+        ``problem.default_solver()``.
     start : object, optional
         An earlier ``Result``, or a start as the problem documents it; default the zero point of the problem.
     tol : float, default 1e-3
@@ -86,10 +86,9 @@ def minimize(
         Largest number of seconds, callbacks and printing excluded; default no limit. A run may exceed it by a few
         matrix products or decompositions, and by the evaluation of the best point.
     callback : callable, optional
-        Called in every iteration, in either form of SciPy: as ``callback(intermediate_result=Result)`` if it takes an
-        argument of this name, else as ``callback(x)`` with the flat point. ``StopIteration`` stops the run; any other
-        exception does too, and is kept in ``result.error``. Its gaps, and those of the trace, leave out rounding errors
-        that the solver does not report: FISTA, InteriorPoint and LBFGS report none.
+        Called in every iteration as ``callback(intermediate_result=Result)``, as by SciPy. ``StopIteration`` stops the
+        run; any other exception does too, and is kept in ``result.error``. Its gaps and the trace's leave out rounding
+        errors that the solver does not report: FISTA, InteriorPoint and LBFGS report none.
     verbose : int, default 0
         Print a table with every ``verbose``-th iteration, and a line for every second of a refit.
     rng : Generator or int, optional
@@ -267,7 +266,7 @@ class RunMonitor:
             self.lower, self.dual = lower, dual
 
     def _bounded(self, measure: Measure) -> Measure:
-        """Return what is known of a point, with the largest lower bound of the run."""
+        """Return the measure of a point, with the largest lower bound of the run."""
         return measure._replace(lower=self.lower)
 
     def check_finite(self, fun: float) -> None:
@@ -278,7 +277,7 @@ class RunMonitor:
         """Set the status for an exception that ends the run; the best point may come from a refit."""
         if self._best_refit is not None and self._best_refit[1].fun < self.at_best.fun:
             as_point, refit = self._best_refit
-            # The objective of the subproblem bounds that of the point; its rounding errors, nobody knows.
+            # The objective of the subproblem bounds the point's; its rounding errors are unknown.
             self.best, self.at_best = as_point(refit), Measure(refit.fun, rounding=math.inf)
             self.estimated_gap = math.inf
         if isinstance(error, KeyboardInterrupt):
@@ -418,7 +417,7 @@ class RunMonitor:
 
 
 def _read_only(value: Any) -> Any:
-    """Return a result, or part of one, whose arrays cannot be written to: they are those of the running solver."""
+    """Return a result, or part of one, whose arrays cannot be written to: they belong to the running solver."""
     if isinstance(value, Result):
         return Result({name: _read_only(part) for name, part in value.items()})
     if isinstance(value, list):

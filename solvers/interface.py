@@ -99,7 +99,7 @@ class Measure(NamedTuple):
 
     @property
     def proof(self) -> str:
-        """What the gap rests on: "deterministic", "probability 1 - 1e-09" for example, or "none"."""
+        """Proof of the gap: "deterministic", "probability 1 - 1e-09" for example, or "none"."""
         return proof_in_words(self.gap, random=self.failure > 0, seed=self.seed)
 
 
@@ -120,7 +120,7 @@ class Problem(Protocol):
 
     @property
     def oracles(self) -> frozenset[str]:
-        """Names of the oracles offered, among those of the table above."""
+        """Names of the oracles offered, from the table above."""
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -161,7 +161,7 @@ class Smooth(Problem, Protocol):
     """The oracle "gradient": the whole objective is smooth; the variables may have bounds."""
 
     resolution: float = 0.0
-    """The relative decrease that rounding errors hide, beyond those of double precision."""
+    """The relative decrease that rounding errors hide, besides the errors of double precision."""
 
     @property
     def bounds(self) -> Bounds | None:
@@ -224,7 +224,7 @@ class Barrier(Protocol):
 
     @property
     def degree(self) -> int:
-        """``degree * mu`` is the gap on the central path; 0 if no barrier is needed."""
+        """``degree * mu`` is the gap on the central path."""
 
     @property
     def V(self) -> np.ndarray:
@@ -464,7 +464,7 @@ class Atomic(Problem, Protocol):
         """
 
     def active_units(self, point: Any, at: Any, *, least: float = math.inf) -> ActiveUnits:
-        """Return the point as a combination of vertices, those of ``segment``, for away steps."""
+        """Return the point as a combination of the vertices of ``segment``, for away steps."""
 
 
 class CorrectivePoint(AtomicPoint, Protocol):
@@ -472,7 +472,7 @@ class CorrectivePoint(AtomicPoint, Protocol):
 
     @property
     def extra_size(self) -> int:
-        """Number of coefficients beside the units and their weights, e.g. those of a linear term."""
+        """Number of coefficients besides the units and their weights, such as a linear term."""
 
     def drop_zero_units(self, fraction: float = 0.0) -> Self:
         """Return the point without the units whose weights are all zero."""
@@ -531,7 +531,7 @@ class Corrective(Atomic, Protocol):
 
     @property
     def minima_are_far_apart(self) -> bool:
-        """Whether refits of both layers of few units end in local minima of which some are much worse than others."""
+        """Whether refits of both layers of few units end in local minima, some much worse than others."""
         return True
 
     @property
@@ -669,7 +669,7 @@ class Solver(ABC, Generic[P]):
 
 
 def check_needs(solver: Any, name: str = "solver") -> Set[str]:
-    """Return the names of the oracles that a solver needs; raise ``TypeError`` for what is no solver."""
+    """Return the names of the oracles that a solver needs; raise ``TypeError`` if it is no solver."""
     if isinstance(solver, type) and issubclass(solver, Solver):
         raise TypeError(f"{name} must be a Solver instance, got the class {solver.__name__}; use {solver.__name__}()")
     if not isinstance(solver, Solver):

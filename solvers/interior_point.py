@@ -137,9 +137,9 @@ _TIGHTEST = 1e-6
 class InteriorPoint(Solver[WithBarrier]):
     """Primal-dual interior-point method, for refits to high accuracy on nearly collinear features.
 
-    Every step solves a Newton system by conjugate gradients (a truncated Newton interior-point method, as that of Koh,
-    Kim and Boyd, 2007, for l1). The preconditioner is the curvature of the loss for each output alone. Neither the
-    number of steps nor that of conjugate gradient iterations depends much on how collinear the features are.
+    Every step solves a Newton system by conjugate gradients (a truncated Newton interior-point method; for l1: Koh,
+    Kim and Boyd, 2007). The preconditioner is the curvature of the loss for each output alone. The numbers
+    of steps and of conjugate gradient iterations depend little on how collinear the features are.
 
     Parameters
     ----------
@@ -175,12 +175,12 @@ class InteriorPoint(Solver[WithBarrier]):
             monitor.stop(Status.STALLED)
         mu = _FIRST * max(gap, abs(fun) * _NOISE)
         barrier = problem.barrier(start.reshape(shape), mu, at.gradient.reshape(shape))
-        degree = max(barrier.degree, 1)
         newton = _NewtonSystem(problem)
         if not np.array_equal(barrier.V, start.reshape(shape)):
             image = problem.image(barrier.V.ravel())
             at = problem.smooth(image)
-        mu, failed = mu / degree, 0
+        degree, failed = barrier.degree, 0
+        mu /= degree
         while True:
             quadratic, gradient = barrier.linearize(mu)
             gradient = gradient + at.gradient.reshape(shape)
@@ -198,9 +198,9 @@ class InteriorPoint(Solver[WithBarrier]):
             gap, before = fun - lower, gap
             newton.adjust(lagging=common_step > _LONG and gap > _LAG * before)
             monitor(x, fun=fun, lower=lower, mu=mu, step=common_step, inner=newton.iterations)
-            if failed == _PATIENCE or 0 < degree * mu <= EPS * abs(fun):
+            if failed == _PATIENCE or degree * mu <= EPS * abs(fun):
                 monitor.stop(Status.STALLED)
-            # A full Newton step decreases the objective by about minus half the slope; what is left is smaller.
+            # A full Newton step decreases the objective by about minus half the slope; the rest is smaller.
             if not self.prove and degree * barrier.complementarity - 0.5 * slope <= monitor.tol * abs(fun):
                 monitor.stop(Status.ESTIMATED)
             mu = max(_SHRINK, (1.0 - common_step) ** 2) * barrier.complementarity

@@ -38,7 +38,7 @@ Function = Callable[[np.ndarray], Evaluation]
 class LBFGS(Solver[Smooth]):
     """Limited-memory BFGS (Nocedal, 1980), with weak Wolfe steps; within bounds by projection (Bertsekas, 1982).
 
-    The iterates are those of :func:`mopn.solvers.lbfgs.quasi_newton`.
+    :func:`mopn.solvers.lbfgs.quasi_newton` yields the iterates.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a run returns: its status, its trace and its result."""
+"""Status, trace and result of a run."""
 
 from __future__ import annotations
 
@@ -199,8 +199,8 @@ class Result(Displayed, OptimizeResult):
     gap_is_proven : bool
         Whether ``gap`` and ``restricted_gap`` are finite and proven, rounding errors included, whatever their size.
     proof : str
-        What ``gap`` rests on: ``"deterministic"``; ``"probability 1 - 1e-09"`` over the random starts of an oracle,
-        those of the runs that this one continues included, with their seed if you gave one; or ``"none"``.
+        Proof of ``gap``: ``"deterministic"``; ``"probability 1 - 1e-09"`` over the random starts of an oracle,
+        also in the runs that this one continues, with their seed if you gave one; or ``"none"``.
     rounding : float
         Bound of the rounding error in ``fun`` that ``gap`` includes, as far as the solver knows it.
     failure : float
@@ -274,7 +274,7 @@ class Result(Displayed, OptimizeResult):
         return entries | {name: str(part.shape) for name, part in self.items() if isinstance(part, np.ndarray)}
 
 
-# What is shown of a result, beside the shapes of its arrays.
+# Entries of a result that are shown, besides the shapes of its arrays.
 _WORDS: dict[str, Callable[[Any], str]] = {
     "status": lambda status: Status(status).name,
     "fun": "{:.6g}".format,
@@ -293,7 +293,7 @@ def relative(gap: float, fun: float, rounding: float = 0.0) -> float:
 
 
 def proof_in_words(gap: float, *, random: bool, seed: int | None) -> str:
-    """Return what a gap rests on: whether on random starts, and on those of which seed."""
+    """Return how a gap is proven: with certainty, or over random starts, of which seed."""
     if not math.isfinite(gap):
         return "none"
     if not random:

@@ -16,9 +16,9 @@ from mopn.solvers.tools.checks import check_nonnegative, check_options, check_po
 class SGD(Solver[WithPasses]):
     """Stochastic gradient descent over mini-batches in random order.
 
-    An iteration is a pass over all samples, in steps along the mean gradients of mini-batches. The gradient of a sample
-    is that of its loss and of its share of the penalties of its non-zero features. The objective is computed after
-    every pass, and the best point is returned. Parameters of features that are zero in all samples start from zero.
+    An iteration is a pass over all samples, in steps along the mean gradients of mini-batches. Each gradient is of the
+    loss of a sample, and of its share of the penalties of its non-zero features. The objective is computed after every
+    pass, and the best point is returned. Parameters of features that are zero in all samples start from zero.
 
     The run ends when ten passes together decrease the objective by less than ``tol``, relative: as ``CONVERGED`` if no
     step along the gradient of all samples decreases it by more than that, else as ``STALLED``: the steps are too small

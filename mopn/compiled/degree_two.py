@@ -72,7 +72,7 @@ def _add_forms(slopes, i, A2, of_weights):  # type: ignore[no-untyped-def]
 
 @_row
 def _add_row(distinct, rows, i, units, A1, adjoint, of_constants, of_units):  # type: ignore[no-untyped-def]
-    """Add adjoint times the derivative of K(h, x_i) to that of the units; see ``add_gradients`` for the constants."""
+    """Add adjoint times the derivative of K(h, x_i) to the units' gradient; see ``add_gradients`` for the constants."""
     k = units.shape[1]
     for s in range(k):
         of_constants[0, s] += adjoint[s] * A1[s]

@@ -20,7 +20,7 @@ def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found,
 
     P (T, T) is the quadratic part of the margin between the T options, ``lines`` (n, T) are its slopes, ``tolerances``
     (n, C + 1) rounding errors after so many flips. The options of column j begin at ``starts[j]``; ``allowed`` (T,) are
-    those to flip to, ``current`` (n, C) those of the rows, ``picks`` (n, C) those that columns flip to, or -1.
+    the targets of flips, ``current`` (n, C) the categories of the rows, ``picks`` (n, C) the flips found, or -1.
     """
     for i in range(len(margins)):
         columns, options, gains, pairs = _game(P, lines[i], starts, allowed, current[i])
@@ -113,7 +113,7 @@ def _bonus(pairs, columns, C, most):  # type: ignore[no-untyped-def]
 
 @inner()
 def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # type: ignore[no-untyped-def]
-    """Return whether r flips, at most, turn a margin; those of ``trial`` do if it is found. Depth first.
+    """Return whether r flips, at most, turn a margin; ``trial`` then holds them. Depth first.
 
     A set gains no more than the sum of gains with bonus, as a pair gives half of its gain to either. So the set begins
     with each column, the best first, until even the best ones gain too little.

@@ -16,7 +16,7 @@ from mopn.compiled.sweeps import CANCELLATION
 
 @inner(fastmath=IN_ORDER)
 def _rest(places, i, t, own):  # type: ignore[no-untyped-def]
-    """Return what the rows of the tables other than t add to <p, x_i>."""
+    """Return the part of <p, x_i> that comes from tables other than t."""
     rest = 0.0
     for u in range(len(places)):
         if u != t:
@@ -44,10 +44,10 @@ def _without(rows, own, mean, b, p, j, x):  # type: ignore[no-untyped-def]
 def sweep_tables(columns, rows, cuts, places, weights, slopes, own, p, scale, ridge, linear):  # type: ignore[no-untyped-def]
     """Minimise along p_0, p_1, ... in turn; return the largest product of a derivative and its step.
 
-    ``columns`` and ``rows`` are those of all tables, block diagonal. Table t has the columns ``cuts[t]`` to ``cuts[t +
+    ``columns`` and ``rows`` are of all tables, block diagonal. Table t has the columns ``cuts[t]`` to ``cuts[t +
     1] - 1``, and sample i has its row ``places[t, i]``. ``slopes`` w_i (o_i - y_i) and ``own`` <p, b> are updated, as p
     is. ``scale`` is the factor of the kernel in the outputs; the penalty is ``ridge / 2 * p_j^2``. With ``linear`` the
-    kernel is <p, x>, of which e_b is 0 and r_i is 1, and not A^2.
+    kernel is <p, x> in place of A^2, and e_b is 0 and r_i is 1.
     """
     largest = 0.0
     n_tables, n = places.shape

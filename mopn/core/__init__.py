@@ -1,1 +1,1 @@
-"""What the models share beyond data and losses: norms, regularisers, barriers, the gap, kernels."""
+"""Shared parts of the models besides data and losses: norms, regularisers, barriers, the gap, kernels."""

@@ -20,7 +20,7 @@ from mopn.solvers.numerics.precision import EPS, NULL, TINY
 _TO_THE_BOUNDARY = 0.99
 # Lengths of multipliers keep at least this fraction of the central path's distance from 1.
 _NEAREST = 0.5
-# Lengths of multipliers below this, relative to those of the weights, count as zero.
+# Lengths of multipliers below this, relative to the weights' lengths, count as zero.
 _VANISHING = 1e-100
 # Weights whose bounds have a larger relative slack count as zero, as the bounds of nonzero weights become active.
 _INACTIVE = 0.05
@@ -97,7 +97,7 @@ class Boxes(Cones):
         return np.abs(V).max(axis=1, keepdims=True) if self.by_row else np.abs(V)
 
     def best_slack(self, V: np.ndarray, multiplier: float, mu: float) -> np.ndarray:
-        # 2 mu t / (t^2 - v^2) = multiplier for one entry; for a row, that of its largest entry alone is a lower bound.
+        # 2 mu t / (t^2 - v^2) = multiplier for one entry; for a row, its largest entry alone gives a lower bound.
         size, half = self.sizes(V), mu / multiplier
         slack = half + half * (half / (np.hypot(half, size) + size))
         if not self.by_row:
@@ -310,25 +310,3 @@ class BallBarrier(PenaltyBarrier):
             return np.inf
         slack, multiplier = self._best_bounds(V)
         return self.cones.value(V, slack, self.mu) - self.mu * float(np.log(self.mu / multiplier))
-
-
-class QuadraticBarrier:
-    """``strength / 2 * ||V||^2``, which needs no barrier."""
-
-    degree, complementarity = 0, 0.0
-
-    def __init__(self, V: np.ndarray, strength: float) -> None:
-        self.V, self.strength = V, strength
-
-    def linearize(self, mu: float) -> tuple[BarrierHessian, np.ndarray]:
-        return BarrierHessian(np.full(self.V.shape, self.strength), None, None), self.strength * self.V
-
-    def value(self, V: np.ndarray) -> float:
-        return 0.5 * self.strength * float(np.vdot(V, V))
-
-    def advance(self, D: np.ndarray, step: float) -> float:
-        self.V = self.V + step * D
-        return step
-
-    def sparsified(self) -> np.ndarray:
-        return self.V

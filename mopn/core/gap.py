@@ -35,14 +35,14 @@ _MAX_SCALE = 4.0
 # A scale at this relative distance that is better begins a search. Its first pass over the rows evaluates so many
 # scales of the interval, and each of the others three, this fraction of the interval apart.
 _NEARBY, _FIRST_SCALES, _PASSES, _APART = 1e-3, 4, 7, 0.05
-# Roundings of an entry of s G, beyond those of a sum over the outputs; see ``dual_error``.
+# Roundings of an entry of s G, besides a sum over the outputs; see ``dual_error``.
 _DUAL_ERROR = 8
 # Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
 _TERM_ERROR = 64
 
 
 class Conjugate(Protocol):
-    """What a bound needs of R, such as a :class:`mopn.core.regularizers.Regularizer`."""
+    """The members of R that a bound needs, such as a :class:`mopn.core.regularizers.Regularizer`."""
 
     @property
     def active(self) -> bool:
@@ -58,7 +58,7 @@ class Conjugate(Protocol):
 class DualPoint:
     """A gradient G of the losses F, whose multiples are dual points; what no bound of a norm changes is kept.
 
-    ``outputs`` are those of the gradient; a point near a gradient has none, and proves nothing for losses of one's own.
+    The gradient is at ``outputs``; a point near a gradient has none, and proves nothing for losses of one's own.
     """
 
     def __init__(self, losses: SumOfLosses, G: Any, outputs: Any = None) -> None:
@@ -78,7 +78,7 @@ class DualPoint:
 
     @cached_property
     def slope_size(self) -> float:
-        """What bounds the terms of F and F*; see ``SumOfLosses.slope_size``."""
+        """Bound of the terms of F and F*; see ``SumOfLosses.slope_size``."""
         return self.losses.slope_size(self.G)
 
 
@@ -86,13 +86,13 @@ def dual_error(m: int) -> int:
     """Return how far s G is from a point where F* is finite: so many units of rounding, relative to each entry.
 
     Gradients of m classes add up to 0 up to rounding only, and at the largest scale masses may exceed 1 by it. F* is
-    evaluated at a point near s G, with the dual norm of which the proof goes on.
+    evaluated at a point near s G, and the proof goes on with the dual norm there.
     """
     return m + _DUAL_ERROR
 
 
 def objective_rounding(point: DualPoint, fun: float) -> float:
-    """Bound the rounding error of a computed objective, given the loss gradient there; not that of the outputs."""
+    """Bound the rounding error of a computed objective, given the loss gradient, without errors of the outputs."""
     return _rounding(point.losses, abs(fun), point.slope_size)
 
 
@@ -158,7 +158,7 @@ def _least(
 
 
 def _vertex(x: np.ndarray, values: np.ndarray, i: int) -> float:
-    """Return the least point of the parabola through three neighbours, of which i is in the middle; NaN if none is."""
+    """Return the least point of the parabola through three neighbours, with i in the middle; NaN if there is none."""
     (a, b, c), (of_a, of_b, of_c) = x[i - 1 : i + 2].tolist(), values[i - 1 : i + 2].tolist()
     left, right = (of_b - of_a) * (c - b), (of_c - of_b) * (b - a)
     return 0.5 * (a + b - left * (c - a) / (right - left)) if right > left else math.nan
@@ -201,8 +201,8 @@ class Dual(Displayed):
     bound : float
         Proven upper bound of the dual norm of D, the maximum of ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit
         vectors h, where Gamma_c = sum_i D_ic x_i x_i' for ``kernel="homogeneous"``, and half of it without its diagonal
-        for ``"anova"``. With nonnegative weights it is that of -h' Gamma_c h, or 0.
-        It is as certain as the ``proof`` of the result says.
+        for ``"anova"``. With nonnegative weights the maximum is over -h' Gamma_c h, and 0. It is as
+        certain as the ``proof`` of the result says.
     scale : float
     basis : ndarray of shape (k, d)
     weights : ndarray of shape (k, m)

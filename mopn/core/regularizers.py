@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.barriers import BallBarrier, PenaltyBarrier, QuadraticBarrier
+from mopn.core.barriers import BallBarrier, PenaltyBarrier
 from mopn.core.norms import NORMS, Norm, get_norm
 from mopn.data.validation import check_nonnegative
 from mopn.solvers.interface import Barrier
@@ -90,9 +90,9 @@ class Regularizer(ABC):
         """Whether R is differentiable."""
 
     @property
-    @abstractmethod
     def has_barrier(self) -> bool:
-        """Whether there is a barrier: R is active, and its domain has an interior."""
+        """Whether there is a barrier: R is active and not smooth, and its domain has an interior."""
+        return False
 
     @abstractmethod
     def value(self, V: np.ndarray) -> float:
@@ -122,9 +122,9 @@ class Regularizer(ABC):
     def max_scale(self, dual: float) -> float:
         """Return the largest s with ``conjugate(s * dual)`` finite."""
 
-    @abstractmethod
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
         """Return an interior-point state at weights V (k, m), moved into a ball, near the central path for mu."""
+        raise NotImplementedError
 
 
 class NormRegularizer(Regularizer):
@@ -174,7 +174,7 @@ class NormRegularizer(Regularizer):
 
     @abstractmethod
     def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return R at the units A of B, and the gradient of F + R in B, from that of F in A."""
+        """Return R at the units A of B, and the gradient of F + R in B, from the gradient of F in A."""
 
 
 @dataclass(frozen=True)
@@ -327,10 +327,6 @@ class SquaredL2(Regularizer):
     def active(self) -> bool:
         return self.strength > 0
 
-    @property
-    def has_barrier(self) -> bool:
-        return self.active
-
     def value(self, V: np.ndarray) -> float:
         return 0.5 * self.strength * float(np.vdot(V, V))
 
@@ -352,12 +348,9 @@ class SquaredL2(Regularizer):
     def max_scale(self, dual: float) -> float:
         return math.inf
 
-    def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
-        return QuadraticBarrier(V, self.strength)
-
 
 def make_regularizer(norm: str | Norm, strength: float | None, radius: float | None) -> Regularizer:
-    """Return the regulariser of a norm with a strength or a radius, exactly one of which must be given."""
+    """Return the regulariser of a norm with a strength or a radius: exactly one must be given."""
     if not _is_squared_l2(norm):
         return make_norm_regularizer(norm, strength, radius)
     amount = _check_amount(strength, radius)

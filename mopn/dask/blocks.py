@@ -42,7 +42,7 @@ _LARGE = 1 << 18
 
 
 class DaskBlocks(Chunks):
-    """Blocks on the workers, in ``groups`` of ``size``, a power of two; those of a dead worker are computed anew."""
+    """Blocks on the workers, in ``groups`` of ``size``, a power of two; blocks of a dead worker are computed anew."""
 
     def __init__(self, client: Any, groups: Sequence[Any], timeout: float, classes: Any = None, size: int = 1) -> None:
         self.client, self.groups, self.timeout, self.classes, self.size = client, groups, timeout, classes, size
@@ -128,14 +128,14 @@ class DaskBlocks(Chunks):
         self._raise(error)
 
     def _raise(self, error: BaseException) -> NoReturn:
-        """Raise the error of a task; if that of a block is the cause, with its number."""
+        """Raise the error of a task, with the number of the block that caused it."""
         self._check_connection()
         for number, group in enumerate(self.groups):
             if group.status == "error":
                 cause = group.exception(timeout=_ANSWER)
                 self._check_memory(cause)
                 if isinstance(cause, (ValueError, TypeError)) and str(cause).startswith("block "):
-                    raise cause  # of what it holds
+                    raise cause  # an error of the data
                 first = number * self.size
                 blocks = f"block {first}" if self.size == 1 else f"a block of {first} to {first + self.size - 1}"
                 raise OSError(f"{blocks} cannot be computed: {cause!r}") from cause

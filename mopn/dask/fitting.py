@@ -147,7 +147,7 @@ def _check_classes(estimator: NetworkAttributes, y: Any, classes: Any) -> None:
         return
     if y.ndim > 1 and y.shape[1] == 1:
         raise ValueError(
-            "y must be labels (n,) or an indicator matrix, and has a single column; use y[:, 0], or that of the frame"
+            "y must be labels (n,) or an indicator matrix, and has a single column; use y[:, 0], or a column"
         )
     if y.ndim > 1 and classes is not None:
         raise ValueError("classes are for labels; an indicator matrix y has a column for each")

@@ -105,7 +105,7 @@ class Chunks(ABC):
         changed = sorted(number for number in expected.keys() | found if expected.get(number) != found.get(number))
         if changed:
             raise OSError(
-                f"block {changed[0]} is not what it was in the first pass; a block must be the same whenever it is read"
+                f"block {changed[0]} has changed since the first pass; a block must be the same whenever it is read"
             )
 
 

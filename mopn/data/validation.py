@@ -107,7 +107,7 @@ def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
     if len(rows) == len(y) or np.ndim(y) != 1 or len(np.unique(y[rows])) > 1 or len(np.unique(y)) < 2:
         return
     raise ValueError(
-        f"sample_weight is 0 for all samples but those of the class {shown(y[rows][0])}; classification needs at least "
+        f"sample_weight is 0 for all samples outside the class {shown(y[rows][0])}; classification needs at least "
         "2 classes"
     )
 

@@ -61,7 +61,7 @@ _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": _FLOATS, 
 _FAR = 1e8
 _STREAMS = "FactorizationMachineClassifier and FactorizationMachineRegressor have it, with solver='adagrad' or 'sgd'"
 # A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
-# how far the objective is from its minimum, and of what a round lowers the objective by (benchmarks/tables).
+# how far the objective is from its minimum, and of the decrease in a round (benchmarks/tables).
 _ESTIMATED, _LOWERED = 20.0, 0.1
 # Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
 _PROVEN = 5e7

@@ -127,7 +127,7 @@ class _Iterations:
             self.iteration = self.fit.subtask("iteration").begin(self._attributes)
 
     def end(self, fitted: Attributes | None = None) -> bool:
-        """End the iteration under way, if there is one; that of no attributes led to no point."""
+        """End the iteration under way, if there is one; without attributes it led to no point."""
         iteration, self.iteration = self.iteration, None
         return iteration is not None and iteration.end(fitted)
 

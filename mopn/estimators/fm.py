@@ -46,7 +46,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
     """Base of the factorization machines."""
 
     P_: np.ndarray
-    """Units (n_orders, k, dummies + d); ``P_[0]`` are those of degree m, then m - 1, ... if "explicit"."""
+    """Units (n_orders, k, dummies + d); ``P_[0]`` has degree m, then m - 1, ... if "explicit"."""
     lams_: np.ndarray
     """The weights lambda (k,) of the units."""
     w_: np.ndarray
@@ -110,7 +110,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         # Those of another number of units are refused with P_, by ``_start``.
         if self.warm_start and lams != "fit" and np.shape(getattr(self, "lams_", ())) == (self.n_components,):
             lams = self.lams_
-        # For degree 2 the only lower degree is that of the linear term.
+        # For degree 2 the only lower degree is the linear term.
         lower = self.fit_lower
         if self.degree is None or (self.degree == 2 and (lower == "explicit" or self.fit_linear)):
             lower = None
@@ -257,7 +257,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
         y : array-like of shape (n,), optional
             None if the blocks bring it.
         sample_weight : array-like of shape (n,), optional
-            What the gradients of the samples are multiplied by; a sample takes one step, whatever its weight.
+            Factors of the gradients of the samples; a sample takes one step, whatever its weight.
 
         Returns
         -------

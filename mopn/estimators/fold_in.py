@@ -1,7 +1,7 @@
 """A new user or item from a few ratings: a new feature, fitted with all others as they are.
 
 Kernels of distinct features are affine in each of them, A^m([p, h], [x, 1]) = A^m(p, x) + h A^{m-1}(p, x)
-(multi-linearity: Blondel et al., Higher-Order Factorization Machines, NIPS 2016), so outputs are linear in what is new.
+(multi-linearity: Blondel et al., Higher-Order Factorization Machines, NIPS 2016), so outputs are linear in new ones.
 """
 
 from abc import abstractmethod
@@ -82,7 +82,7 @@ class FoldIn(ModelEstimator):
         X : array-like or sparse matrix of shape (n, d)
             Rows in which the new feature would be 1, without it: of a new user, the films rated and their features.
         y : array-like of shape (n,) or (n, m)
-            Their targets; labels and levels must be among those of the fit. No weights of rows, classes or targets
+            Their targets; labels and levels must have been in the fit. No weights of rows, classes or targets
             count.
 
         Returns
@@ -103,7 +103,7 @@ class FoldIn(ModelEstimator):
 
     @abstractmethod
     def _new_feature(self, n: int) -> NewFeature:
-        """Return the penalties of a feature that is 1 in n new rows, and 0 in those of the fit."""
+        """Return the penalties of a feature that is 1 in n new rows, and 0 in the rows of the fit."""
 
 
 class NetworkFoldIn(FoldIn, NetworkEstimator):

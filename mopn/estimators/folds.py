@@ -21,8 +21,8 @@ from mopn.solvers.tools.decorators import cached_property
 class Fold:
     """Training and held-out samples by ``train`` and ``test``; its networks and scores so far, in this process.
 
-    ``weight`` is that of all samples: the strength of a fold is theirs times its part of it. ``score(fold, network)``
-    is the score, or loss, on held-out samples; refits take at most so many ``iterations``.
+    ``weight`` is the weight of all samples: a fold has their strength times its part of the weight. ``score(fold,
+    network)`` is the score, or loss, on held-out samples; refits take at most so many ``iterations``.
     """
 
     single: Any

@@ -1,4 +1,4 @@
-"""What ``help`` and completion list of the classes of estimators."""
+"""The members that ``help`` and completion list of the classes of estimators."""
 
 from abc import ABCMeta
 

@@ -125,12 +125,12 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
             raise ValueError(f"y has a single level, {levels[0]}: there is nothing to learn; give at least two")
         if len(levels) > _MAX_LEVELS:
             raise ValueError(
-                f"y has {len(levels)} levels, each of which needs an output; at most {_MAX_LEVELS} are supported: "
+                f"y has {len(levels)} levels, and each needs an output; at most {_MAX_LEVELS} are supported: "
                 "round y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
             )
         if len(levels) > _MANY_LEVELS:
             warn_caller(
-                f"y has {len(levels)} levels, from {levels[0]:g} to {levels[-1]:g}, each of which gets an output: for "
+                f"y has {len(levels)} levels, from {levels[0]:g} to {levels[-1]:g}, and each gets an output: for "
                 f"numbers take {type(self).__name__.replace('Ordinal', 'MultiOutput')}, or round y"
             )
         values = encoded_codes(codes, len(levels), loss, ordinal=True)

@@ -35,7 +35,7 @@ STRENGTH = Rule(
 
 
 def readable(values: Any, name: str) -> Any:
-    """Return X for scikit-learn's checks; masked entries, and what is not numeric, are refused.
+    """Return X for scikit-learn's checks; masked entries and values that are no numbers are refused.
 
     scikit-learn drops masks and reads dates as numbers without a word. It refuses complex numbers itself.
     """

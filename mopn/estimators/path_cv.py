@@ -70,15 +70,15 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
     Parameters
     ----------
     estimator : estimator
-        Any estimator of :mod:`mopn.estimators` but those of one output, for which there is ``GridSearchCV``, and of
+        Any estimator of :mod:`mopn.estimators` except models of one output (take ``GridSearchCV``) and estimators of
         tables, which choose their strength themselves: of classes, numbers or ordered levels.
     strengths : array-like of shape (q,), default (Ratio(0.03), Ratio(0.006), Ratio(0.0015), Ratio(0.0003))
         Strengths to choose from: numbers, or :class:`mopn.Ratio` to the smallest one whose solution is zero. They are
         for all samples: as the losses are added up over the samples, each is multiplied by a fold's part of their
         weight.
     max_units : int, sequence of int or None, default None
-        Largest numbers of units to choose from. Strengths are scored with the largest of them. None for that of the
-        estimator alone.
+        Largest numbers of units to choose from. Strengths are scored with the largest of them. None for the
+        estimator's.
     cv : int, splitter or iterable, default 3
         Folds, as for ``sklearn.model_selection.cross_val_score``; a number of folds is stratified for labels, and
         shuffled for numbers and ordered levels. A pair of index arrays, ``[(train, test)]``, is an evaluation set.
@@ -117,7 +117,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
     samples of a fold (with ``n_jobs=1``).
 
     Weights of samples and of classes count in the scores, too. Predictions, explanations, exports, ``classes_`` and
-    ``model_`` are those of ``best_estimator_``.
+    ``model_`` are delegated to ``best_estimator_``.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample within its fold.
         **params
-            What the splitter ``cv`` takes, such as ``groups``.
+            Arguments of the splitter ``cv``, such as ``groups``.
 
         Returns
         -------
@@ -198,7 +198,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         problem = single._problem(*merge_equal_samples(X, targets))
         strengths, weight = check_strengths(problem, self._strengths()), problem.losses.total_weight
         del problem
-        # All samples, of which those without weight are left out.
+        # The number of all samples, with and without weight.
         n = len(y) if given[2] is None else len(as_array(to_host(given[2]), "sample_weight"))
         parts = list(self._splitter(y, present, n).split(X, y, **process_routing(self, "fit", **params).splitter.split))
         if not parts:
@@ -348,7 +348,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         return float(self.scorer_(self.best_estimator_, X, y, **weights))
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return who gets what is passed to ``fit``: the weights stay here, and the rest goes to the splitter."""
+        """Return the routing of ``fit``: the weights stay here, and the rest goes to the splitter."""
         to_split = MethodMapping().add(caller="fit", callee="split")
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
 

@@ -56,7 +56,7 @@ class SingleOutputEstimator(ModelEstimator):
     beta: float | Literal["auto"]
     alpha_: float
     loss: SingleLossName | Loss | None
-    # The loss with its parameters; passes over parts of the samples keep that of the first part.
+    # The loss with its parameters; passes over parts of the samples keep the loss of the first part.
     loss_: Loss
     # The names of the losses, the default first.
     _losses: ClassVar[tuple[str, ...]]
@@ -69,7 +69,7 @@ class SingleOutputEstimator(ModelEstimator):
     random_state: Any
     # AdaGrad's sums of squared gradients, between passes over parts of the samples.
     _sums: np.ndarray | None = None
-    # The fitted parameters, and what the problem calls them.
+    # The fitted parameters, and their names in the problem.
     _fitted: ClassVar[dict[str, str]] = {f"{name}_": name for name in ("w", "intercept", "lams", "theta", "P", "U")}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -26,7 +26,7 @@ from mopn.solvers.tools.budgets import Deadline
 SHARE_OF_CHOICE = 1 / 3
 # Ratios to choose from.
 _RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
-# Every sample is held out once, or, of more samples than this, those of the first part alone.
+# Every sample is held out once, or, of more samples than this, only the first part.
 PARTS, FEW = 3, 1000
 # Held-out rows that are copied at once.
 _ROWS = 4096
@@ -125,7 +125,7 @@ def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[
     first = np.unique(units, return_index=True)[1]
     rng, n = np.random.default_rng(0), len(first)
     labels = targets.y[first] if targets.form in ("labels", "ordinal") else np.zeros(n)
-    # Levels that are all different are those of a regression.
+    # Levels that are all different make a regression.
     if targets.form == "ordinal" and len(np.unique(labels)) == n:
         labels = np.zeros(n)
     parts = np.full(n, -1)

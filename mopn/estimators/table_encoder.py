@@ -1,4 +1,4 @@
-"""Tables as features: what a pipeline and the estimators of tables learn of the columns."""
+"""Tables as features: the encoding that a pipeline and the estimators of tables learn."""
 
 import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -77,7 +77,7 @@ class TableReader(BaseEstimator, metaclass=Listed):
         return row
 
     def _has_columns(self, names: Iterable[Any]) -> bool:
-        """Whether names are those of the training data, in any order."""
+        """Whether the training data had these names, in any order."""
         return sorted(map(str, names)) == sorted(map(str, getattr(self, "feature_names_in_", ())))
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
@@ -98,7 +98,7 @@ class TableReader(BaseEstimator, metaclass=Listed):
             self.feature_names_in_ = np.array(summary.names, object)
 
     def _learn_in_blocks(self, tables: Chunks) -> TableSummary:
-        """Learn the encoding in one pass over tables, and return what was found."""
+        """Learn the encoding in one pass over tables, and return their summary."""
         task = partial(named, function=partial(_summary, categorical_features=self._checked_categories()))
         summary: TableSummary = tables.reduce(task, operator.add)
         if not summary.n:
@@ -234,7 +234,7 @@ class TableEncoder(TransformerMixin, TableReader):
         Parameters
         ----------
         input_features : array-like of str, optional
-            The names of the columns, which must be those of the training data; they are known without.
+            The names of the columns, as in the training data; default these.
 
         Raises
         ------

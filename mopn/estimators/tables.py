@@ -333,7 +333,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
             norm="l1" if self.norm == "auto" else self.norm,
             max_units=self.max_units,
             scale="data",
-            ridge=0.0,  # the chosen strength does what a ridge would
+            ridge=0.0,  # the chosen strength takes its place
             tol=self.tol,
             class_weight=self.class_weight,
             verbose=self.verbose,

@@ -1,8 +1,8 @@
 """Effects of columns and of pairs of columns in a model of tables: its functional ANOVA, exactly.
 
 The outputs are of degree 2 in features that belong to one column each, so they are a constant, functions of single
-columns, and functions of pairs of columns. These are unique if each has mean 0 over each of its columns, whose
-distributions are those of a background: then no pair effect holds what a main effect can say.
+columns, and functions of pairs of columns. These are unique if each has mean 0 over each of its columns, with the
+distributions of a background: then no pair effect holds a part that a main effect can say.
 """
 
 from dataclasses import replace
@@ -109,7 +109,7 @@ class Effects(Displayed):
         """Return the standard deviations of all effects, the largest first.
 
         They are over all combinations of the columns' values in the background, where effects are uncorrelated: the
-        squares of all deviations add up to the variance of the output. Of several outputs the order is that of the
+        squares of all deviations add up to the variance of the output. Several outputs are ordered by the
         lengths of the deviations (m,). Effects of 0 are left out.
         """
         names, count = self.model.encoding.columns, len(self._columns)
@@ -133,7 +133,7 @@ class Effects(Displayed):
         raise ValueError(f"column must be the name or the index of one of {list(names)}, got {shown(column)}")
 
     def _sums(self, j: int, values: Any) -> np.ndarray:
-        """Return what the column adds to the units, <h, z - mean> over its features, shape (n, k)."""
+        """Return the contribution of the column to the units, <h, z - mean> over its features, shape (n, k)."""
         return self._columns[j].project(self._H[:, self._members[j]], values)
 
 
@@ -169,7 +169,7 @@ def effects(model: Fitted, X: Any = None) -> Effects:
     Notes
     -----
     For the means mu and the covariance S of the features, which is zero between columns, the effect of column a is
-    <(w + 2 A mu)_a, (z - mu)_a> + (z - mu)_a' A_aa (z - mu)_a - tr(A_aa S_aa), and that of the pair a, b is
+    <(w + 2 A mu)_a, (z - mu)_a> + (z - mu)_a' A_aa (z - mu)_a - tr(A_aa S_aa), and the effect of the pair a, b is
     2 (z - mu)_a' A_ab (z - mu)_b. docs/mathematics.md derives both, and relates them to Shapley values. Effects with
     mean 0 over each column: Sobol (Mathematical Modelling and Computational Experiments, 1993), Hooker (KDD 2004).
 
@@ -192,7 +192,7 @@ def effects(model: Fitted, X: Any = None) -> Effects:
     machine = fitted_model(model)
     if not isinstance(machine, TableModel):
         raise TypeError(
-            "model must be a model of tables, such as that of a TableClassifier or TableRegressor, got "
+            "model must be a model of tables, or a fitted TableClassifier or TableRegressor, got "
             f"{type(machine).__name__}; what features add to its outputs: shap_values"
         )
     return Effects(machine, to_host(X))
@@ -258,7 +258,7 @@ class _Column:
 def _units(model: TableModel) -> tuple[np.ndarray, ...]:
     """Return c (m,), W (m, d), H (k, d), b (k,) and V (k, m) of outputs c + W z + sum_r v_r (b_r + <h_r, z>)^2."""
     outputs = Quadratic.of(model._formula()).squared()
-    # A square of a feature is that of a unit.
+    # A square of a feature is the square of a unit.
     squares = np.flatnonzero(outputs.squares.any(axis=0))
     H = np.vstack([np.eye(outputs.linear.shape[1])[squares], outputs.factors[0]])
     b = np.append(np.zeros(len(squares)), outputs.biases[0])

@@ -58,7 +58,7 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
     model : Model, FactorizationModel, TableModel or fitted estimator
     X : array-like or sparse matrix of shape (n, d), or a table
     one_hot : sequence of tuples, optional
-        Of a model of features, groups of these, by index or name, of which exactly one is 1.
+        Of a model of features, groups of these, by index or name, with exactly one 1 in each.
     fixed : sequence of int or str, optional
         Features, or columns of a table, that do not change; such features may hold any numbers.
     return_attack : bool, default False
@@ -141,7 +141,7 @@ class Options(ABC):
 
 
 class FeatureOptions(Options):
-    """Features that are 0 or 1: each a column of its own, or one of a group of which exactly one is 1."""
+    """Features that are 0 or 1: each a column of its own, or one of a group with exactly one 1."""
 
     @classmethod
     def of(cls, model: Any, X: Any, one_hot: Any, fixed: Any) -> Options:

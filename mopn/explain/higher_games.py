@@ -5,7 +5,7 @@ contains each feature j independently with probability t_j,
 
     phi_j = integral from 0 to 1 of the derivative of F in t_j along (t, ..., t).
 
-The integrand is a polynomial of degree below that of the game, so Gauss-Legendre nodes integrate it without an error.
+The integrand is a polynomial of lower degree than the game, so Gauss-Legendre nodes integrate it without an error.
 """
 
 import itertools
@@ -36,7 +36,7 @@ class _OfHigherDegree(Game):
 
     @abstractmethod
     def against(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Return the Shapley values (n, d) of the rows of X against those of B, row by row."""
+        """Return the Shapley values (n, d) of the rows of X against the rows of B, one by one."""
 
     def values(self, design: Design) -> np.ndarray:
         return self._average(dense_rows(design), self.against)

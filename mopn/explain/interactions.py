@@ -205,7 +205,7 @@ class _ProductSearch:
             self._complete(prefix, product, size, first)
             return
         for j in range(first, len(self.sizes)):
-            # The sizes of j and of all features after it are at most that of j.
+            # No feature after j is larger than j.
             bound = size * self.sizes[j] ** (len(self.factors) - depth)
             if bound <= self._least:
                 return

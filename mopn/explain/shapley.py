@@ -40,7 +40,7 @@ def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the number of columns is not that of the training data, or a single row would be compared with itself.
+        If X has not as many columns as the training data, or a single row would be compared with itself.
 
     See Also
     --------
@@ -67,8 +67,8 @@ def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
 def shap_interaction_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     """Return the exact SHAP interaction values of the outputs.
 
-    Entry (i, j) is half of what the features i and j add together, beyond what each adds alone; (i, i) is the rest of
-    feature i. Rows add up to the SHAP values. Degrees above 2 take 2 d times the work of those.
+    Entry (i, j) is half of the joint effect of the features i and j, beyond the effect of each alone; (i, i) is the
+    rest of feature i. Rows add up to the SHAP values. Degrees above 2 take 2 d times the work of those.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _outputs_last(values: np.ndarray) -> np.ndarray:
 
 
 class Contribution(NamedTuple):
-    """A field or a pair of fields, and what it adds to one output, or to all outputs (m,)."""
+    """A field or a pair of fields, and its contribution to one output, or to all outputs (m,)."""
 
     fields: tuple[str, ...]
     value: Any

@@ -14,7 +14,7 @@ from mopn.export.integers import IntegerModel
 # Products up to this need no more than the int of an AVR.
 _INT16 = np.iinfo(np.int16).max
 # Cycles of a product of a parameter and a feature, of one with a square, and of the rest of a unit; and bytes of the
-# stack beside sums and outputs. ``python -m benchmarks.devices --parts costs`` compares them with what emulators count.
+# stack besides sums and outputs. ``python -m benchmarks.devices --parts costs`` compares them with emulators' counts.
 _CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233), "AVR, wide": (90, 115, 362)}
 _STACK = 40
 
@@ -121,7 +121,7 @@ class _IntegerHeader(CWriter):
         """Return the loop over the features, which adds them to the sums of all forms."""
         inputs, U, (k, m) = integers.inputs, integers.forms.U, integers.V.shape
         d, low, high, number = len(inputs.bits), inputs.lowest, inputs.highest, f"{self.upper}_PARAMETER"
-        # By features: the parameters of all forms, and those of the feature's square in linear ones.
+        # By features: the parameters of all forms, and of the feature's square in linear ones.
         stream = np.hstack([U[:, :d].T, U[k:, d:].T]) if inputs.with_squares else U.T
         u = self._stored(f"{integers.dtype}_t", "u", stream)
         wide = "" if self._narrow(integers) else "(int32_t)"
@@ -182,7 +182,7 @@ class _IntegerHeader(CWriter):
         return bool(np.abs(integers.forms.U).max() * max(inputs.highest, -inputs.lowest) <= _INT16)
 
     def _cost(self, integers: IntegerModel) -> str:
-        """Return what is known of memory and time before a compiler has seen the header."""
+        """Return estimates of memory and time, before a compiler has seen the header."""
         (k, m), forms, d = integers.V.shape, len(integers.forms.U), len(integers.inputs.bits)
         later = k * m + d * m * integers.inputs.with_squares
         avr = "AVR, narrow" if self._narrow(integers) else "AVR, wide"

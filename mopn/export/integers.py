@@ -3,7 +3,7 @@
 A unit is computed as ``Z = start + <U, y>``, ``f = min(((|Z| >> r) ** 2) >> q, top)``, and an output as the sum of
 ``V f``, of a constant and of ``Z >> r`` for a linear form. y are the features as integers and, if the formula has
 squares of features, ``t * t >> g``. :mod:`mopn.export.quantization` finds shifts and parameters from data.
-docs/mathematics.md derives the bound. An input i of C stands for ``x = (i + zero) 2^-bits``; small whole numbers beside
+docs/mathematics.md derives the bound. An input i of C stands for ``x = (i + zero) 2^-bits``; small whole numbers among
 large ones are shifted to the left, ``t = i 2^shift``, so that the parameters of both have digits in a common scale.
 """
 
@@ -129,7 +129,7 @@ def _shifts(outputs: Quadratic, bits: np.ndarray, size: np.ndarray) -> np.ndarra
 
 @dataclass(frozen=True)
 class Agreement:
-    """How integers agree with floats on some rows.
+    """Agreement of integers with floats on some rows.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Models as ONNX graphs of plain operators, in float32 or float64.
 
-The outputs of a graph are what the methods of the model return: ``prediction``, ``probabilities`` if the model has
+The outputs of a graph equal the results of the model's methods: ``prediction``, ``probabilities`` if the model has
 them, and ``outputs`` if they are not the prediction. Labels are gathered from a constant, so that strings need no
 operator of their own, and nothing is a list of dictionaries. The names of the features are in the metadata.
 """

@@ -21,7 +21,7 @@ _LARGEST = np.iinfo(np.int32).max
 # The longest shift, and bits of |Z| >> r, whose square has 32 bits without a sign.
 _LONGEST = np.iinfo(np.int32).bits - 1
 _SIZE_BITS = np.iinfo(np.int32).bits // 2
-# Rows may have squares that are so many times those of the data before they are cut off.
+# Rows are cut off where their squares exceed the squares of the data by this factor.
 _MARGIN = 4
 # Exponents of 2 of the outputs that are tried, and the largest, so that float64 has room for all of them.
 _TRIED = 64
@@ -73,7 +73,7 @@ class _Quantizer:
 
     def integers(self, exponent: int) -> IntegerModel | None:
         """Return the model with outputs in steps of ``2 ** -exponent``, or None if 32 bits cannot hold them."""
-        # The step of a linear form is a shift from that of the outputs.
+        # The step of a linear form is a shift of the outputs' step.
         linear_shifts = np.minimum(-exponent - np.ceil(np.log2(self.steps[self.k :])), _LONGEST).astype(int)
         forms = self._forms(np.append(self.steps[: self.k], np.ldexp(1.0, -exponent - linear_shifts)))
         largest = forms.largest(*self.inputs.ends)
@@ -145,8 +145,8 @@ def _exact_forms(quadratic: Quadratic, inputs: InputIntegers) -> tuple[np.ndarra
 
 def _steps(exact: np.ndarray, starts: np.ndarray, size: np.ndarray, largest: int) -> np.ndarray:
     """Return the smallest step (F,) of the parameters of each form, so that they and all sums can be held."""
-    # Rounding adds half a step to each parameter, and to the start what this is in the mean; that of features and of
-    # their squares adds up to 3 steps of the largest parameter.
+    # Rounding adds half a step to each parameter, and its mean to the start; rounding of features and of their squares
+    # adds up to 3 steps of the largest parameter.
     room = _LARGEST - 2.0 - size.sum() - 3.0 * largest * len(size)
     steps = np.maximum(np.abs(exact).max(axis=1) / largest, (np.abs(exact) @ size + np.abs(starts)) / room)
     return np.maximum(steps, _TINY)

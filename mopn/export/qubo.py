@@ -129,7 +129,7 @@ def to_qubo(
     if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < m:
         raise ValueError(f"output must be an integer from 0 to {m - 1}, got {output!r}")
     if penalty is not None and not groups:
-        raise ValueError("penalty is for the constraints in one_hot, of which there are none; leave it out")
+        raise ValueError("penalty is for the constraints in one_hot, but there are none; leave it out")
     with np.errstate(over="ignore", invalid="ignore"):
         offset, Q = _triangular(Quadratic.of(formula), output)
         penalties = _enough(Q, groups) if penalty is None else [check_positive(penalty, "penalty")] * len(groups)

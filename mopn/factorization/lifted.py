@@ -44,7 +44,7 @@ class LiftedProblem(SingleOutputProblem):
     rank : int, default 30
         Number r of products.
     kernel : {"homogeneous", "anova"}, default "homogeneous"
-        All products, or those of distinct features, for degree 2 only (appendix D.3).
+        All products, or products of distinct features, for degree 2 only (appendix D.3).
     loss : str or Loss, default "squared"
         "squared", "huber", "quantile", "poisson", "binary-logistic", "binary-squared-hinge", or a :class:`mopn.Loss`
         per output. Coordinate descent takes all of these but "poisson".

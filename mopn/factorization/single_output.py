@@ -167,7 +167,7 @@ class SingleOutputProblem(Displayed, Smooth):
         return given
 
     def _separated(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters with those of the units under the terms' names."""
+        """Return the parameters, the units under the names of their terms."""
         if self._units not in given:
             return given
         units = given[self._units]

@@ -128,7 +128,7 @@ class Sweeper:
             data = theta, omegas, self.columns, self.rows
             decrease = in_turn(parallel_sweep_units, *data, *losses, dummies, self._parts)
         else:
-            # What a kernel does not need is not compiled.
+            # Loops that a kernel does not need are not compiled.
             cancels = omegas is None and (theta is None or len(theta) > 1)
             rows = self.rows if cancels else None
             decrease = sweep_units(theta, omegas, self.columns, rows, *losses, dummies or None)
@@ -170,7 +170,7 @@ class RelationSweeper:
         return max(each, default=0.0)
 
     def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
-        """Do nothing: sweeps start from the rows of tables, not from those of samples."""
+        """Do nothing: sweeps start from the rows of tables, not from the samples."""
 
 
 def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:

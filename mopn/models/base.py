@@ -65,17 +65,7 @@ class Fitted(ABC):
 
 
 class Predictor(Displayed, Fitted):
-    """A dataclass that turns outputs into predictions.
-
-    Attributes
-    ----------
-    link : {"softmax", "logistic", "log"} or None
-    classes : ndarray or None
-    target : str
-    feature_names : ndarray or None
-    encoding : TableEncoding or None
-        What the columns of a table become before the outputs are computed.
-    """
+    """A dataclass that turns outputs into predictions; ``encoding`` is of a table, whose columns become features."""
 
     link: str | None
     classes: np.ndarray | None

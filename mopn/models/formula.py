@@ -226,7 +226,7 @@ def _entries(X: Any, P: np.ndarray) -> tuple[Any, Iterator[tuple[int, np.ndarray
 
 
 def _entries_of_row(X: Any, P: np.ndarray) -> np.ndarray:
-    """Return p_js x_j (number, k) for the entries of a single row: of sparse data only what is stored."""
+    """Return p_js x_j (number, k) for the entries of a single row: of sparse data only the stored ones."""
     if not sparse.issparse(X):
         return X[0, :, None] * P.T
     X = X.tocsr()

@@ -57,7 +57,7 @@ def _model(values: dict[str, Any]) -> Model | FactorizationModel | TableModel:
     if "columns" in values:
         encoding = from_fields({name: values.pop(name, None) for name in FIELDS})
         model = TableModel(Model(**values), encoding)
-        # Names are only in files if they are not those of the encoding.
+        # Files hold names only where these differ from the encoding's.
         named = values.get("feature_names") is not None
         return model if named else replace(model, model=replace(model.model, feature_names=encoding.feature_names))
     if "basis" in values:

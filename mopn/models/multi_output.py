@@ -85,7 +85,7 @@ class Model(Predictor):
         augment = check_flag(self.augment, "augment")
         self._set(basis=basis, weights=weights, linear=linear, kernel=kernel, augment=augment)
         if self.n_features < 1:
-            raise ValueError(f"basis of shape {basis.shape} has no columns other than those of the dummies")
+            raise ValueError(f"basis of shape {basis.shape} has no columns besides the dummies")
         m = weights.shape[1]
         if m < 1:
             raise ValueError(f"weights of shape {weights.shape} have no output; they need at least 1 column")

@@ -62,7 +62,7 @@ class Quadratic:
         return 0.5 * (half + half.T) + np.diag(squares)
 
     def slopes(self, forms: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return the gradients (n, d) of the combination where forms have given values, without those of x * x."""
+        """Return the gradients (n, d) of the combination where forms have given values, without the term in x * x."""
         weights, linear, _ = self._combined(t)
         first, second = forms * weights
         return first @ self.factors[1] + second @ self.factors[0] + linear
@@ -83,7 +83,7 @@ class Quadratic:
         return replace(self, factors=both[0], biases=both[1], weights=weights)
 
     def formula(self) -> Formula:
-        """Return a formula with one term, squares of forms, or with none: a single case for what is written."""
+        """Return a formula with one term, squares of forms, or with none, so that exports have a single case."""
         of = self.squared()
         terms = (Products(of.weights, of.factors[:1], of.biases[:1], 2),) if len(of.weights) else ()
         return Formula(self.constant, self.linear, self.squares, terms)

@@ -210,7 +210,7 @@ def similar_features(
     counts: Any = None,
     shrinkage: float = 10.0,
 ) -> list[Similar]:
-    """Return the k features whose interactions are most like those of a feature.
+    """Return the k features whose interactions are most like a given feature's.
 
     The interactions of a feature are the weights of its products with all ``partners``, in all outputs. Two items are
     similar if the cosine of these arrays is large: the same users like both, beyond how well liked either is, as the
@@ -269,7 +269,7 @@ def similar_features(
         partners = np.setdiff1d(np.arange(d), [*among, feature])
     partners = _indices(partners, "partners", d)
     if not len(partners):
-        raise ValueError("partners is empty: there are no features to interact with; give those of the users, say")
+        raise ValueError("partners is empty: there are no features to interact with; give the users' features, say")
     weights, (left, right) = products(units, V, 2)
     # <t_j, t_l> for the interactions t_j[p, c] = sum_r left_rj right_rp weights_rc.
     metric = (weights @ weights.T) * (right[:, partners] @ right[:, partners].T)

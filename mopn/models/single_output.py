@@ -93,7 +93,7 @@ class FactorizationModel(Predictor):
         check_factor_kernel(self.kernel, degree, self.theta)
         self._check_form()
         if self.n_features < 1:
-            raise ValueError(f"factors of shape {self.factors.shape} have no columns other than those of the dummies")
+            raise ValueError(f"factors of shape {self.factors.shape} have no columns besides the dummies")
         if self.w is not None and self.w.shape != (self.n_features,):
             raise ValueError(f"w must have shape ({self.n_features},), got {self.w.shape}")
         if self.target is None and self.classes is None:

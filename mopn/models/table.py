@@ -17,7 +17,7 @@ from mopn.tables.fields import to_fields
 class TableModel(Predictor):
     """A polynomial network of the features of a table: of frames, arrays or dictionaries of columns.
 
-    Explanations are by columns: a column's Shapley value is the sum of those of its features, as polynomials of degree
+    Explanations are by columns: a column's Shapley value is the sum over its features, as polynomials of degree
     2 have no products of three players.
 
     Attributes

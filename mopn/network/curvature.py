@@ -223,7 +223,7 @@ class RelationCurvature:
         return isinstance(rows.template.without_dummies, RelationDesign)
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> RelationSums:
-        """Return that of F for units A (k, d), directions E (k, m) and linear term W."""
+        """Return the curvature of F for units A (k, d), directions E (k, m) and linear term W."""
         return RelationSums(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
 
     def metric(self, blocks: RelationSums, costs: np.ndarray, directions: np.ndarray | None) -> RelationPreconditioner:
@@ -262,7 +262,7 @@ def _table_blocks(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W:
 
 
 class RelationPreconditioner(JointMetric):
-    """The inverse of the curvature in the rows of tables, for units and linear term; diagonal beside the tables."""
+    """The inverse of the curvature in the rows of tables, for units and linear term; diagonal apart from the tables."""
 
     def __init__(
         self,

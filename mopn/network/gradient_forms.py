@@ -31,7 +31,7 @@ _GRAM_PROBES = 4
 class GradientForms:
     """The ``Stack`` Gamma of a loss gradient G (n, m), matrix-free: of large data d x d does not fit.
 
-    ``seed`` is that of the vectors that searches start from, and of the estimate of the Gram matrix.
+    ``seed`` draws the vectors that searches start from, and the estimate of the Gram matrix.
     """
 
     def __init__(self, kernel: Kernel, rows: Rows, G: Any, seed: int = 0) -> None:
@@ -134,7 +134,7 @@ class GradientForms:
         M = self._scaled_gram(design)
         sizes = design.squared_sizes / square @ np.abs(self.G)
         error = (2 * n + 2 * d + 6 + 2 * dual_error(m)) * EPS * float(sizes @ sizes) + eigen_error(M)
-        # n^2 products of sums of d, each of which may underflow.
+        # n^2 products of sums of d, and each may underflow.
         error += 4.0 * n * n * (d + 2) * _SMALLEST * (1.0 + float(np.sum(self.G**2)))
         largest = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
         return math.sqrt((max(largest, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * EPS) * square

@@ -74,7 +74,7 @@ class JointProblem(Displayed, Problem):
         self._start = joined(*parts)
 
     def _make_curvature(self, rows: Rows, kernel: Kernel, seed: int) -> Curvature | RelationCurvature | None:
-        """Return what a metric is made of, where it pays."""
+        """Return the curvatures that make up a metric, where it pays."""
         if not (self.regularizer.active or self.ridge.active):
             return None
         k = self.directions.n_units
@@ -158,7 +158,7 @@ class JointProblem(Displayed, Problem):
         B, Z, W = self._parts(x)
         A, E, W = self._mapped(B, Z, W)
         blocks: Any = self.curvature(A, E, W)
-        # The penalty is strength * ||A||_F^2; in a ball, what a unit of norm earns takes the place of the strength.
+        # The penalty is strength * ||A||_F^2; in a ball, the gain of a unit of norm takes the place of the strength.
         cost = max(self.regularizer.weight_cost(earned=lambda: blocks.earned), 0.0)
         costs = np.full(len(A), cost)
         if self.ridge.active:
@@ -192,9 +192,9 @@ class RestProblem(JointProblem):
 
 
 def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return steps in B, Z and W, entry by entry, each of which changes outputs by about the size of these.
+    """Return steps in B, Z and W, entry by entry, that change outputs by about the size of these.
 
-    Outputs are K(a, x) e, of degree two in a and X. Steps in W are those of the curvature that a step in B has for the
+    Outputs are K(a, x) e, of degree two in a and X. Steps in W have the curvature that a step in B has for the
     square of the mean feature: many samples have a little of some features, which hardly curve the objective.
     """
     losses = SumOfLosses(rows)
@@ -233,7 +233,7 @@ class _Directions(ABC):
 
     @abstractmethod
     def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray | None:
-        """Return the curvature (k, m, m) in Z from that in E, and from what the units cost; None without Z."""
+        """Return the curvature (k, m, m) in Z from the curvature in E and the cost of the units; None without Z."""
 
     def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return an equal network of smaller norm or fewer units."""
@@ -276,7 +276,7 @@ class _BoxDirections(_Directions):
         return gradient
 
     def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray:
-        """Where the losses are flat, of the size of what the units cost: steps have no unit of their own."""
+        """Where the losses are flat, of the size of the units' cost: steps have no unit of their own."""
         return regular(blocks, np.zeros_like(costs) if blocks.any() else costs)
 
 

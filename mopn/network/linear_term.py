@@ -59,8 +59,8 @@ class LinearTerm:
     def outputs(self, W: np.ndarray) -> Any:
         return self.rows.map(_outputs, W)
 
-    def beside(self, outputs: Any, W: np.ndarray) -> Any:
-        """Return the outputs (n, m) of units with those of the linear term."""
+    def added_to(self, outputs: Any, W: np.ndarray) -> Any:
+        """Return the outputs (n, m) of units plus the outputs of the linear term."""
         return outputs + self.outputs(W) if self.active else outputs
 
     def adjoint(self, G: Any) -> np.ndarray:

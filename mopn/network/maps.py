@@ -58,7 +58,7 @@ class UserX:
 
     @property
     def feature_scales(self) -> np.ndarray | None:
-        """What the features are divided by (d,), 0 for those that are constant; None for ones."""
+        """Divisors of the features (d,), 0 for constant ones; None if all are 1."""
         return None if self.coordinates is None else self.coordinates.finite_scale
 
     def network(

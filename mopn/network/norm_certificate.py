@@ -39,7 +39,7 @@ class NetworkCertificate(Displayed):
         Proven lower bound of the objective of all networks, of any number of units, whose norm and linear term are at
         most as large as this one's.
     gap : float
-        Upper bound of the objective minus that of the best such network, rounding errors included.
+        Upper bound of the objective minus the objective of the best such network, rounding errors included.
     relative_gap : float
         The gap relative to the objective; 0 for a perfect fit, whose objective and gap are rounding errors.
     restricted_gap : float
@@ -51,7 +51,7 @@ class NetworkCertificate(Displayed):
         The dual norm of the loss gradient, as found: the largest slope of the objective along a unit. With a penalty of
         this strength no unit would be worth adding; the best network of its norm solves that problem.
     unit : ndarray of shape (d,) or (dummies + d,)
-        The unit of that slope, of length 1: the best one to add. Its entries are those of the columns of H.
+        The unit of that slope, of length 1: the best one to add. It has an entry for each column of H.
     unit_weights : ndarray of shape (m,)
         Weights to add it with, after a line search.
     kept : float
@@ -147,8 +147,8 @@ def certify_network(
         Units of any length; K(c h, x) = c^2 K(h, x), so lengths go into the weights. With one more column than X has
         features (two more for ``"anova"``), the first is of biases: entries for a feature that is always 1.
     V : array-like of shape (k, m)
-        Weights, a column for each output: the transpose of what a ``torch.nn.Linear(k, m)`` holds. For multi-class
-        losses the columns are those of the sorted labels, each of which occurs in y.
+        Weights, a column for each output: the transpose of ``torch.nn.Linear(k, m).weight``. For multi-class
+        losses the columns belong to the sorted labels of y.
     linear : pair (W, b), optional
         W of shape (m, d) and b of shape (m,), as a ``torch.nn.Linear(d, m)`` holds them; either may be None.
     X : array-like or sparse matrix of shape (n, d), or RowBlocks
@@ -243,9 +243,9 @@ def _check_outputs(columns: int, problem: NetworkProblem) -> None:
 
 
 def _coefficients(linear: Any, problem: NetworkProblem) -> np.ndarray:
-    """Return [b, W] (m, 1 + d) of a pair (W, b), with zeros for what is None."""
+    """Return [b, W] (m, 1 + d) of a pair (W, b), with zeros in place of None."""
     if not (isinstance(linear, tuple | list) and len(linear) == 2):
-        raise TypeError(f"linear must be a pair (W, b), either of which may be None, got {shown(linear)}")
+        raise TypeError(f"linear must be a pair (W, b), where either may be None, got {shown(linear)}")
     m, d = problem.losses.n_outputs, problem.rows.n_features
     parts = []
     for part, name, shape in zip(linear, ("linear: W", "linear: b"), ((m, d), (m,)), strict=True):

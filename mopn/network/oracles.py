@@ -36,7 +36,7 @@ from mopn.solvers.tools.decorators import door, doors
 
 # Tolerance of the values relative to the bound's.
 _FINER = 0.01
-# Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is that of a covering of a
+# Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is a covering of a
 # sphere, a rougher one; and the finest.
 _PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 5e-2, 1e-4
 
@@ -111,7 +111,7 @@ _WORK, _SECONDS = (number(f"a number{of} > 0", lambda x: x > 0.0, finite=False) 
 
 @dataclass(frozen=True)
 class BasisAtoms:
-    """What an oracle returns.
+    """Units that an oracle selected, and its bound.
 
     Attributes
     ----------
@@ -269,8 +269,8 @@ def basis_oracle(
     Parameters
     ----------
     norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}
-        The norm of the weights; p is inf, 2, 1 and inf, respectively. For nonnegative weights the maximum is that of
-        ``-h' Gamma_c h`` over units and outputs, or 0.
+        The norm of the weights; p is inf, 2, 1 and inf, respectively. For nonnegative weights the maximum is over
+        ``-h' Gamma_c h`` of all units and outputs, and 0.
     method : {"auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"}
         ``"power"`` and ``"eigh"`` return the dominant eigenvector of every Gamma_c, optimal for l1, and some further
         ones: by Lanczos (matrix-free; values are lower bounds) or by a dense eigen-solver, as ``"power"`` too has under

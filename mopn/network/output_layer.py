@@ -51,9 +51,9 @@ class OutputLayerProblem(Displayed, Smooth):
 
     Notes
     -----
-    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian, unless weights must
-    be nonnegative or the strength is 0, for which no certificate exists; ``gradient`` where R is smooth
-    (``"squared-l2"``, or a strength of 0). Gaps hold for the outputs Phi V as computed: rounding errors made in
+    The point is V flat, in C order. Oracles: ``composite``; ``barrier`` if the loss has a Hessian and R is not smooth,
+    unless weights must be nonnegative; ``gradient`` where R is smooth (``"squared-l2"``, or a strength of 0, for which
+    no certificate exists). Gaps hold for the outputs Phi V as computed: rounding errors made in
     computing them are not added.
 
     Examples
@@ -137,13 +137,15 @@ class OutputLayerProblem(Displayed, Smooth):
     def reasons(self) -> dict[str, str]:
         """Why oracles are not offered, where the loss or the norm is the reason."""
         loss = self.losses.loss
-        if isinstance(self.regularizer, NormRegularizer) and self.regularizer.norm.nonnegative:
+        if not isinstance(self.regularizer, NormRegularizer):
+            return {"barrier": "there is none for a smooth penalty; use LBFGS()"}
+        if self.regularizer.norm.nonnegative:
             return {"barrier": "there is none for nonnegative weights; use FISTA()"}
         return {} if loss.has_hessian else {"barrier": f"the loss {loss.name!r} has no hessian"}
 
     @property
     def newton_size(self) -> float:
-        """Size of the matrices of Newton's method, m times (k, k), over that of the features."""
+        """Size of the matrices of Newton's method, m times (k, k), relative to the features."""
         k, m = self.shape
         return k * m / self.rows.shape[0]
 
@@ -191,7 +193,7 @@ class OutputLayerProblem(Displayed, Smooth):
     def image(self, x: np.ndarray) -> Any:
         """Return the outputs (n, m) of the units and of the linear term, without offset; with a ridge also V."""
         V, W = self.split(x)
-        outputs = self.linear_term.beside(self._unit_outputs(V), W)
+        outputs = self.linear_term.added_to(self._unit_outputs(V), W)
         return outputs if self.ridge is None else _Image(outputs, V)
 
     def _unit_outputs(self, V: np.ndarray) -> np.ndarray:
@@ -227,7 +229,7 @@ class OutputLayerProblem(Displayed, Smooth):
         return OutputLayerHessian(self.rows, self.features, _outputs(image), self.ridge, shift_invariant=invariant)
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
-        """Return an interior-point state of R near V whose gap is about ``mu``; ``gradient`` is that of F at V."""
+        """Return an interior-point state of R near V whose gap is about ``mu``; F has the ``gradient`` at V."""
         return self.regularizer.barrier(V, mu, gradient)
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:

@@ -181,8 +181,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     Notes
     -----
-    With ``center`` or ``scale``, ``strength``, units and certificates are those of the problem for
-    the centered and scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X.
+    With ``center`` or ``scale``, ``strength``, units and certificates belong to the problem of the
+    centered and scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X.
     The point is a :class:`mopn.network.point.Network`; results have ``basis`` (k, d), unit vectors, ``weights``
     (k, m) and ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
     Oracles: ``atomic`` and ``corrective``; the bound over all units is proven, so every gap is a certificate. So is
@@ -345,7 +345,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return Network(self.maps, basis, weights, linear)
 
     def start(self, start: Any = None) -> Network:
-        """Return the empty network, or that of an earlier result, or of (basis, weights) or (basis, weights, linear).
+        """Return the empty network, the network of an earlier result, or of (basis, weights[, linear]).
 
         Units are scaled to length 1, with the same outputs. Weights are moved into the ball where there is one, and
         negative ones are set to 0 where the norm allows none.
@@ -467,7 +467,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return float(proven_upper(of_outputs + of_penalties))
 
     def _penalty_rounding(self, network: Network, errors: MappingErrors) -> float:
-        """Bound what the errors of constants add to penalties; models in a ball may leave it by rounding."""
+        """Bound the error of penalties by errors of constants; models in a ball may leave it by rounding."""
         longer, penalty = errors.units[:, None] * np.abs(network.weights), isinstance(self.regularizer, Penalty)
         of_units = self.regularizer.value(longer) if penalty else 0.0
         if not self.linear_term.active:
@@ -529,7 +529,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
         ``away`` is the number of a unit of the network; the number of its units stands for the vertex 0. Under a
         penalty the other vertices lie where the penalty alone equals an objective value already reached, as no
-        minimiser has a larger one: the smaller of ``least`` and ``at.value``, so by default that of the network. The
+        minimiser has a larger one: the smaller of ``least`` and ``at.value``, so by default ``at.value``. The
         linear term moves only towards units, if the point moves as a ``whole``.
         """
         parts = network, at.G, self.losses, self.regularizer, self.linear_term, self._ridge
@@ -546,7 +546,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     def active_units(self, network: Network, at: OutputGradient, *, least: float = math.inf) -> ActiveUnits:
         """Return the network as a combination of vertices, and their slopes, for away steps.
 
-        The vertices are those of ``segment`` with the same ``least``, one for every unit; the last one is 0 if the
+        The vertices are as in ``segment`` with the same ``least``, one for every unit; the last one is 0 if the
         network has a share of it.
         """
         slopes = self._own_slopes(network, at)

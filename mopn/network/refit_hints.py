@@ -47,7 +47,7 @@ class RefitHints:
 
     @property
     def minima_are_far_apart(self) -> bool:
-        """Whether few units may end in a poor local minimum: not those of many features, such as users and items."""
+        """Whether few units may end in a poor local minimum: not if features are many, such as users and items."""
         return self.rows.shape[1] <= _FEW_FEATURES
 
     @property

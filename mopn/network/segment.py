@@ -79,7 +79,7 @@ def active_vertex(
 
 
 def _share_of_zero(coefficients: np.ndarray) -> float:
-    """Return what the coefficients lack of 1, but for rounding errors."""
+    """Return 1 minus the sum of the coefficients, without rounding errors."""
     rest = 1.0 - float(coefficients.sum())
     return rest if rest > NULL else 0.0
 
@@ -206,7 +206,7 @@ class OutputRounding:
 
 
 def _squares(block: Block) -> tuple[Any, Any, Any]:
-    """Return the squares (n,) of what the errors of a row are relative to."""
+    """Return the squared sizes (n,) to which the errors of a row are relative."""
     offset, sizes = block.losses.offset, block.design.squared_sizes
     offsets = 0.0 * sizes if offset is None else np.sum(offset * offset, axis=1)
     return sizes * sizes, block.linear.squared_sizes, offsets

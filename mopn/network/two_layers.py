@@ -274,7 +274,7 @@ class RelationLayers(SparseLayers):
     def _of_tables(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         """Lay out a point for loops over the tables, which have the products of distinct features; no constants."""
         layers = super()._layers(H, V if self.distinct else np.zeros_like(V), W)
-        # A copy, as that of one output is W itself.
+        # A copy, as with one output the transpose is W itself.
         linear = layers.linear.copy()
         linear[:1] = 0.0
         return layers._replace(constants=np.zeros_like(layers.constants), linear=linear)
@@ -345,7 +345,7 @@ class SparseLayout:
         return self._pulled_back(np.vstack([of_dummies, of_units]).T[:k], self.n_dummies)
 
     def _pulled_back(self, gradient: np.ndarray, dummies: int) -> np.ndarray:
-        """Return the gradient with respect to coefficients of [1, x - c] from that of those of [1, x]."""
+        """Return the gradient in coefficients of [1, x - c], from the gradient in coefficients of [1, x]."""
         if self.center is None:
             return gradient
         gradient = gradient.copy()

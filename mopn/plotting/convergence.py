@@ -132,7 +132,7 @@ def _minimum(traces: Iterable[Trace]) -> float:
 
 
 def _column(trace: Trace, column: str, name: str, reference: float | None = None) -> np.ndarray:
-    """Return the values of a column, or what is computed from some."""
+    """Return the values of a column, stored or computed."""
     if column == "suboptimality":
         assert reference is not None
         if reference == 0:

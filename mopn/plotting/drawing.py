@@ -1,4 +1,4 @@
-"""What plots share: axes, colours, bars, names of outputs."""
+"""Shared parts of plots: axes, colours, bars, names of outputs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from mopn.solvers.tools.checks import shown
 
 # Of bars, as in the map of values of both signs.
 _POSITIVE, _NEGATIVE = "#b2182b", "#2166ac"
-# So many characters fit below a map beside its colour bar.
+# So many characters fit below a map next to its colour bar.
 _CHARACTERS = 40
 
 
@@ -35,7 +35,7 @@ def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any,
 
 
 def name_ticks(ax: Any, names: list[str]) -> None:
-    """Name the ticks of the horizontal axis, slanting if the names would not fit beside each other."""
+    """Name the ticks of the horizontal axis, slanting if the names would not fit next to each other."""
     crowded = len(names) * max(map(len, names)) > _CHARACTERS
     slanting = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     ax.set_xticks(range(len(names)), map(plain, names), **slanting if crowded else {})

@@ -76,7 +76,7 @@ def plot_unit(
     ----------
     model : Model or fitted estimator
     unit : int, default 0
-        Its number r; those of dummies are left out.
+        Its number r; coefficients of dummies are left out.
     scale : array-like of shape (d,), optional
         Typical sizes of the features, such as ``X.std(axis=0)``: the coefficients of X / scale are drawn. Default
         ``model.feature_scales``, by which the fit divided them.
@@ -113,7 +113,7 @@ def plot_unit(
         )
     if not isinstance(machine, Model):
         raise TypeError(
-            "model must be a mopn.Model, or an estimator of networks; those of one output have no units h_r"
+            "model must be a mopn.Model, or an estimator of networks; models of one output have no units h_r"
         )
     k, d = len(machine.basis), machine.n_features
     if isinstance(unit, bool) or not isinstance(unit, (int, np.integer)) or not 0 <= unit < k:

@@ -106,8 +106,8 @@ def plot_effect(
     X : DataFrame, array-like of shape (n, c), or dict, optional
         The background, by default the distributions in the encoding; see :func:`mopn.explain.effects`.
     scale : {"output", "probability"}, default "output"
-        What the column adds to the outputs; or the probabilities of classes, if all other effects are 0, of two classes
-        that of the second.
+        The effect on the outputs; or the probabilities of classes, if all other effects are 0, of two classes the
+        second one's.
     axes : pair of matplotlib Axes, optional
         Where to draw; default a new figure.
 

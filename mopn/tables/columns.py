@@ -76,7 +76,7 @@ class NumberColumns:
         with np.errstate(invalid="ignore", over="ignore"):
             slopes = 1.0 / np.diff(self.knots, axis=1, append=np.inf)
         changes = np.diff(self.functions, axis=1, append=0.0)
-        slopes = np.nan_to_num(slopes.ravel(), nan=0.0)  # there is no segment; those of tiny lengths are steps
+        slopes = np.nan_to_num(slopes.ravel(), nan=0.0)  # there is no segment; tiny segments are steps
         return slopes, changes.reshape(self.knots.size, changes.shape[2])
 
     @cached_property
@@ -165,14 +165,14 @@ class CategoryColumn:
         return len(self.categories) + bool(self.rare) + self.missing
 
     def names(self, column: str) -> list[str]:
-        """Return what the features of a column of a name are."""
+        """Return the names of the features of a column."""
         names = [f"{column} = {category}" for category in self.categories]
         names += [f"{column} is a rare category"] * bool(self.rare) + [f"{column} is missing"] * self.missing
         return names[len(names) - len(self.means) :]
 
     @cached_property
     def table(self) -> np.ndarray:
-        """The features of every code, those of -1 last."""
+        """The features of every code, with code -1 last."""
         return np.vstack([np.eye(self.count)[:, self.count - len(self.means) :], self.means])
 
     @cached_property

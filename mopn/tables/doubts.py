@@ -81,7 +81,7 @@ def _weakness(weights: np.ndarray, missing: float) -> tuple[str, str, str] | Non
 
 
 def _doubt(column: Column, name: str, summary: TableSummary) -> tuple[str, str, str] | None:
-    """Return the doubt about a column, an example and what to do."""
+    """Return the doubt about a column, an example and a remedy."""
     if column.is_empty:
         return "no value", "", "it has no effect, as a constant"
     if isinstance(column, NumberSummary):
@@ -98,7 +98,7 @@ def _named(columns: list[tuple[str, str]]) -> str:
 
 
 def _of_numbers(column: NumberSummary, name: str, summary: TableSummary) -> tuple[str, str, str] | None:
-    """Return what a column of numbers has, an example and what to do."""
+    """Return the doubt about a column of numbers, an example and a remedy."""
     if column.text is not None or column.signs:
         examples = [] if column.text is None else [f"such as {shown(column.text)}"]
         examples += [f"{' and '.join(map(repr, sorted(column.signs)))} as missing"] if column.signs else []
@@ -116,7 +116,7 @@ def _of_numbers(column: NumberSummary, name: str, summary: TableSummary) -> tupl
 
 
 def _of_categories(column: CategorySummary, n: int) -> tuple[str, str, str] | None:
-    """Return what a column of categories has, an example and what to do; declared categories are meant."""
+    """Return the doubt about a column of categories, an example and a remedy; declared ones raise none."""
     categories = column.categories.tolist()
     if column.declared or len(categories) <= _FEW:
         return None

@@ -19,7 +19,7 @@ from mopn.tables.texts import numbers_of
 
 # Indicators of more categories are sparse.
 _DENSE_CATEGORIES = 256
-# Rows that are encoded at once: what a table becomes is much larger than the rest.
+# Rows that are encoded at once: the features of a table are much larger than the rest.
 _ROWS = 4096
 # The most that a feature, of size 1, may change where its number is rounded; two days in a row change it by 1e-3.
 _MOST_LOST = 2e-3
@@ -84,7 +84,7 @@ class TableEncoding:
 
     @cached_property
     def feature_names(self) -> np.ndarray:
-        """What the features are, (d,): "age", "age, curve 1", "age is missing", "city = Bern"."""
+        """Names of the features, (d,): "age", "age, curve 1", "age is missing", "city = Bern"."""
         names = []
         for j, width in zip(self.number_columns, self.numbers.widths, strict=True):
             name = self.columns[j]

@@ -35,7 +35,7 @@ FIELDS = {
 
 
 def to_fields(encoding: TableEncoding) -> dict[str, Any]:
-    """Return the arrays of an encoding; those of columns are joined, and their lengths stored."""
+    """Return the arrays of an encoding; arrays of columns are joined, and their lengths stored."""
     numbers, categories = encoding.numbers, encoding.categories
     finite = np.isfinite(numbers.knots)
     return {

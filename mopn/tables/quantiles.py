@@ -17,7 +17,7 @@ _ROUNDING = 16 * EPS
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """A distribution on finitely many values, near that of the numbers it stands for.
+    """A distribution on finitely many values, near the distribution of the numbers it stands for.
 
     Up to 2^16 values are exact. At every x, the weights of the numbers up to x and of the ``values`` up to x differ by
     at most ``error``, apart from the rounding of sums; and likewise below x. The smallest and the largest number are
@@ -68,7 +68,7 @@ class Quantiles:
     def at(self, shares: list[float]) -> np.ndarray:
         """Return the quantiles at some shares of the weight, linear between neighbours.
 
-        With weights of at least 1 they are to the last bit those of ``numpy.quantile`` for repeated numbers. Smaller
+        With weights of at least 1 they equal ``numpy.quantile`` of repeated numbers to the last bit. Smaller
         weights, such as those that sum to 1, count as multiples of the least one.
         """
         total, eps = self.weights.sum(), np.finfo(float).eps
@@ -88,8 +88,8 @@ class Quantiles:
     def rounded(self) -> Quantiles:
         """Return the distribution in which values that differ by rounding alone are the smallest of them.
 
-        They differ by at most 2^-48 of the larger one, or of the median size of those that are not 0: what is computed
-        as 0 or near 0 has the rounding of what it was computed of. Whole numbers are exact.
+        They differ by at most 2^-48 of the larger one, or of the median size of the others than 0: a result near 0
+        has the rounding of the numbers it was computed of. Whole numbers are exact.
         """
         values = self.values
         sizes = np.abs(values)

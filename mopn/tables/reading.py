@@ -27,7 +27,7 @@ from mopn.data.values import (
 )
 from mopn.solvers.tools.checks import shown
 
-# A column, and what it holds.
+# A column and its kind.
 _Read = tuple[np.ndarray, str]
 _SPARSE = "MultiOutputPNClassifier, MultiOutputFMClassifier and their regressors take sparse matrices"
 
@@ -39,11 +39,11 @@ class Table:
     Attributes
     ----------
     names : tuple of str
-        Those of a frame or a dictionary; of an array "x0", "x1", ....
+        Names of a frame or a dictionary; "x0", "x1", ... for an array.
     columns : tuple of ndarray of shape (n,)
         Numbers, float64 with NaN where they are missing; or categories, texts with None where they are missing.
     kinds : tuple of str
-        What each column holds: one of the words of :mod:`mopn.data.values`, such as "dates without a time zone".
+        The kind of each column: one of the words of :mod:`mopn.data.values`, such as "dates without a time zone".
     n : int
         Number of rows.
     named : bool

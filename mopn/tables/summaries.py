@@ -86,19 +86,7 @@ Column = NumberSummary | CategorySummary
 
 @dataclass(frozen=True)
 class TableSummary:
-    """The columns of a table, or of some of its rows.
-
-    Attributes
-    ----------
-    names : tuple of str
-    named : bool
-        Whether the names are the caller's; blocks with names are then merged by name.
-    n : int
-        Number of rows of positive weight.
-    columns : tuple of NumberSummary or CategorySummary
-    kinds : tuple of str
-        As of a ``Table``.
-    """
+    """The columns of a table, or of some of its rows; n rows have positive weight, and the rest is as in ``Table``."""
 
     names: tuple[str, ...]
     named: bool
@@ -107,13 +95,7 @@ class TableSummary:
     kinds: tuple[str, ...]
 
     def __add__(self, other: TableSummary) -> TableSummary:
-        """Return the summary of the rows of both, of bounded size.
-
-        Raises
-        ------
-        ValueError
-            If they have other columns, or one has numbers here and categories there, or too many categories.
-        """
+        """Return the summary of the rows of both, of bounded size; ``ValueError`` if their columns do not fit."""
         order = self._order(other)
         both = zip(self.names, self.columns, (other.columns[j] for j in order), strict=True)
         columns = tuple(_sampled(_merged(name, a, b)) for name, a, b in both)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-# What stands for a missing number in files: of UCI, SAS, R, pandas and Python, and in spreadsheets. Only among numbers:
+# Signs of a missing number in files: of UCI, SAS, R, pandas and Python, and in spreadsheets. Only among numbers:
 # elsewhere each is a category like any other. Compared without the case of letters.
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "<na>", "null", "none"})
 
-# What NumPy, C and JSON write. Leading zeros mark codes, such as those of towns.
+# Numbers as NumPy, C and JSON write them. Leading zeros mark codes, such as postcodes.
 _PLAIN = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SIGNS = re.compile(r"[\s%$€£¥]")
 # Groups of thousands, with the other sign before decimals.
@@ -28,7 +28,7 @@ _DATE = re.compile(
     r")(?:[T ]+[0-2]?[0-9]:[0-5][0-9].*)?",
     re.IGNORECASE,
 )
-# Texts of which this share is alike are meant to be; a few words among them are remarks.
+# If this share of the texts is alike, the column is of that kind; the other texts are remarks.
 _MOST = 0.95
 
 

@@ -35,7 +35,7 @@ _ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
 _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 # unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
 _TIGHT = 2.0
-# The tolerances on a sample that tells where to start: of the gap, and of what a round lowers the objective by.
+# The tolerances on a sample that tells where to start: of the gap, and of the decrease in a round.
 _TOL_OF_START, _FTOL_OF_START = 0.1, 1e-3
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
@@ -61,7 +61,7 @@ class ConditionalGradient(Solver[Atomic]):
     oracle : str or oracle, default "auto"
         The oracle that selects units: a method of ``mopn.oracles.basis_oracle``, an oracle that it returned, or a
         function of your own, from the matrices Gamma (m, d, d) of the gradient to a unit (d,) or several (q, d). Bounds
-        are then those of "auto", the values of units estimate no gap, and the run ends with the status
+        are then as by "auto", the values of units estimate no gap, and the run ends with the status
         ``NO_BETTER_UNIT`` if for 20 rounds no unit is worth adding.
     atoms_per_round : int, optional
         Number of units added in a round, the best distinct ones of the oracle; default set by the schedule. Plain
@@ -117,7 +117,7 @@ class ConditionalGradient(Solver[Atomic]):
 
     @property
     def needs(self) -> frozenset[str]:
-        """Names of the oracles that a problem must offer: those of the correction."""
+        """Names of the oracles that a problem must offer, as the correction says."""
         return self.corrective_step.needs
 
     def run(self, problem: Atomic, start: Any, monitor: Monitor) -> None:

@@ -39,7 +39,7 @@ class CorrectiveRun(ABC):
     inserts_by_line_search = False
     # Whether the purpose of the run is a model, which a sample of the rows may tell: ``settle`` then fits it to all.
     fits_a_model = False
-    # Tolerance and iterations of the fit in ``start``: those of a polish.
+    # Tolerance and iterations of the fit in ``start``, as of a polish.
     start_tol, start_iter = 1e-6, 500
 
     def __init__(self, problem: Any, monitor: Monitor) -> None:

@@ -147,7 +147,7 @@ class ProofSchedule:
 
 
 def is_from_user(atoms: Atoms) -> bool:
-    """Whether a function of the user's selected the atoms; those of other problems need not say so."""
+    """Whether a function of the user's selected the atoms; atoms of other problems need not say so."""
     return getattr(atoms, "from_user", False)
 
 

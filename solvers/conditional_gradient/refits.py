@@ -43,13 +43,13 @@ _FALL, _STUCK, _LEAST_TARGET = 0.7, 0.1, 1e-6
 # it after two refits that left most of the gap.
 _JOINT_TOL, _LEFT, _TIGHTER = 3e-3, 0.9, 0.1
 # Before units enter, the linear term is fitted to this fraction of the tolerance of a polish of the output layer, or,
-# where a model is fitted, of that of both layers: the polish goes on from there.
+# where a model is fitted, of a polish of both layers, which goes on from there.
 _START_TOL, _START_OF_MODEL = 1e-3, 0.1
 # Between rounds, units whose weights are together less than this times the target gap, relative, are dropped: refits
 # shrink superfluous units for ever.
 _NEGLIGIBLE = 1e-4
-# Refits on a fraction of the samples stop at this decrease over ten iterations, relative, as they are a start; those of
-# more units than a model may have at the other one: the units that leave again are known early.
+# Refits on a fraction of the samples stop at this decrease over ten iterations, relative, as they are a start; refits
+# of more units than a model may have stop at the other one: the units that leave again are known early.
 _SAMPLE_TOL, _SURPLUS_TOL = 5e-3, 5e-2
 # After joint refits the linear term is fitted until ten iterations decrease the objective by less than this, relative,
 # or, where a model is fitted, by less than this fraction of the tolerance of the polish.
@@ -272,7 +272,7 @@ class _FullRefits(_OutputRefits):
         self.tightness, self.missed = 1.0, False
         self._coarse = CoarseLBFGS(*astuple(options.solver)) if few and type(options.solver) is LBFGS else None
         if problem.joint_refits_get_stuck:
-            # Rounds are what is needed, and many short refits soon leave the saddles that a long one would approach.
+            # More rounds are needed, and many short refits soon leave the saddles that a long one would approach.
             self.fall = 1.0
         elif self.smooth and not schedule.fits_a_model:
             self.max_iter = options.polish_iter  # as no polish follows
@@ -340,7 +340,7 @@ class _FullRefits(_OutputRefits):
         fraction = next(iter(self.problem.sample_fractions(point)), 1.0)
         max_iter = self.options.max_iter
         point, _ = self._joint(point, _SURPLUS_TOL, max_iter, sample_fraction=fraction, within_limits=False)
-        self.problem.output_layer(point)  # computes features, of which all that follow are parts
+        self.problem.output_layer(point)  # computes features, for all that follows
         while point.n_units > self.max_units:
             rests = map(point.without_unit, range(point.n_units))
             point = min(rests, key=lambda rest: self.problem.output_gradient(rest).value)

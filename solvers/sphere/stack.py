@@ -174,6 +174,6 @@ def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
 
 
 def far_from_orthonormal(basis: np.ndarray) -> float:
-    """Bound the distance of U (d, r) from the nearest orthonormal columns by that of U'U from I, with its error."""
+    """Bound the distance of U (d, r) from orthonormal columns by the distance of U'U from I, with its error."""
     d, r = basis.shape
     return float(np.linalg.norm(basis.T @ basis - np.eye(r))) + 2 * d * r * EPS

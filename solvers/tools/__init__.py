@@ -1,1 +1,1 @@
-"""What is no mathematics: checks of options, threads, random generators, attributes computed once, tables."""
+"""Tools without mathematics: checks of options, threads, random generators, attributes computed once, tables."""

@@ -77,7 +77,7 @@ class _Blas:
             self._owner = None
 
     def after_fork(self) -> None:
-        """Restore in the child what a call of the parent has set; another thread may have held the lock."""
+        """Undo in the child the settings of a call in the parent; another thread may have held the lock."""
         self._lock = threading.Lock()
         _CALL.__dict__.clear()
         if self._owner is not None:
@@ -174,7 +174,7 @@ def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> 
         while pending:
             yield pending.popleft().result()
     finally:
-        # After an error or Ctrl-C nothing may go on reading what the caller is free to change.
+        # After an error or Ctrl-C nothing may go on reading arrays that the caller is free to change.
         for future in pending:
             future.cancel()
         wait(pending)

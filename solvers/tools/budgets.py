@@ -1,4 +1,4 @@
-"""What a call may spend: seconds until a deadline, operations of a proof, probability that a random proof fails."""
+"""Limits of a call: seconds until a deadline, operations of a proof, probability that a random proof fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-# The largest probability that any proof from random starts is false, all those of a chain of runs together.
+# The largest probability that any proof from random starts is false, in all of a chain of runs.
 FAILURE = 1e-9
 
 

@@ -1,4 +1,4 @@
-"""Checks of options. Every message names the option, what it takes, and what was given.
+"""Checks of options. Every message names the option, the values it takes, and the one given.
 
 Values of a type that an option never takes raise ``TypeError``, others that it does not take ``ValueError``.
 """
@@ -23,7 +23,7 @@ _MOST_CHARACTERS = 120
 
 @dataclass(frozen=True)
 class Rule:
-    """What an option takes, for messages, and the function that converts a value or raises the right error."""
+    """The values of an option, in words, and the function that converts one or raises the right error."""
 
     takes: str
     convert: Callable[[Any], Any]
@@ -107,26 +107,17 @@ def _flag(value: Any) -> bool:
 
 
 def _callback(value: Any) -> Any:
-    """Return a callable as ``callback(intermediate_result=...)``, made of one of ``callback(x)`` if need be."""
     if not callable(value):
         raise TypeError
     try:
         signature = inspect.signature(value)
     except ValueError:  # nothing is known of some builtins
         return value
-    if _binds(signature, intermediate_result=None):
-        return value
-    if not _binds(signature, None):
-        raise ValueError
-    return lambda intermediate_result: value(intermediate_result.x)
-
-
-def _binds(signature: inspect.Signature, *values: Any, **named: Any) -> bool:
     try:
-        signature.bind(*values, **named)
+        signature.bind(intermediate_result=None)
     except TypeError:
-        return False
-    return True
+        raise ValueError from None
+    return value
 
 
 def _verbose(value: Any) -> int:
@@ -138,7 +129,7 @@ check_positive = number("a finite number > 0", lambda x: x > 0.0)
 check_fraction = number("a number in (0, 1)", lambda x: 0.0 < x < 1.0)
 check_seconds = number("a number of seconds >= 0", lambda x: x >= 0.0, finite=False)
 check_flag = Rule("True or False", _flag)
-check_callback = Rule("callable as callback(intermediate_result=...) or callback(x)", _callback).or_none()
+check_callback = Rule("callable as callback(intermediate_result=...)", _callback).or_none()
 check_verbose = Rule("an integer >= 0, True or False", _verbose)
 
 

@@ -102,7 +102,7 @@ def callers_state() -> Iterator[None]:
 class cached_property(Generic[_Value]):
     """An attribute that a method computes at first use, without a lock: of several threads the first sets it.
 
-    With that of ``functools.cached_property``, up to Python 3.11, a process forked meanwhile would wait forever.
+    With the lock of ``functools.cached_property``, up to Python 3.11, a process forked meanwhile would wait forever.
     """
 
     def __init__(self, method: Callable[[Any], _Value]) -> None:

@@ -9,7 +9,7 @@ class Displayed:
 
     @abstractmethod
     def _entries(self) -> dict[str, str]:
-        """Return what is shown, by name."""
+        """Return the entries that are shown, by name."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._entries().items())})"

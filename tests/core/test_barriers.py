@@ -294,21 +294,6 @@ def test_a_start_in_the_ball_is_moved_strictly_inside(name, rng, mu, share):
     assert math.isfinite(barrier.value(barrier.V))
 
 
-@varied()
-def test_the_squared_norm_is_its_own_barrier(rng):
-    V, D = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))
-    barrier = make_regularizer("squared-l2", SIZE, None).barrier(V, 0.1, np.zeros((3, 2)))
-    quadratic, gradient = barrier.linearize(0.1)
-    assert barrier.degree == barrier.complementarity == 0
-    np.testing.assert_allclose(barrier.value(D), 0.5 * SIZE * sum(float(d) ** 2 for d in D.ravel()), rtol=1e-14)
-    np.testing.assert_array_equal(gradient, SIZE * V)
-    np.testing.assert_array_equal(dense(quadratic, (3, 2)), SIZE * np.eye(6))
-    np.testing.assert_array_equal(quadratic.product(D), SIZE * D)
-    np.testing.assert_array_equal(barrier.sparsified(), V)
-    assert barrier.advance(D, 0.25) == 0.25
-    np.testing.assert_array_equal(barrier.V, V + 0.25 * D)
-
-
 def test_multipliers_that_vanish_beside_large_weights_divide_nothing():
     """A new unit's multiplier is 0 until its first step; its weights may be of any size after it."""
     V = np.zeros((2, 3))

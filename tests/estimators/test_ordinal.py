@@ -74,7 +74,7 @@ def test_unseen_categories_and_empty_rows():
         (X, Y, {"loss": "squared"}, "loss='squared' gives no probability of each level; use 'binary-logistic'"),
         (X, Y, {"loss": "logistic"}, "loss='logistic' gives no probability"),
         (X, np.where(np.arange(120) == 3, np.nan, Y), {}, "NaN"),
-        (np.ones((300, 1)), np.arange(300), {}, "y has 300 levels, each of which needs an output; at most 256"),
+        (np.ones((300, 1)), np.arange(300), {}, "y has 300 levels, and each needs an output; at most 256"),
         (np.zeros((5, 0)), np.arange(5), {}, "0 feature"),
     ],
 )

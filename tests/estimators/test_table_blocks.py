@@ -179,5 +179,5 @@ def test_a_block_that_changes_is_noticed():
     chunks = LocalChunks(mopn.RowBlocks([lambda: parts[0], lambda: parts[2]]).read_by(read_table))
     assert chunks.reduce(lambda block: block.X.n, int.__add__) == N
     parts[2] = parts[2].assign(color="red")
-    with pytest.raises(OSError, match="block 1 is not what it was"):
+    with pytest.raises(OSError, match="block 1 has changed since the first pass"):
         chunks.reduce(lambda block: block.X.n, int.__add__)

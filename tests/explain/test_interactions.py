@@ -248,7 +248,7 @@ def test_bad_features(features, message):
         ({"factors": np.ones((2, 3))}, "three axes"),
         ({"lams": np.ones(2)}, "one number per unit"),
         ({"form": "lifted", "factors": np.ones((3, 1, 4))}, "as many factors"),
-        ({"dummies": 4}, "no columns other than"),
+        ({"dummies": 4}, "no columns besides the dummies"),
         ({"w": np.ones(3)}, "w must have shape"),
         ({"target": "labels"}, "need classes"),
         ({"factors": np.full((1, 1, 4), np.nan)}, "factors contains NaN"),

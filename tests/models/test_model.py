@@ -96,7 +96,7 @@ def test_an_offset_that_differs_between_samples_cannot_be_part_of_a_model():
     [
         ({"weights": np.zeros((4, 3))}, r"basis must be \(k, d\) and weights \(k, m\)"),
         ({"basis": np.zeros(5)}, r"basis must be \(k, d\)"),
-        ({"basis": np.zeros((5, 1)), "augment": True}, "no columns other than those of the dummies"),
+        ({"basis": np.zeros((5, 1)), "augment": True}, "no columns besides the dummies"),
         ({"offset": np.zeros(2)}, r"offset must be a number or of shape \(3,\)"),
         ({"target": "vector"}, "for a single output, got 3"),
         ({"target": "labels"}, r"need classes of shape \(3,\), got None"),

@@ -58,7 +58,7 @@ def test_an_inactive_term_adds_nothing():
     assert W.shape == term.adjoint(G).shape == term.gradient(W).shape == term.prox(W, 1.0).shape == (M, 0)
     assert term.minimizer(G).shape == term.start(np.zeros((M, 0)), M).shape == (M, 0)
     assert term.scales(1.0).shape == (0,)
-    np.testing.assert_array_equal(term.beside(outputs, W), G)
+    np.testing.assert_array_equal(term.added_to(outputs, W), G)
     assert term.value(W) == term.conjugate(G) == term.rounding_error(W, G) == term.curvature(1.0) == 0.0
 
 

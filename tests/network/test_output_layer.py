@@ -27,6 +27,8 @@ def test_lbfgs_and_fista_agree_on_the_smooth_problem(loss):
     assert lbfgs.success
     assert lbfgs.fun == pytest.approx(fista.fun, rel=3e-9)
     assert lbfgs.weights == pytest.approx(fista.weights, abs=1e-3)
+    with pytest.raises(TypeError, match=r"there is none for a smooth penalty; use LBFGS\(\)"):
+        mopn.minimize(problem, InteriorPoint())
 
 
 @pytest.mark.parametrize("tol", [1e-13, 2e-13, 4e-13])

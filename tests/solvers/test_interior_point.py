@@ -17,12 +17,11 @@ from mopn.solvers.interior_point import _NewtonSystem
 
 NAMES = sorted(LOSSES)
 PER_OUTPUT = [name for name in NAMES if LOSSES[name].targets != "labels"]
-FORMS = [(norm, form) for norm in TWO_SIDED for form in ("strength", "radius")] + [("squared-l2", "strength")]
+FORMS = [(norm, form) for norm in TWO_SIDED for form in ("strength", "radius")]
 DUALS = {"l1": np.inf, "l1/l2": 2, "l1/linf": 1}
 
 every_loss = pytest.mark.parametrize("loss", NAMES)
 every_form = pytest.mark.parametrize(("norm", "form"), FORMS)
-every_ball_and_penalty = pytest.mark.parametrize(("norm", "form"), FORMS[:-1])
 
 
 def data(loss, n=60, k=8, m=3, condition=None, seed=0):
@@ -54,9 +53,6 @@ def recomputed_gap(problem, norm, form, V, size=1.0):
     fit, features = problem.losses, problem.features
     value, G = fit.value_gradient(features @ V)
     pulled = features.T @ G
-    if norm == "squared-l2":
-        penalty = 0.5 * size * np.sum(V**2)
-        return value + penalty + conjugate(fit, G) + 0.5 / size * np.sum(pulled**2)
     exponent = DUALS[norm]
     dual = np.linalg.norm(pulled, exponent, axis=1).max()
     if form == "radius":
@@ -116,21 +112,11 @@ def test_one_output(loss, norm, form):
         assert result.fun == pytest.approx(l1.fun, rel=2e-9)
 
 
-@every_ball_and_penalty
+@every_form
 def test_few_iterations(norm, form):
     """The levels fall by a factor of 10, from 0.1 of the gap: 9 of them for a gap of 1e-9, and some to begin with."""
     for condition in (None, 1e8):
         assert solve(layer("logistic", norm, form, condition=condition)).nit <= 40
-
-
-def test_ridge_in_closed_form():
-    problem = layer("squared", "squared-l2", "strength", 0.5)
-    result = solve(problem, tol=1e-13)
-    features, y = problem.features, problem.losses.in_memory.y
-    exact = np.linalg.solve(features.T @ features + 0.5 * np.eye(8), features.T @ y)
-    np.testing.assert_allclose(result.weights, exact, rtol=1e-6)
-    # A quadratic problem takes one step.
-    assert solve(problem).nit == 1
 
 
 @every_form
@@ -142,7 +128,7 @@ def test_offset(loss, norm, form):
     check_optimal(problem, norm, form, solve(problem), rel=1e-7)
 
 
-@every_ball_and_penalty
+@every_form
 @pytest.mark.parametrize(("weight", "unit"), [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-4), (1.0, 1e4)])
 def test_scale_of_the_loss_and_of_the_features(norm, form, weight, unit):
     """A weight of all samples, or features in another unit, and the strength or the radius with them."""
@@ -238,7 +224,7 @@ def test_no_units(norm, form, tol):
 @every_form
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_unused_and_repeated_columns(loss, norm, form):
-    """Units without features change nothing; nor do repeated ones, but that squared-l2 splits the weights."""
+    """Units without features change nothing; nor do repeated ones."""
     features, y = data(loss, n=30)
     padded = mopn.OutputLayerProblem(np.insert(features, [0, 3, 8], 0, axis=1), y, loss=loss, norm=norm, **{form: 1.0})
     result = solve(padded)
@@ -246,7 +232,7 @@ def test_unused_and_repeated_columns(loss, norm, form):
     assert result.fun == pytest.approx(solve(layer(loss, norm, form, n=30)).fun, rel=2e-9)
     twice = solve(mopn.OutputLayerProblem(np.hstack([features] * 2), y, loss=loss, norm=norm, **{form: 1.0}))
     assert twice.success
-    once = solve(layer(loss, norm, form, 0.5 if norm == "squared-l2" else 1.0, n=30))
+    once = solve(layer(loss, norm, form, n=30))
     assert twice.fun == pytest.approx(once.fun, rel=2e-9)
 
 
@@ -345,7 +331,7 @@ def test_a_loss_without_hessian_has_no_barrier():
         solve(problem)
 
 
-@every_ball_and_penalty
+@every_form
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("singular")])
 def test_a_failure_keeps_the_best_point(norm, form, error, monkeypatch):
     problem = layer("logistic", norm, form)

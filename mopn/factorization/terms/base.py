@@ -56,7 +56,7 @@ class Term(ABC):
 
     @abstractmethod
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield the updates of coordinate descent, each of which changes ``at`` and ``state`` in place."""
+        """Yield the updates of coordinate descent, which change ``at`` and ``state`` in place."""
 
     def present(self, at: Parameters) -> dict[str, Any]:
         """Return the parameters under the names of results."""

@@ -120,7 +120,7 @@ class FittedKernelTerm(KernelTerm):
         return super().gradient(at, slopes) | parts
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield the update of lambda, a convex problem, then those of P."""
+        """Yield the update of lambda, a convex problem, then the updates of P."""
         yield partial(self.fit_lams, at, state)
         yield from super().updates(at, state)
 
@@ -182,7 +182,7 @@ class SharedKernelTerm(KernelTerm):
         return AnovaFactors(at["theta"])
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
-        """Yield the updates of P, then that of theta, a convex problem."""
+        """Yield the updates of P, then the update of theta, a convex problem."""
         yield from super().updates(at, state)
         yield partial(self._fit_theta, at, state)
 
@@ -217,7 +217,7 @@ def _largest_decrease(slopes: np.ndarray, lams: np.ndarray, thresholds: np.ndarr
 
 def _on_simplex(v: np.ndarray) -> np.ndarray:
     """Project onto {theta >= 0, sum theta = 1}."""
-    # A shift of all entries does not change the projection; beside large ones the 1 would be lost in rounding.
+    # A shift of all entries does not change the projection; added to large ones, the 1 would be lost in rounding.
     v = v - v.max()
     u = np.sort(v)[::-1]
     shifts = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)

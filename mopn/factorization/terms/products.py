@@ -78,7 +78,7 @@ class ProductTerm(Term):
 
     def on(self, block: Block) -> ProductTerm:
         term = copy(self)
-        # Factors that share X are on that of the block, which may have been read from a file.
+        # Factors that share X take the X of the block, which may have been read from a file.
         own = self._several
         term.designs = tuple(design.rows(block.rows) if own else block.design for design in self.designs)
         return term
