@@ -231,7 +231,8 @@ class RelationBlocks:
         sizes = np.array([part.shape for part in parts])
         ends = np.cumsum(sizes, axis=0)
         places = _checked(rows, sizes[:, 0]) + ends[:, 0] - sizes[:, 0]
-        stored = SparseDesign(sparse.block_diag([sparse.csr_matrix(part) for part in parts], format="csr"))
+        empty = sparse.coo_matrix((0, 0), dtype=parts[0].dtype)  # for a matrix: SciPy returns an array of arrays alone
+        stored = SparseDesign(sparse.block_diag([*parts, empty], format="csr"))
         self.design = RelationDesign(stored, places, np.append(0, ends[:, 1]))
 
     @property

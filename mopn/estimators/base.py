@@ -178,7 +178,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        """Say which estimators have ``partial_fit``, where there is none."""
         if name == "partial_fit" and not hasattr(type(self), name):
             raise AttributeError(f"{type(self).__name__} has no partial_fit: {_STREAMS}")
         return self.__getattribute__(name)
