@@ -98,7 +98,7 @@ def one(folder: str, name: str, model: str, epochs: int, threads: int) -> dict[s
     first = clock() - began
     ends: list[float] = []
 
-    def watch(x: np.ndarray) -> None:
+    def watch(intermediate_result: mopn.Result) -> None:
         ends.append(clock())
 
     result = mopn.minimize(problem, solver, start=start, tol=0, max_iter=epochs, callback=watch)

@@ -52,9 +52,9 @@ def of(array):
     return [lambda part=part: part for part in np.split(array, 4)]
 
 
-def problem(X, y=None, sample_weight=None, classes=None, **options):
+def problem(X, y=None, sample_weight=None, classes=None, client=None, **options):
     """The problem of blocks on the workers, as fits make it."""
-    held = of_dask.dask_blocks(X, chunked(Y) if y is None else y, sample_weight, classes, None, LIMIT)
+    held = of_dask.dask_blocks(X, chunked(Y) if y is None else y, sample_weight, classes, client, LIMIT)
     chunks = of_dask.arranged(held, held.count(), row_by_row)
     return mopn.NetworkProblem(chunks, None, strength=1.0, **options)
 

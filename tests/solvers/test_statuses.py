@@ -54,15 +54,15 @@ RUNS = {
 }
 
 
-def stops(*_):
+def stops(intermediate_result):
     raise StopIteration
 
 
-def fails(*_):
+def fails(intermediate_result):
     raise ZeroDivisionError
 
 
-def interrupts(*_):
+def interrupts(intermediate_result):
     raise KeyboardInterrupt
 
 
