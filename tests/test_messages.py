@@ -1,6 +1,7 @@
 """What users read who make a wrong call: their own words, and what to do."""
 
 import inspect
+import sys
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import sparse
 
 import mopn
 import mopn.estimators
+import mopn.estimators.onnx_converters
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier, TableRegressor
 from mopn.models.base import Fitted
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
@@ -153,3 +155,19 @@ def test_numbers_as_levels_are_worth_a_warning_at_the_users_line(name):
 def test_lists_of_numpy_scalars_are_shown_as_numbers(tables):
     assert issubclass(type(tables[0]), Fitted)
     assert mopn.solvers.tools.checks.shown([np.int64(3), np.str_("a"), (np.float64(0.5),)]) == "[3, 'a', (0.5,)]"
+
+
+MODEL = mopn.Model(np.eye(3), np.ones((3, 1)), target="vector")
+WITHOUT = {
+    "matplotlib.pyplot": lambda: mopn.plotting.plot_unit(MODEL),
+    "onnx": lambda: mopn.export.to_onnx(MODEL),
+    "shap": lambda: mopn.explain.to_shap(MODEL, X),
+    "skl2onnx": mopn.estimators.onnx_converters.register_skl2onnx,
+}
+
+
+@pytest.mark.parametrize("package", WITHOUT)
+def test_a_package_that_is_missing_is_named(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"pip install {package.partition('.')[0]}"):
+        WITHOUT[package]()

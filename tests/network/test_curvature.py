@@ -21,8 +21,9 @@ def outputs_slopes(problem, A):
 @every_kernel
 @pytest.mark.parametrize("loss", LOSSES)
 def test_blocks_have_the_traces_of_gauss_and_newton(loss, kernel):
-    """Those of units are multiples of X'X."""
-    problem = mopn.NetworkProblem(*data(loss, n=30), loss=loss, kernel=kernel, strength=1.0, augment=True)
+    """Those of units are multiples of X'X, weighted."""
+    options, weights = {"strength": 1.0, "augment": True}, np.random.default_rng(0).uniform(0.5, 2.0, 30)
+    problem = mopn.NetworkProblem(*data(loss, n=30), loss=loss, kernel=kernel, sample_weight=weights, **options)
     network = random_network(problem)
     A, E = network.basis, network.weights
     curvature = Curvature(problem.rows, problem.kernel, problem.linear_term)
@@ -34,11 +35,11 @@ def test_blocks_have_the_traces_of_gauss_and_newton(loss, kernel):
     slopes, features = outputs_slopes(problem, A), network.features
     X = np.asarray(problem.design.project(np.eye(A.shape[1])))
     values, vectors = curvature.axes
-    np.testing.assert_allclose(vectors * values @ vectors.T, X.T @ X, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(vectors * values @ vectors.T, X.T * weights @ X, rtol=1e-9, atol=1e-9)
     for r in range(len(A)):
         trace = np.einsum("id,c,ice,e,id->", slopes[:, r], E[r], matrices, E[r], slopes[:, r])
         of_direction = np.einsum("i,ice->ce", features[:, r] ** 2, matrices)
-        assert units[r] * np.sum(X**2) == pytest.approx(trace, rel=1e-9)
+        assert units[r] * (weights @ X**2).sum() == pytest.approx(trace, rel=1e-9)
         np.testing.assert_allclose(directions[r], of_direction, rtol=1e-9, atol=1e-9 * np.abs(of_direction).max())
 
 

@@ -71,9 +71,11 @@ def test_the_metric_is_symmetric_and_positive_definite(kernel, norm, options, mo
     assert metric.solve(g, none).shape == x.shape
 
 
-def test_the_curvature_of_rows_is_that_of_gauss_and_newton(monkeypatch):
+@pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
+def test_the_curvature_of_rows_is_that_of_gauss_and_newton(kernel, monkeypatch):
+    """A number of a row has the slope of the others under ANOVA, and twice that of all in a square."""
     monkeypatch.setattr("mopn.network.curvature._EVALUATIONS", 0)
-    problem = problem_of()
+    problem = problem_of(kernel)
     network = problem.with_random_units(problem.start(), 2, np.random.default_rng(3))
     A, E = network.basis, network.weights
     joint = problem.joint(network)
@@ -84,8 +86,9 @@ def test_the_curvature_of_rows_is_that_of_gauss_and_newton(monkeypatch):
     expected = np.zeros_like(blocks.rows)
     for i, row in enumerate(places):
         for u in row:
-            others = values[row].sum(axis=0) - values[u]
-            expected[u, :2] += others**2 * (E**2 @ hessian[i])
+            whole = values[row].sum(axis=0)
+            slope = whole - values[u] if kernel == "anova" else 2.0 * whole
+            expected[u, :2] += slope**2 * (E**2 @ hessian[i])
             expected[u, 2:] += hessian[i]
     np.testing.assert_allclose(blocks.rows, expected, rtol=1e-9, atol=1e-12)
 
