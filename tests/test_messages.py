@@ -10,7 +10,6 @@ from scipy import sparse
 
 import mopn
 import mopn.estimators
-import mopn.estimators.onnx_converters
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier, TableRegressor
 from mopn.models.base import Fitted
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
@@ -162,7 +161,6 @@ WITHOUT = {
     "matplotlib.pyplot": lambda: mopn.plotting.plot_unit(MODEL),
     "onnx": lambda: mopn.export.to_onnx(MODEL),
     "shap": lambda: mopn.explain.to_shap(MODEL, X),
-    "skl2onnx": mopn.estimators.onnx_converters.register_skl2onnx,
 }
 
 

@@ -17,8 +17,8 @@ _SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
 # A model is first fitted to a sample of so many rows for every parameter, and at least so many in all, where that is at
 # most this fraction of the rows.
 _ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
-# Fits start on this fraction of the rows where it has at least so many rows: on all of them rounds take longer.
-_FIRST_SAMPLE, _LEAST_FIRST = 1 / 4, 2000
+# Other fits start on this fraction where it has at least so many rows: on all of them rounds take longer.
+_LEAST_FIRST = 2000
 # The largest number of entries of a sample of data in blocks.
 _SAMPLE_ENTRIES = 1 << 25
 # With more features the local minima of joint refits are within about a thousandth of each other.
@@ -90,8 +90,8 @@ class RefitHints:
     @property
     def _fraction_to_start(self) -> float | None:
         """The fraction of the samples that tells where to start; None for few rows, or where one refit is the fit."""
-        enough = not self.can_rotate_units and _FIRST_SAMPLE * self.rows.effective_size >= _LEAST_FIRST
-        return _FIRST_SAMPLE if enough and self._fits_memory(_FIRST_SAMPLE * self.rows.shape[0]) else None
+        enough = not self.can_rotate_units and _LARGEST_SAMPLE * self.rows.effective_size >= _LEAST_FIRST
+        return _LARGEST_SAMPLE if enough and self._fits_memory(_LARGEST_SAMPLE * self.rows.shape[0]) else None
 
     def _fits_memory(self, n: float) -> bool:
         """Whether a sample of n rows can be held; one of data in blocks takes memory of its own."""
