@@ -165,9 +165,10 @@ def path(
     (10, 0, True)
     """
     if not isinstance(problem, NetworkProblem):
-        raise TypeError(f"path is for a NetworkProblem, got {type(problem).__name__}")
+        raise TypeError(f"problem must be a NetworkProblem, got {type(problem).__name__}")
     if problem.regularizer.constrained:
         raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
+    rounds = count(0).or_none()(rounds, "rounds")
     patience = count().or_none()(patience, "patience")
     deadline = Deadline(check_seconds.or_none()(max_time, "max_time"))
     if score is not None and (not callable(score) or isinstance(score, type)):

@@ -115,11 +115,12 @@ def test_the_problem_is_left_alone():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"problem": "X"}, TypeError, "path is for a NetworkProblem, got str"),
+        ({"problem": "X"}, TypeError, "problem must be a NetworkProblem, got str"),
         ({"problem": problem(strength=None, radius=1.0)}, ValueError, "the problem has a radius"),
         ({"strengths": 1}, ValueError, "strengths must be a number >= 2 or an array"),
         ({"strengths": [1.0, 0.0]}, ValueError, "strengths must be finite numbers > 0"),
         ({"strengths": [[1.0]]}, ValueError, "in one dimension"),
+        ({"rounds": -1}, ValueError, "rounds must be an integer >= 0 or None, got -1"),
         ({"patience": 1}, ValueError, "give score too"),
         ({"score": float}, TypeError, r"score must be a function, .* got <class .float.>"),
     ],
