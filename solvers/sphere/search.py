@@ -17,7 +17,7 @@ from mopn.solvers.tools.budgets import Budget
 # Stacks of d x d matrices are formed up to this d. For larger d oracles are matrix-free.
 DENSE_LIMIT = 500
 # The method "power" forms them up to this d if the maximum is an eigenvector: decompositions then take less time than
-# steps of Lanczos.
+# steps of Lanczos (benchmarks/tables).
 _FEW_FEATURES = 64
 # ... and up to this d, and these entries, for biquadratic forms, where Cholesky factors prove little.
 COMPRESSED_LIMIT, _LARGEST_STACK = 1000, 1 << 26
