@@ -1,6 +1,8 @@
 """FISTA: accelerated proximal gradient with backtracking and restart."""
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,8 @@ from mopn.solvers.result import Status
 
 # 2^-60 of a step is below its rounding errors.
 _MAX_DOUBLINGS = 60
+# Units of the first working set, and the part of the gap over all units that a set may leave.
+_FEW, _SHARE = 50, 0.1
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,9 @@ class FISTA(Solver[Composite]):
     safe on non-convex problems too.
 
     Every fifth iteration evaluates the duality gap. Without one the run has converged when ten iterations together
-    decrease the objective by less than ``tol``, relative.
+    decrease the objective by less than ``tol``, relative. Of 100 and more units, the iterations move a working set
+    (Massias, Gramfort and Salmon, ICML 2018): those with weights and as many with the largest slopes, until the gap
+    of the set is a tenth of the gap over all.
 
     Examples
     --------
@@ -37,36 +43,57 @@ class FISTA(Solver[Composite]):
     needs = frozenset({"composite"})
 
     def run(self, problem: Composite, start: Any, monitor: Monitor) -> None:
-        """Iterate until the monitor ends the run."""
-        x, image = start, problem.image(start)
-        fun = problem.smooth_value(image) + problem.regularizer_value(x)
-        z, z_image, t, curvature = x, image, 1.0, 0.1 * problem.curvature
-        lower = -math.inf
+        """Iterate until the monitor ends the run, on working sets, which grow where the gap falls slowly, or on all."""
         levelled_off = Plateau(monitor.tol)
-        monitor(x, fun=fun)
-        while True:
-            at = problem.smooth(z_image)
-            if monitor.nit % 5 == 0:  # a bound costs about as much as an iteration
-                lower = max(lower, problem.dual_bound(at))
-            x_new, image_new, value, curvature = _proximal_step(problem, z, at, 0.9 * curvature, monitor)
-            fun_new = value + problem.regularizer_value(x_new)
-            if not fun_new < fun:
-                monitor(x, fun=fun, lower=lower)
-                if z is x:
-                    monitor.stop(Status.STALLED)
-                z, z_image, t = x, image, 1.0
-                continue
-            if np.vdot(z - x_new, x_new - x) > 0:
-                t = 1.0
-            t_new = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
-            momentum = (t - 1.0) / t_new
-            z, z_image = x_new, image_new
-            if momentum > 0:
-                z, z_image = _extrapolated(x_new, x, momentum), _extrapolated(image_new, image, momentum)
-            x, image, fun, t = x_new, image_new, fun_new, t_new
-            monitor(x, fun=fun, lower=lower)
+        x, least, gap = start, _FEW, math.inf
+        while (part := problem.working_set(x, least)) is not None:
+            for x_part, fun, lower in _iterates(part.problem, x[part.kept]):
+                x = np.zeros_like(x)
+                x[part.kept] = x_part
+                monitor(x, fun=fun, lower=part.lower)
+                if fun - lower <= _SHARE * (fun - part.lower):
+                    break
+            if fun - part.lower > 0.5 * gap:
+                least *= 2
+            gap = fun - part.lower
+        for point, fun, lower in _iterates(problem, x):
+            monitor(point, fun=fun, lower=lower)
             if math.isinf(lower) and levelled_off(fun):
                 monitor.stop(Status.CONVERGED)
+        monitor.stop(Status.STALLED)
+
+
+def _iterates(problem: Composite, x: np.ndarray) -> Iterator[tuple[np.ndarray, float, float]]:
+    """Yield points, objectives and the largest lower bounds, until no step decreases the objective."""
+    image = problem.image(x)
+    fun = problem.smooth_value(image) + problem.regularizer_value(x)
+    z, z_image, t, curvature = x, image, 1.0, 0.1 * problem.curvature
+    lower = -math.inf
+    yield x, fun, lower
+    for iteration in itertools.count():
+        at = problem.smooth(z_image)
+        if iteration % 5 == 0:  # a bound costs about as much as an iteration
+            lower = max(lower, problem.dual_bound(at))
+        step = _proximal_step(problem, z, at, 0.9 * curvature)
+        if step is None:
+            return
+        x_new, image_new, value, curvature = step
+        fun_new = value + problem.regularizer_value(x_new)
+        if not fun_new < fun:
+            yield x, fun, lower
+            if z is x:
+                return
+            z, z_image, t = x, image, 1.0
+            continue
+        if np.vdot(z - x_new, x_new - x) > 0:
+            t = 1.0
+        t_new = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
+        momentum = (t - 1.0) / t_new
+        z, z_image = x_new, image_new
+        if momentum > 0:
+            z, z_image = _extrapolated(x_new, x, momentum), _extrapolated(image_new, image, momentum)
+        x, image, fun, t = x_new, image_new, fun_new, t_new
+        yield x, fun, lower
 
 
 def _extrapolated(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarray:
@@ -78,9 +105,9 @@ def _extrapolated(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarr
 
 
 def _proximal_step(
-    problem: Composite, z: np.ndarray, at: Evaluation, curvature: float, monitor: Monitor
-) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Double the curvature until the quadratic model at z lies above the smooth part at the new point."""
+    problem: Composite, z: np.ndarray, at: Evaluation, curvature: float
+) -> tuple[np.ndarray, np.ndarray, float, float] | None:
+    """Double the curvature until the quadratic model at z is above the smooth part at the new point, or None."""
     for _ in range(_MAX_DOUBLINGS):
         x = problem.prox(z - at.gradient / curvature, 1.0 / curvature)
         image = problem.image(x)
@@ -90,4 +117,4 @@ def _proximal_step(
         if value <= model + NOISE * abs(at.value):
             return x, image, value, curvature
         curvature *= 2.0
-    return monitor.stop(Status.STALLED)
+    return None

@@ -103,6 +103,14 @@ class Measure(NamedTuple):
         return proof_in_words(self.gap, random=self.failure > 0, seed=self.seed)
 
 
+class WorkingSet(NamedTuple):
+    """A problem of the coordinates ``kept`` of a flat point, others being 0, and a lower bound over all of them."""
+
+    problem: Any
+    kept: np.ndarray
+    lower: float
+
+
 # -- problems ---------------------------------------------------------------------------------------------------------
 
 
@@ -144,6 +152,10 @@ class Problem(Protocol):
     def dual_bound(self, at: Evaluation) -> float:
         """Proven lower bound of the minimum from an evaluation at any point; -inf if no bound is known."""
         return -math.inf
+
+    def working_set(self, x: np.ndarray, least: int) -> WorkingSet | None:
+        """Return the problem of few coordinates, those of x and others that would lower the objective, if it pays."""
+        return None
 
     def default_solver(self) -> Solver[Any]:
         """Return the solver that ``minimize(problem)`` takes."""

@@ -3,9 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-import mopn
 from mopn.solvers import LBFGS, Status
 from mopn.solvers.interface import Corrective, Effort, Measure, Monitor, Solver
 
@@ -46,11 +43,3 @@ class GECO(Solver[Corrective]):
     def measure(self, problem: Corrective, point: Any) -> Measure:
         """Objective from scratch; no gap is known."""
         return Measure(problem.output_gradient(point.compact()).value)
-
-
-def from_random_units(
-    problem: mopn.NetworkProblem, n_units: int, rng: np.random.Generator, **limits: Any
-) -> mopn.Result:
-    """Return what L-BFGS on both layers finds from random units; ``mopn.certify`` bounds its gap."""
-    start = problem.with_random_units(problem.start(), n_units, rng)
-    return mopn.minimize(problem.joint(start), LBFGS(), **limits)

@@ -2,6 +2,7 @@
 
 * ``refits``: output layers on the features of real fits, logistic loss, to a proven gap of 1e-6: ``InteriorPoint``
   against ``FISTA``, the paper's method (with restart).
+* ``working sets``: FISTA on working sets of 400 units, against FISTA on all.
 * ``fits``: whole fits of both layers with default settings, against a quadratic-kernel SVM.
 * ``paths``: a path of 20 strengths, against one cold fit at the smallest.
 
@@ -21,9 +22,9 @@ from threadpoolctl import threadpool_info
 from benchmarks.common.datasets import DATA_SETS
 from benchmarks.common.study import make_parser, run
 from benchmarks.speed.fits import fits, paths
-from benchmarks.speed.layers import refits
+from benchmarks.speed.layers import refits, working_sets
 
-PARTS = {"refits": refits, "fits": fits, "paths": paths}
+PARTS = {"refits": refits, "working sets": working_sets, "fits": fits, "paths": paths}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,7 +23,7 @@ from mopn.network.point import joined, split
 from mopn.network.ridge import LayerRidge
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
-from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth
+from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth, WorkingSet
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
@@ -223,6 +223,30 @@ class OutputLayerProblem(Displayed, Smooth):
         V, W = self.split(x)
         return joined(self.regularizer.prox(V, step), self.linear_term.prox(W, step))
 
+    def working_set(self, x: np.ndarray, least: int) -> WorkingSet | None:
+        """Return the problem of the units with weights and of those with the largest slopes (Massias et al., 2018).
+
+        It has at least ``least`` units, and twice as many as have weights; None where it would have half of all.
+        """
+        V, _ = self.split(x)
+        used = V.any(axis=1)
+        size = max(2 * np.count_nonzero(used), least)
+        if 2 * size >= len(V) or not isinstance(self.regularizer, NormRegularizer):
+            return None
+        at = self.smooth(self.image(x))
+        lower = self.dual_bound(at)
+        if math.isinf(lower):
+            return None
+        slopes = self.regularizer.norm.duals(self.split(at.gradient)[0])
+        units = np.sort(np.argsort(np.where(used, -np.inf, -slopes), kind="stable")[:size])
+        kept = joined(np.arange(V.size).reshape(V.shape)[units], np.arange(V.size, x.size))
+        return WorkingSet(self._of_units(units), kept, lower)
+
+    def _of_units(self, units: np.ndarray) -> OutputLayerProblem:
+        features = self.rows.map(_some_features, units, along=(self.features,))
+        ridge = None if self.ridge is None else self.ridge.of_units(units)
+        return self.from_parts(features, len(units), self.rows, self.regularizer, self.linear_term, ridge)
+
     def hessian(self, image: Any) -> OutputLayerHessian:
         """Second derivative of F, and of the ridge, with respect to V, at outputs."""
         invariant = self._shift_invariant and self.ridge is None
@@ -348,6 +372,10 @@ def _unit_outputs(block: Block, features: np.ndarray, V: np.ndarray) -> np.ndarr
 
 def _adjoint_and_sizes(block: Block, features: Any, maxima: Any, G: Any) -> tuple[Any, Any]:
     return crossed(features, G), maxima @ abs(G).sum(axis=1)
+
+
+def _some_features(block: Block, features: np.ndarray, units: np.ndarray) -> np.ndarray:
+    return features[:, units]
 
 
 def _hessian(block: Block, image: np.ndarray) -> Hessian:

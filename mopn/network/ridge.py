@@ -9,7 +9,6 @@ rows of data whose losses have the slopes ridge V, and the matrices of the whole
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -109,8 +108,17 @@ class LayerRidge:
     """The ridge of weights V (k, m) alone, with the units fixed: amount / 2 * <V, K V> for their kernel matrix K."""
 
     def __init__(self, ridge: Ridge, H: np.ndarray) -> None:
+        self.ridge, self.H = ridge, H
         self.matrix = ridge.amount * ridge.features(H, H)
-        self.error, self.slope_errors = partial(ridge.error, H), partial(ridge.slope_errors, H)
+
+    def of_units(self, units: np.ndarray) -> LayerRidge:
+        return LayerRidge(self.ridge, self.H[units])
+
+    def error(self, V: np.ndarray) -> float:
+        return self.ridge.error(self.H, V)
+
+    def slope_errors(self, V: np.ndarray) -> np.ndarray:
+        return self.ridge.slope_errors(self.H, V)
 
     def slopes(self, V: np.ndarray) -> np.ndarray:
         return self.matrix @ V

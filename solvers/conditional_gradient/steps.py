@@ -14,6 +14,7 @@ from scipy.optimize import minimize_scalar
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Monitor, Segment
+from mopn.solvers.numerics.precision import NOISE
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_options, choice
 
@@ -26,8 +27,8 @@ _STRETCH, _NEAR_THE_END = 10.0, 0.9
 _STEP_TOL = 1e-10
 # Vertices whose slopes differ by less than this, relative to the gap, are equally bad.
 _TIE = 1e-6
-# Rounding error in the comparison of two objective values, and a decrease that is negligible, relative.
-_NOISE, _NEGLIGIBLE = 1e-14, 1e-16
+# A decrease that is negligible, relative.
+_NEGLIGIBLE = 1e-16
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:
         found = minimize_scalar(segment.value, bounds=(0.0, upper), method="bounded", options=options)
         if upper == segment.limit or found.x < _NEAR_THE_END * upper:
             values = {gamma: segment.value(gamma) for gamma in (0.0, upper)} | {float(found.x): found.fun}
-            if upper == segment.limit and values[upper] <= min(values.values()) + _NOISE * abs(values[0.0]):
+            if upper == segment.limit and values[upper] <= min(values.values()) + NOISE * abs(values[0.0]):
                 return upper
             return min(values, key=values.__getitem__)
         upper = min(segment.limit, _STRETCH * upper)
@@ -158,6 +159,6 @@ def _short_step(segment: Segment, curvature: float) -> tuple[float, float]:
     while True:
         gamma = min(segment.limit, segment.gap / max(curvature * segment.squared_length, math.ulp(0.0)))
         model = start - gamma * segment.gap + 0.5 * gamma**2 * curvature * segment.squared_length
-        if segment.value(gamma) <= model + _NOISE * abs(start) or gamma * segment.gap <= _NEGLIGIBLE * abs(start):
+        if segment.value(gamma) <= model + NOISE * abs(start) or gamma * segment.gap <= _NEGLIGIBLE * abs(start):
             return gamma, curvature
         curvature *= 2.0

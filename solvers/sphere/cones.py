@@ -27,7 +27,7 @@ from mopn.solvers.sphere.stack import DenseStack, rotated_outputs
 from mopn.solvers.tools.budgets import Budget
 
 # Rounds of splits, several times as many as 1e-6 takes unless g is constant; directions at a time.
-_ROUNDS, _AT_A_TIME = 100, 16
+_ROUNDS, AT_A_TIME = 100, 16
 # With more outputs their 2^(m - 1) cones are not split.
 MAX_SPLIT = 8
 # The largest condition of a cone; for each unit of it, the bound on the cone errs by NULL, relative.
@@ -177,7 +177,7 @@ def bound_by_eigenvalues(stack: DenseStack, H: np.ndarray, tol: float, budget: B
 class _Largest:
     """Upper bounds of g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h| by eigenvalues."""
 
-    at_a_time = _AT_A_TIME
+    at_a_time = AT_A_TIME
 
     def __init__(self, stack: DenseStack, H: np.ndarray, budget: Budget) -> None:
         self.stack, self.budget = stack, budget

@@ -22,7 +22,7 @@ import numpy as np
 
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
-from mopn.solvers.sphere.cones import MAX_SPLIT, bound_by_cones, half_of_signs
+from mopn.solvers.sphere.cones import AT_A_TIME, MAX_SPLIT, bound_by_cones, half_of_signs
 from mopn.solvers.sphere.eigenvectors import MEMORY, lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 from mopn.solvers.tools.budgets import Budget
@@ -32,8 +32,8 @@ from mopn.solvers.tools.budgets import Budget
 _STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2
 # The least scale, relative to the largest value found.
 _NOTHING = 1e-10
-# The largest number of matrices that are bounded for p = 2, and at a time.
-_MOST_RUNS, _AT_A_TIME = 512, 16
+# The largest number of matrices that are bounded for p = 2.
+_MOST_RUNS = 512
 # The fraction of the tolerance for the errors of runs if cones are split.
 _TOL_OF_RUNS = 0.5
 
@@ -113,7 +113,7 @@ def _look(steps: int) -> int:
 
 
 def _runs(m: int, p: float) -> int:
-    return m if p == math.inf else 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m + _MOST_RUNS + _AT_A_TIME
+    return m if p == math.inf else 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m + _MOST_RUNS + AT_A_TIME
 
 
 class _ProbableNorm:
@@ -126,7 +126,7 @@ class _ProbableNorm:
         m, d = stack.shape
         self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
         self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
-        self.at_a_time = max(1, min(_AT_A_TIME, MEMORY // (self.look * d)))
+        self.at_a_time = max(1, min(AT_A_TIME, MEMORY // (self.look * d)))
         self.found, self.forms, self.runs = [np.zeros((0, d))], np.zeros((0, m)), 0
 
     @property

@@ -240,8 +240,8 @@ PRINTERS = {
     ),
     "speed": (
         speed_program.main,
-        [*_OF_DATA, "--sets", "vowel", "--cap", "2", "--splits", "2", "--parts", "refits", "fits"],
-        {r"^vowel +l1(/l2|/linf)? ": 9, "^vowel +mopn +[6-9]": 1},
+        [*_OF_DATA, "--sets", "vowel", "--cap", "2", "--splits", "2", "--parts", "refits", "working sets", "fits"],
+        {r"^vowel +l1(/l2|/linf)? ": 9, "^vowel +(squared|logistic) ": 6, "^vowel +mopn +[6-9]": 1},
     ),
     "speed, explanation": (
         explanation.main,

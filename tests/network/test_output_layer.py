@@ -4,9 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from networks import LOSSES, data
+from networks import LOSSES, data, every_form, every_norm
 
 import mopn
+from mopn.core.norms import NORMS
 from mopn.solvers import FISTA, LBFGS, InteriorPoint
 
 
@@ -52,3 +53,44 @@ def test_bounds_from_far_starts_are_kept_as_they_were_proven(y, strength, start,
     exact = (weight - Fraction(y)) ** 2 / 2 + lam * abs(weight)
     assert Fraction(result.lower) <= minimum
     assert Fraction(result.gap) >= max(exact, Fraction(result.fun)) - minimum
+
+
+@every_form
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("norm", sorted(NORMS))
+def test_working_sets_lead_to_the_minimum_over_all_units(norm, loss, form):
+    rng = np.random.default_rng(0)
+    features = (rng.uniform(-1, 1, (60, 5)) @ rng.standard_normal((5, 120))) ** 2
+    y = features[:, :3] - features[:, 3:6] if loss == "squared" else np.argmax(features[:, :3], axis=1)
+    ratio = mopn.OutputLayerProblem(features, y, loss, norm, strength=1.0)
+    slopes = ratio.smooth(ratio.image(ratio.start())).gradient
+    strength = 0.3 * ratio.regularizer.dual(ratio.split(slopes)[0])
+    value = {"strength": strength, "radius": 2.0 / strength}[form]
+    problem = mopn.OutputLayerProblem(features, y, loss, norm, **{form: value})
+    result = mopn.minimize(problem, FISTA(), tol=1e-5, max_iter=10_000)
+    assert result.success
+    assert 0 < np.count_nonzero(result.weights.any(axis=1)) <= 50
+    # Computed again from the weights of all units.
+    assert problem.measure(result.x).gap <= 1e-5 * result.fun
+
+
+@every_norm
+def test_a_working_set_is_the_problem_of_its_units(norm):
+    """With a ridge and a linear term; a set that is no half of the units begins with those that have weights."""
+    rng = np.random.default_rng(0)
+    X, H, V = rng.uniform(-1, 1, (60, 4)), rng.standard_normal((120, 4)), rng.standard_normal((120, 2))
+    V[rng.permutation(120)[3:]] = 0.0
+    options = {"norm": norm, "strength": 0.1, "ridge": 0.3, "alpha": 0.1}
+    network = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, **options)
+    layer = network.output_layer(network.start((H, V)))
+    x = layer.start(V)
+    inner, kept, lower = layer.working_set(x, 50)
+    assert layer.working_set(x, 60) is None
+    assert set(np.flatnonzero(x)) <= set(kept)
+    assert inner.shape == (50, 2)
+    whole = layer.smooth(layer.image(x))
+    part = inner.smooth(inner.image(x[kept]))
+    assert part.value == pytest.approx(whole.value, rel=1e-12)
+    assert part.gradient == pytest.approx(whole.gradient[kept], rel=1e-9, abs=1e-12)
+    assert inner.regularizer_value(x[kept]) == pytest.approx(layer.regularizer_value(x), rel=1e-12)
+    assert lower == layer.dual_bound(whole) <= inner.dual_bound(part) + 1e-12 * whole.value
