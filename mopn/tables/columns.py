@@ -21,24 +21,12 @@ from mopn.solvers.tools.decorators import cached_property
 
 @dataclass(frozen=True, eq=False)
 class NumberColumns:
-    """The features of c columns of numbers: functions by their values at knots, then indicators of missing ones.
+    """The features of c columns of numbers: functions by their values at knots, then indicators of missing ones."""
 
-    Attributes
-    ----------
-    knots : ndarray of shape (c, q)
-        Ascending; behind the last one inf.
-    functions : ndarray of shape (c, q, w)
-        Values at the knots.
-    widths : ndarray of shape (c,)
-        The number of functions of each column, at most w.
-    missing : ndarray of bool, shape (c,)
-        Whether numbers were missing in the training data.
-    """
-
-    knots: np.ndarray
-    functions: np.ndarray
-    widths: np.ndarray
-    missing: np.ndarray
+    knots: np.ndarray  # (c, q), ascending; behind the last one inf
+    functions: np.ndarray  # (c, q, w), the values at the knots
+    widths: np.ndarray  # (c,), the number of functions of each column, at most w
+    missing: np.ndarray  # (c,), whether numbers were missing in the training data
 
     @classmethod
     def of(
@@ -126,22 +114,12 @@ class CategoryColumn:
     """The features of a column of categories: indicators of each, of the rare ones together, and of missing ones.
 
     Of two features only the last is kept. A category that is unknown has the means of the training data.
-
-    Attributes
-    ----------
-    categories : tuple of str
-    rare : tuple of str
-        Categories that have one feature together.
-    means : ndarray of shape (w,)
-        Of the features in the training data.
-    missing : bool
-        Whether categories were missing in the training data.
     """
 
     categories: tuple[str, ...]
-    rare: tuple[str, ...]
-    means: np.ndarray
-    missing: bool
+    rare: tuple[str, ...]  # they have one feature together
+    means: np.ndarray  # (w,), of the features in the training data
+    missing: bool  # whether categories were missing in the training data
 
     @cached_property
     def known(self) -> dict[str | None, int]:

@@ -21,22 +21,13 @@ class Quantiles:
 
     Up to 2^16 values are exact. At every x, the weights of the numbers up to x and of the ``values`` up to x differ by
     at most ``error``, apart from the rounding of sums; and likewise below x. The smallest and the largest number are
-    among the values.
-
-    Attributes
-    ----------
-    values : ndarray of shape (q,)
-        Ascending.
-    weights : ndarray of shape (q,)
-        Positive.
-    error : float
-        In the unit of weights. Zero if all distinct numbers are there; of a sample of B blocks less than
-        ``(1 + ceil(log2(B))) / 2^16`` of the total weight.
+    among the values. The error is 0 if all distinct numbers are there, and of a sample of B blocks less than
+    ``(1 + ceil(log2(B))) / 2^16`` of the total weight.
     """
 
-    values: np.ndarray
-    weights: np.ndarray
-    error: float = 0.0
+    values: np.ndarray  # (q,), ascending
+    weights: np.ndarray  # (q,), positive
+    error: float = 0.0  # in the unit of weights
 
     @classmethod
     def of(cls, x: np.ndarray, weights: np.ndarray) -> Quantiles:

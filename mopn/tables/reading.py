@@ -34,27 +34,13 @@ _SPARSE = "MultiOutputPNClassifier, MultiOutputFMClassifier and their regressors
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one length n.
+    """Columns of one length n: numbers, float64 with NaN for missing ones, or categories, texts and None (n,)."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of a frame or a dictionary; "x0", "x1", ... for an array.
-    columns : tuple of ndarray of shape (n,)
-        Numbers, float64 with NaN where they are missing; or categories, texts with None where they are missing.
-    kinds : tuple of str
-        The kind of each column: one of the words of :mod:`mopn.data.values`, such as "dates without a time zone".
-    n : int
-        Number of rows.
-    named : bool
-        Whether the names are the caller's.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # "x0", "x1", ... for an array
     columns: tuple[np.ndarray, ...]
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...]  # words of mopn.data.values, such as "dates without a time zone"
     n: int
-    named: bool
+    named: bool  # whether the names are the caller's
 
     @property
     def shape(self) -> tuple[int, int]:
