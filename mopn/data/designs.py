@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -182,13 +182,14 @@ class DenseDesign(Design):
         self.X, self.dtype = X, dtype
         self.shape = X.shape
 
-    def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
+    def _blocks(self, *, temporary: bool = False) -> Iterable[tuple[slice, np.ndarray]]:
+        """Return blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
+        if self.X.dtype == self.dtype and not temporary:
+            return [(slice(None), self._block(slice(None)))]
         n, d = self.shape
-        step = n if self.X.dtype == self.dtype and not temporary else rows_at_once(d)
-        for first in range(0, n, step):
-            rows = slice(first, min(first + step, n))
-            yield rows, self._block(rows)
+        starts = range(0, n, rows_at_once(d))
+        parts = (slice(first, min(first + starts.step, n)) for first in starts)
+        return ((rows, self._block(rows)) for rows in parts)
 
     def _block(self, rows: slice) -> np.ndarray:
         return self.X[rows].astype(self.dtype, copy=False)
@@ -244,7 +245,7 @@ class _DenseSquares(DenseDesign):
         super().__init__(base.X, base.dtype)
         self.base = base
 
-    def _blocks(self, *, temporary: bool = True) -> Iterator[tuple[slice, np.ndarray]]:
+    def _blocks(self, *, temporary: bool = True) -> Iterable[tuple[slice, np.ndarray]]:
         return super()._blocks(temporary=True)
 
     def _block(self, rows: slice) -> np.ndarray:

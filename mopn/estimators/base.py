@@ -62,7 +62,7 @@ _FAR = 1e8
 _STREAMS = "FactorizationMachineClassifier and FactorizationMachineRegressor have it, with solver='adagrad' or 'sgd'"
 # A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
 # how far the objective is from its minimum, and of the decrease in a round (benchmarks/tables).
-_ESTIMATED, _LOWERED = 20.0, 0.1
+_ESTIMATED, _LOWERED = 20.0, 0.5
 # Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
 _PROVEN = 5e7
 # The other statuses are success, or limits that the user sets.
@@ -81,7 +81,7 @@ class FitPolicy:
     ``single_precision`` labels are as accurate, numbers are not; few units are refitted in double precision, as
     rounding errors would choose among their local minima. Validation stops after ``patience`` rounds without a better
     score. Without ``prove`` a fit ends where its estimated gap is at most twenty times ``tol``, or a round lowers the
-    objective by at most a tenth of ``tol``: it is then as near to its minimum as ``tol`` says.
+    objective by at most half of ``tol``: it is then mostly as near to its minimum as ``tol`` says.
     """
 
     polish_tol: float = math.inf

@@ -274,9 +274,9 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most a tenth of ``tol``: it then is as near
-        to its minimum as ``tol`` says, in half of the time. "auto" proves tables of up to 500,000 rows times features
-        times outputs, and all with ``max_units=None``.
+        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: it then is mostly as
+        near to its minimum as ``tol`` says, in half of the time. "auto" proves tables of up to 500,000 rows times
+        features times outputs, and all with ``max_units=None``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
         those that are left after reading; then the best strength so far is fitted.
@@ -372,9 +372,9 @@ class TableRegressor(RegressorMethods, TableEstimator):
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most a tenth of ``tol``: it then is as near
-        to its minimum as ``tol`` says, in half of the time. "auto" proves tables of up to 500,000 rows times features
-        times outputs, and all with ``max_units=None``.
+        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: it then is mostly as
+        near to its minimum as ``tol`` says, in half of the time. "auto" proves tables of up to 500,000 rows times
+        features times outputs, and all with ``max_units=None``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
         those that are left after reading; then the best strength so far is fitted.
