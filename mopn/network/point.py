@@ -80,14 +80,18 @@ class Network:
     def outputs(self) -> np.ndarray:
         return self.unit_outputs + self.linear_outputs if self.linear.size else self.unit_outputs
 
-    def with_units(self, basis: np.ndarray, features: np.ndarray | None = None) -> Network:
-        """Return the network with more units of weight zero, and with their features (n, q) if these are known."""
-        own = self._kept_features
-        if own is not None:
-            features = self._maps.features(basis) if features is None else features
-            features = np.concatenate([own.T, features.T]).T if self.n_units else features
-        weights = np.vstack([self.weights, np.zeros((len(basis), self.weights.shape[1]))])
-        return self._changed(np.vstack([self.basis, basis]), weights, None if own is None else features)
+    def with_units(self, basis: np.ndarray) -> Network:
+        """Return the network with more units, of weight zero."""
+        return self.plus(Network(self._maps, basis, np.zeros((len(basis), self.weights.shape[1])), self.linear))
+
+    def plus(self, other: Network) -> Network:
+        """Return the network with the units of another one, too."""
+        if not self.n_units:
+            return self._changed(other.basis, other.weights, other._features)
+        own, others = self._kept_features, other._kept_features
+        features = None if own is None or others is None else np.concatenate([own.T, others.T]).T
+        weights = np.vstack([self.weights, other.weights])
+        return self._changed(np.vstack([self.basis, other.basis]), weights, features)
 
     def with_weights(self, weights: np.ndarray) -> Network:
         return self._changed(self.basis, weights, self._features)
@@ -105,7 +109,12 @@ class Network:
         return Network(self._maps, refit.basis, refit.weights, refit.linear)
 
     def without_units(self) -> Network:
-        return Network(self._maps, self.basis[:0], self.weights[:0], self.linear)
+        return self.of_units([])
+
+    def of_units(self, kept: np.ndarray | list[int]) -> Network:
+        """Return the network of some units, by index or by mask."""
+        features = self._features.T[kept].T if isinstance(self._features, np.ndarray) else None
+        return self._changed(self.basis[kept], self.weights[kept], features)
 
     def drop_zero_units(self, fraction: float = 0.0) -> Network:
         """Return the network without units of zero weights, or of at most a ``fraction`` of all weights in l2 norm."""
@@ -114,15 +123,14 @@ class Network:
         if fraction > 0 and alive.any():
             order = np.argsort(sizes)
             alive[order[np.cumsum(sizes[order]) <= fraction * sizes.sum()]] = False
-        return self if alive.all() else self._changed(self.basis[alive], self.weights[alive], self._columns(alive))
+        return self if alive.all() else self.of_units(alive)
 
     def without_smallest_unit(self) -> Network:
         """Return the network without the unit of the smallest weights, in l2 norm."""
         return self.without_unit(int(np.argmin(np.linalg.norm(self.weights, axis=1))))
 
     def without_unit(self, unit: int) -> Network:
-        kept = np.arange(self.n_units) != unit
-        return self._changed(self.basis[kept], self.weights[kept], self._columns(kept))
+        return self.of_units(np.arange(self.n_units) != unit)
 
     def merge_parallel_units(self) -> Network:
         """Return the network with nearly parallel units merged into the one of largest weights, with their sum."""
@@ -133,15 +141,11 @@ class Network:
             return self
         weights = np.zeros_like(self.weights)
         np.add.at(weights, keeper, self.weights)
-        return self._changed(self.basis[kept], weights[kept], self._columns(kept))
+        return self.with_weights(weights).of_units(kept)
 
     def _changed(self, basis: np.ndarray, weights: np.ndarray, features: np.ndarray | None) -> Network:
         """Return a network of other units with the same linear term."""
         return Network(self._maps, basis, weights, self.linear, features, self._linear_outputs)
-
-    def _columns(self, kept: np.ndarray) -> np.ndarray | None:
-        """Return the features of some units, or None if none are cached."""
-        return self._features.T[kept].T if isinstance(self._features, np.ndarray) else None
 
 
 def unit_length(basis: Any, weights: Any, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:

@@ -536,11 +536,10 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         least = min(least, at.value)
         towards = left = None
         if units is not None:
-            features = self.maps.features(units)
-            q = self._with_ridge(self.rows.crossed(features, at.G), network, units)
-            towards = best_vertex(units, features, q, self.regularizer, least)
+            vertex = network.without_units().with_units(units)
+            towards = best_vertex(vertex, self._with_ridge(vertex.forms(at.G), network, units), self.regularizer, least)
         if away is not None:
-            left = active_vertex(network, self.maps.features, self.regularizer, away, least)
+            left = active_vertex(network, self.regularizer, away, least)
         return NetworkSegment(*parts, towards=towards, away=left, linear_moves=whole and units is not None)
 
     def active_units(self, network: Network, at: OutputGradient, *, least: float = math.inf) -> ActiveUnits:

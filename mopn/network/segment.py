@@ -4,7 +4,6 @@ Also bounds on how rounding errors in the outputs of a network change its losses
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,21 +19,15 @@ from mopn.solvers.tools.decorators import cached_property
 
 
 class Vertex(NamedTuple):
-    """An extreme point Delta: units (q, d), features K(X, H) (n, q), weights (q, m), and its penalty.
+    """An extreme point Delta, a network of units (q, d) with weights (q, m), and its penalty.
 
     Under a penalty the step is taken in the epigraph {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and
     Nemirovski, 2015), with the radius ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its
     extreme points are that multiple of an atom, if it is worth its penalty, and 0.
     """
 
-    units: np.ndarray
-    features: Any
-    weights: np.ndarray
+    network: Network
     penalty: float
-
-    @property
-    def outputs(self) -> np.ndarray:
-        return self.features @ self.weights
 
 
 class ActiveVertex(NamedTuple):
@@ -45,11 +38,11 @@ class ActiveVertex(NamedTuple):
     coefficient: float
 
 
-def best_vertex(units: np.ndarray, features: Any, q: np.ndarray, regularizer: NormRegularizer, least: float) -> Vertex:
+def best_vertex(network: Network, q: np.ndarray, regularizer: NormRegularizer, least: float) -> Vertex:
     """Return the extreme point on a unit, of values q (1, m) of the forms; with several units, the mean of theirs."""
-    directions = regularizer.norm.steepest(q) / len(units)
+    directions = regularizer.norm.steepest(q) / network.n_units
     size, strength = regularizer.vertex(least, -float(np.vdot(directions, q)))
-    return Vertex(units, features, size * directions, strength * size)
+    return Vertex(network.with_weights(size * directions), strength * size)
 
 
 def active_units(network: Network, crossed: np.ndarray, regularizer: NormRegularizer, least: float) -> ActiveUnits:
@@ -64,18 +57,15 @@ def active_units(network: Network, crossed: np.ndarray, regularizer: NormRegular
     return ActiveUnits(np.append(coefficients, rest), np.append(slopes, 0.0))
 
 
-def active_vertex(
-    network: Network, features: Callable[[np.ndarray], Any], regularizer: NormRegularizer, r: int, least: float
-) -> ActiveVertex:
+def active_vertex(network: Network, regularizer: NormRegularizer, r: int, least: float) -> ActiveVertex:
     """Return the extreme point in the direction of a unit's weights, which is 0 if these are zero; 0 if r is k."""
     rows = [r] if r < network.n_units else []
-    units, weights = network.basis[rows], network.weights[rows]
+    weights = network.weights[rows]
     shares = regularizer.shares(network.weights, least)
     coefficient = float(shares[r]) if rows else _share_of_zero(shares)
     size = max(coefficient, math.ulp(0.0))
-    return ActiveVertex(
-        rows, Vertex(units, features(units), weights / size, regularizer.value(weights) / size), coefficient
-    )
+    vertex = Vertex(network.of_units(rows).with_weights(weights / size), regularizer.value(weights) / size)
+    return ActiveVertex(rows, vertex, coefficient)
 
 
 def _share_of_zero(coefficients: np.ndarray) -> float:
@@ -114,9 +104,9 @@ class NetworkSegment:
         self.outputs = of_units + network.linear_outputs if network.linear.size else of_units
         self.step = self.own * of_units
         if towards is not None:
-            self.step = towards.outputs + self.step
+            self.step = towards.network.unit_outputs + self.step
         if away is not None:
-            self.step = self.step - away.vertex.outputs
+            self.step = self.step - away.vertex.network.unit_outputs
         self.linear = network.linear
         self.linear_step = linear_term.minimizer(G) - self.linear if linear_moves else np.zeros_like(self.linear)
         if self.linear_step.any():
@@ -138,8 +128,8 @@ class NetworkSegment:
         units, weights = [self.network.basis], [self.own * self.network.weights]
         for sign, vertex in ((1.0, self.towards), (-1.0, self.away.vertex if self.away else None)):
             if vertex is not None:
-                units.append(vertex.units)
-                weights.append(sign * vertex.weights)
+                units.append(vertex.network.basis)
+                weights.append(sign * vertex.network.weights)
         network = self.network.basis, self.network.weights
         return ridge.segment(*network, np.vstack(units), np.vstack(weights))
 
@@ -155,13 +145,13 @@ class NetworkSegment:
         weights = (1.0 + self.own * gamma) * self.network.weights
         if self.away is not None:
             # At the limit the unit's weights are exactly 0, without rounding errors.
-            rest = weights[self.away.rows] - gamma * self.away.vertex.weights
+            rest = weights[self.away.rows] - gamma * self.away.vertex.network.weights
             rest = np.maximum(rest, 0.0) if self.nonnegative else rest
             weights[self.away.rows] = 0.0 if gamma == self.limit > 0 else rest
         network = self.network.with_weights(weights)
         if self.towards is not None:
-            network = network.with_units(self.towards.units, self.towards.features)
-            network = network.with_weights(np.vstack([weights, gamma * self.towards.weights]))
+            vertex = self.towards.network
+            network = network.plus(vertex.with_weights(gamma * vertex.weights))
         return network.with_linear(self.linear + gamma * self.linear_step) if self.linear_step.any() else network
 
 
