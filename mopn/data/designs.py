@@ -438,42 +438,43 @@ def make_design(X: Any, dummies: int = 0) -> Design:
     return AugmentedDesign(design, dummies) if dummies else design
 
 
-def stored_design(X: Any) -> DenseDesign | SparseDesign:
+def stored_design(X: Any, name: str = "X") -> DenseDesign | SparseDesign:
     """Validate and wrap X as :func:`make_design` does, without dummies."""
     X = to_host(X)
     if sparse.issparse(X):
-        _check_shape(X.shape)
-        X = compressed(X)
+        _check_shape(X.shape, name)
+        X = compressed(X, name)
         if X.dtype not in (np.float32, np.float64):
             if X.dtype.kind not in "fiub":
-                raise TypeError(f"X must hold real numbers, got dtype {X.dtype}")
+                raise TypeError(f"{name} must hold real numbers, got dtype {X.dtype}")
             X = X.astype(np.float64)
         if not X.has_canonical_format:
             # The parts of a repeated entry cannot be squared one by one. This also sorts the indices.
             X = X.copy()
             X.sum_duplicates()
-        _check_finite(np.isfinite(X.data).all())
+        _check_finite(np.isfinite(X.data).all(), name)
         return SparseDesign(X)
-    X = as_numbers(X, "X")
+    X = as_numbers(X, name)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    _check_shape(X.shape)
-    _check_finite(np.isfinite(X).all())
+    _check_shape(X.shape, name)
+    _check_finite(np.isfinite(X).all(), name)
     return DenseDesign(X)
 
 
-def _check_shape(shape: tuple[int, ...]) -> None:
+def _check_shape(shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2:
-        raise ValueError(f"X must be two-dimensional (n, d), got shape {shape}; reshape a single feature to (n, 1)")
+        words = "must be two-dimensional (n, d), got shape"
+        raise ValueError(f"{name} {words} {shape}; reshape a single feature to (n, 1)")
     if shape[0] < 1:
-        raise ValueError(f"X is empty: it has shape {shape}")
+        raise ValueError(f"{name} is empty: it has shape {shape}")
     if shape[1] < 1:
-        raise ValueError(f"X has 0 features (shape {shape}); give at least 1 column")
+        raise ValueError(f"{name} has 0 features (shape {shape}); give at least 1 column")
 
 
-def _check_finite(finite: Any) -> None:
+def _check_finite(finite: Any, name: str) -> None:
     if not finite:
-        raise ValueError("X contains NaN or infinity; impute or drop those entries first")
+        raise ValueError(f"{name} contains NaN or infinity; impute or drop those entries first")
 
 
 def _stacked(blocks: list[np.ndarray]) -> np.ndarray:

@@ -227,7 +227,8 @@ class RelationBlocks:
     def __init__(self, tables: Sequence[Any], rows: Any) -> None:
         if not isinstance(tables, Sequence) or not len(tables):
             raise TypeError(f"tables must be a sequence of at least one array or sparse matrix, got {shown(tables)}")
-        parts = [_table(table, f"tables[{k}]") for k, table in enumerate(tables)]
+        designs = [stored_design(table, f"tables[{k}]") for k, table in enumerate(tables)]
+        parts = [design.matrix().astype(np.float64, copy=False) for design in designs]
         sizes = np.array([part.shape for part in parts])
         ends = np.cumsum(sizes, axis=0)
         places = _checked(rows, sizes[:, 0]) + ends[:, 0] - sizes[:, 0]
@@ -270,13 +271,6 @@ class RelationBlocks:
     def tocsr(self) -> Any:
         """Return the plain matrix (n, d), in CSR."""
         return self.design.matrix()
-
-
-def _table(table: Any, name: str) -> Any:
-    try:
-        return stored_design(table).matrix().astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from None
 
 
 def _checked(rows: Any, sizes: np.ndarray) -> np.ndarray:

@@ -189,7 +189,7 @@ class Predictor(Displayed, Fitted):
         return P / P.sum(axis=1, keepdims=True)
 
     def _design(self, X: Any, name: str = "X") -> Design:
-        design = X.design if isinstance(X, RelationBlocks) else stored_design(X)
+        design = X.design if isinstance(X, RelationBlocks) else stored_design(X, name)
         if design.shape[1] != self.n_features:
             raise ValueError(f"{name} has {design.shape[1]} features, but the model was trained with {self.n_features}")
         if self.feature_names is not None:

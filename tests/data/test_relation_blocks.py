@@ -80,7 +80,7 @@ def test_work_is_that_of_tables_and_choices():
 @pytest.mark.parametrize(
     ("tables", "rows", "error", "match"),
     [
-        ([np.eye(3), np.full((2, 2), np.nan)], ROWS[:, :2], ValueError, r"tables\[1\]: X contains NaN"),
+        ([np.eye(3), np.full((2, 2), np.nan)], ROWS[:, :2], ValueError, r"tables\[1\] contains NaN"),
         ([np.eye(9)], ROWS, ValueError, r"rows must have shape \(n, 1\), a column for each table, got \(60, 3\)"),
         ([np.eye(9)], ROWS[:0, :1], ValueError, "rows must have shape"),
         ([np.eye(9)], ROWS[:, 0], ValueError, "rows must have shape"),
