@@ -17,7 +17,7 @@ from mopn.data.designs import Design
 from mopn.data.values import to_host
 from mopn.explain.margins import OutputMargins
 from mopn.explain.robustness import RowOutputs, contests, meetings
-from mopn.models.base import Fitted, feature_groups, fitted_model
+from mopn.models.base import Fitted, feature_groups, feature_indices, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown
@@ -245,8 +245,9 @@ class _FlipSearch:
 
 def _fixed(fixed: Any, names: Any, d: int) -> tuple[int, ...]:
     """Return the indices of what does not change."""
-    given = list(fixed) if np.iterable(fixed) else fixed
-    return () if given == [] else feature_groups([given], names, d, "fixed")[0]
+    given = list(fixed) if np.iterable(fixed) and not isinstance(fixed, str) else fixed
+    wanted = f"fixed must be distinct indices below {d}, or names"
+    return () if isinstance(given, list) and not given else feature_indices(given, names, d, wanted)
 
 
 def _binary(values: np.ndarray, features: Sequence[int] | np.ndarray) -> np.ndarray:

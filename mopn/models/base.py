@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -297,21 +297,24 @@ def check_labels(classes: Any) -> np.ndarray | None:
 
 def feature_groups(groups: Any, labels: Sequence[str] | np.ndarray | None, d: int, name: str) -> list[tuple[int, ...]]:
     """Return groups of features, which are given by index or by name, as tuples of indices."""
+    given = list(groups) if np.iterable(groups) else [groups]
+    wanted = f"{name} must be tuples of distinct indices below {d}, or of names"
+    return [feature_indices(group, labels, d, wanted) for group in given]
+
+
+def feature_indices(group: Any, labels: Sequence[str] | np.ndarray | None, d: int, wanted: str) -> tuple[int, ...]:
+    """Return features, which are given by index or by name, as indices; at least one."""
     names = [] if labels is None else list(map(str, labels))
-    given, numbers = list(groups) if np.iterable(groups) else [groups], {label: j for j, label in enumerate(names)}
-    if given and len(numbers) < len(names):
+    numbers: dict[Any, int] = {label: j for j, label in enumerate(names)}
+    if len(numbers) < len(names):
         raise ValueError("names must be distinct, so that features can be found by them")
-    return [_indices(group, numbers, d, name) for group in given]
-
-
-def _indices(group: Any, numbers: Mapping[Any, int], d: int, name: str) -> tuple[int, ...]:
     try:
         indices = tuple(numbers.get(j, j) for j in group)
-        right = all(isinstance(j, (int, np.integer)) and 0 <= j < d for j in indices)
+        right = all(isinstance(j, (int, np.integer)) and type(j) is not bool and 0 <= j < d for j in indices)
     except TypeError:  # no group, or of objects that cannot be names
         right = False
     if not right or not indices or len(set(indices)) < len(indices):
-        raise ValueError(f"{name} must be tuples of distinct indices below {d}, or of names; got {group!r}")
+        raise ValueError(f"{wanted}; got {group!r}")
     return indices
 
 
