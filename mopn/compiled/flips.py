@@ -34,7 +34,7 @@ def attack_flips(P, lines, starts, allowed, current, margins, tolerances, found,
                 trial[count - 1] = at
                 if margin < -tolerances[i, count]:
                     found[i] = count
-                    _pick(trial[:count], columns, options, picks[i])
+                    _pick(trial, count, columns, options, picks[i])
                     break
                 for s in range(len(left)):
                     left[s] = -np.inf if columns[s] == columns[at] else left[s] + pairs[at, s]
@@ -56,7 +56,11 @@ def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_wo
         if not _is_finite(margins[i], gains, pairs):
             proven[i] = 0
             continue
-        heads = np.searchsorted(columns, np.arange(current.shape[1] + 1))
+        heads = np.zeros(current.shape[1] + 1, np.intp)
+        for j in columns:
+            heads[j + 1] += 1
+        for j in range(current.shape[1]):
+            heads[j + 1] += heads[j]
         bonus = _bonus(pairs, columns, current.shape[1], most)
         trial, work = np.empty(most, np.intp), np.array([most_work])
         proven[i] = most
@@ -64,7 +68,7 @@ def prove_flips(P, lines, starts, allowed, current, margins, tolerances, most_wo
             state = _search(r, margins[i], tolerances[i, r], heads, gains, pairs, bonus, trial, work)
             if state == _FOUND:
                 found[i] = r
-                _pick(trial[:r], columns, options, picks[i])
+                _pick(trial, r, columns, options, picks[i])
             if state != _PROVEN:
                 proven[i] = r - 1
                 break
@@ -94,7 +98,12 @@ def _game(P, line, starts, allowed, current):  # type: ignore[no-untyped-def]
 
 @inner()
 def _is_finite(margin, gains, pairs):  # type: ignore[no-untyped-def]
-    return np.isfinite(margin) and np.isfinite(gains).all() and np.isfinite(pairs).all()
+    nothing = 0.0 * margin  # NaN, unless it is finite
+    for a in range(len(gains)):
+        nothing += 0.0 * gains[a]
+        for b in range(len(gains)):
+            nothing += 0.0 * pairs[a, b]
+    return nothing == 0.0
 
 
 @inner()
@@ -105,9 +114,9 @@ def _bonus(pairs, columns, C, most):  # type: ignore[no-untyped-def]
         best[:] = 0.0
         for t in range(len(pairs)):
             best[columns[t]] = max(best[columns[t]], pairs[s, t])
-        ascending = np.sort(best)
+        ascending = np.argsort(best)
         for count in range(1, most):
-            bonus[s, count] = bonus[s, count - 1] + 0.5 * ascending[C - count]
+            bonus[s, count] = bonus[s, count - 1] + 0.5 * best[ascending[C - count]]
     return bonus
 
 
@@ -122,7 +131,11 @@ def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # t
     levels, margins, flips, places = np.empty((r, N)), np.empty(r), np.empty((r, N), np.intp), np.empty((r, N), np.intp)
     order, sizes = np.empty((r, C), np.intp), np.empty(r, np.intp)
     counts, tried = np.empty(r, np.intp), np.zeros(r, np.intp)
-    levels[0], margins[0], order[0], sizes[0] = gains, margin, np.arange(C), C
+    margins[0], sizes[0] = margin, C
+    for s in range(N):
+        levels[0, s] = gains[s]
+    for j in range(C):
+        order[0, j] = j
     counts[0] = _begin(margin, tolerance, heads, gains, bonus[:, :r], order[0], flips[0], places[0])
     level, state = 0, _PROVEN
     while level >= 0:
@@ -144,8 +157,10 @@ def _search(r, margin, tolerance, heads, gains, pairs, bonus, trial, work):  # t
             rest = order[level, place + 1 : sizes[level]]
             level += 1
             left = order[level, : len(rest)]
-            left[:] = rest
-            levels[level] = levels[level - 1] + pairs[s]
+            for j in range(len(rest)):
+                left[j] = rest[j]
+            for t in range(N):
+                levels[level, t] = levels[level - 1, t] + pairs[s, t]
             margins[level], sizes[level], tried[level] = after, len(rest), 0
             counts[level] = _begin(
                 after, tolerance, heads, levels[level], bonus[:, : r - level], left, flips[level], places[level]
@@ -161,10 +176,13 @@ def _begin(margin, tolerance, heads, gains, bonus, order, flips, places):  # typ
     for place, j in enumerate(order):
         for s in range(heads[j], heads[j + 1]):
             best[place] = max(best[place], gains[s] + bonus[s, -1])
-    sort = np.argsort(-best)
-    order[:], best = order[sort], best[sort]
+    sort, columns, sizes = np.argsort(-best), order.copy(), best.copy()
+    for place, j in enumerate(sort):
+        order[place], best[place] = columns[j], sizes[j]
     for place in range(len(order)):
-        rest = best[place + 1 : place + budget].sum()
+        rest = 0.0
+        for j in range(place + 1, min(place + budget, len(order))):
+            rest += best[j]
         if margin - best[place] - rest > tolerance:
             break
         for s in range(heads[order[place]], heads[order[place] + 1]):
@@ -175,7 +193,7 @@ def _begin(margin, tolerance, heads, gains, bonus, order, flips, places):  # typ
 
 
 @inner()
-def _pick(flips, columns, options, picks):  # type: ignore[no-untyped-def]
+def _pick(flips, count, columns, options, picks):  # type: ignore[no-untyped-def]
     picks[:] = -1
-    for s in flips:
+    for s in flips[:count]:
         picks[columns[s]] = options[s]
