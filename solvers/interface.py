@@ -154,7 +154,7 @@ class Problem(Protocol):
         return -math.inf
 
     def working_set(self, x: np.ndarray, least: int) -> WorkingSet | None:
-        """Return the problem of few coordinates, those of x and others that would lower the objective, if it pays."""
+        """Return the problem of the coordinates of x and of few others that would lower the objective, if it pays."""
         return None
 
     def default_solver(self) -> Solver[Any]:

@@ -20,7 +20,7 @@ NULL = 1e-12
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Return <a, b> of two vectors, by one thread where a call has limited those of linear algebra."""
+    """Return <a, b> of two vectors; within a call linear algebra has one thread."""
     return float(np.dot(a, b))
 
 
