@@ -1,42 +1,32 @@
 """Calls with something odd about an argument: one category for each kind of argument and of oddity."""
 
-from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from tests.fuzz.checks import check_found, fingerprint, require, surroundings
+from tests.fuzz import arrays
+from tests.fuzz.checks import Trial, check_found, fingerprint, require, surroundings
 from tests.fuzz.functions import functions
-from tests.fuzz.inputs.arrays import PARTS, Change
-from tests.fuzz.inputs.callbacks import odd_callback
-from tests.fuzz.inputs.options import odd_option
-from tests.fuzz.inputs.refused import REFUSED
-from tests.fuzz.inputs.samples import SHAPES_OF_X, STORAGE_OF_X, TYPES_OF_X, VALUES_OF_X
-from tests.fuzz.inputs.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
-from tests.fuzz.inputs.starts import odd_start
-from tests.fuzz.inputs.targets import TARGETS, WEIGHTS
-from tests.fuzz.interfaces import Arguments, Interface, estimators, solves
-from tests.fuzz.trial import Trial, pick
+from tests.fuzz.interfaces import estimators, solves
+from tests.fuzz.options import odd_callback, odd_option, odd_start
+from tests.fuzz.samples import pick
+from tests.fuzz.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
 
-Generator = np.random.Generator
-Place = tuple[str, str]
-# Puts something odd at a place of the arguments, and returns what.
-ChangeOfCall = Callable[[Generator, Interface, Arguments, Place], str]
 # A limit of memory, and Ctrl-C in a callback.
 _MORE_REFUSALS = (MemoryError, KeyboardInterrupt)
 
 
 @cache
-def interfaces() -> list[Interface]:
+def interfaces():
     """All interfaces."""
     return [*estimators(), *solves(), *functions()]
 
 
-def trial_of(interface: Interface, arguments: Arguments, change: str, *, must_refuse: bool = False) -> Trial:
+def trial_of(interface, arguments, change, *, must_refuse=False):
     """Return the call with some arguments."""
 
-    def run() -> None:
+    def run():
         owned, around = fingerprint(arguments), surroundings()
         try:
             found = interface.run(arguments)
@@ -53,49 +43,48 @@ def trial_of(interface: Interface, arguments: Arguments, change: str, *, must_re
 # -- where changes go --------------------------------------------------------------------------------------------------
 
 _SAMPLES = ("X", "features")
-_TARGETS = ("y", "y_true")
 # They have categories of their own; axes are matplotlib's.
 _NOT_OPTIONS = ("sample_weight", "start", "callback", "ax")
 
 
-def _places(arguments: Arguments, wanted: Callable[[str, str, Any], bool]) -> list[Place]:
+def _places(arguments, wanted):
     return [(step, name) for step, at in arguments.items() for name, value in at.items() if wanted(step, name, value)]
 
 
-def _is_samples(step: str, name: str, value: Any) -> bool:
+def _is_samples(step, name, value):
     return name in _SAMPLES and step in ("fit", "problem")
 
 
-def _is_new_samples(step: str, name: str, value: Any) -> bool:
+def _is_new_samples(step, name, value):
     return name == "X" and step == "predict"
 
 
-def _is_targets(step: str, name: str, value: Any) -> bool:
+def _is_targets(step, name, value):
     # Where y is a name, it is an option.
-    return name in _TARGETS and not isinstance(value, str)
+    return name in ("y", "y_true") and not isinstance(value, str)
 
 
-def _is_option(*of: Any) -> bool:
+def _is_option(*of):
     data = _is_samples(*of) or _is_new_samples(*of) or _is_targets(*of)
     return not data and of[1] not in _NOT_OPTIONS and of[0] not in ("solver", "minimize")
 
 
-def _named(wanted: str) -> Callable[[str, str, Any], bool]:
+def _named(wanted):
     return lambda step, name, value: name == wanted
 
 
-def _in(wanted: str) -> Callable[[str, str, Any], bool]:
+def _in(wanted):
     return lambda step, name, value: step == wanted and name not in ("start", "callback")
 
 
-# -- changes -----------------------------------------------------------------------------------------------------------
+# -- changes: each puts something odd at a place of the arguments, and returns what ------------------------------------
 
 
-def _one_of(*tables: dict[str, Change]) -> ChangeOfCall:
+def _one_of(*tables):
     """Return a change by a function of tables."""
     table = {name: change for part in tables for name, change in part.items()}
 
-    def change(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
+    def change(rng, interface, arguments, place):
         step, name = place
         kind = pick(rng, list(table))
         arguments[step][name] = table[kind](rng, arguments[step][name])
@@ -104,29 +93,28 @@ def _one_of(*tables: dict[str, Change]) -> ChangeOfCall:
     return change
 
 
-def _weights(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
+def _weights(rng, interface, arguments, place):
     step, name = place
     n = next(at[data].shape[0] for at in arguments.values() for data in _SAMPLES if data in at)
-    kind = pick(rng, list(WEIGHTS))
-    arguments[step][name] = WEIGHTS[kind](rng, rng.uniform(0.5, 2.0, n))
-    return kind
+    arguments[step][name] = rng.uniform(0.5, 2.0, n)
+    return _one_of(arrays.WEIGHTS)(rng, interface, arguments, place)
 
 
-def _option(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
+def _option(rng, interface, arguments, place):
     step, name = place
     value = arguments[step][name]
     if isinstance(value, np.ndarray) and rng.uniform() < 0.7:
-        return _one_of(PARTS)(rng, interface, arguments, place)
+        return _one_of(arrays.PARTS)(rng, interface, arguments, place)
     arguments[step][name] = odd = odd_option(rng, name, value)
     return f"{type(odd).__name__} {odd!r}"[:60]
 
 
-def _callback(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
+def _callback(rng, interface, arguments, place):
     kind, arguments[place[0]][place[1]] = odd_callback(rng)
     return kind
 
 
-def _start(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
+def _start(rng, interface, arguments, place):
     try:
         found = interface.run(arguments).made
     except interface.refusals:
@@ -135,58 +123,61 @@ def _start(rng: Generator, interface: Interface, arguments: Arguments, place: Pl
     return kind
 
 
-# The categories: where, and what.
-CHANGES: dict[str, tuple[Callable[[str, str, Any], bool], ChangeOfCall]] = {
-    "X shape": (_is_samples, _one_of(SHAPES_OF_X)),
-    "X dtype": (_is_samples, _one_of(TYPES_OF_X)),
-    "X storage": (_is_samples, _one_of(STORAGE_OF_X)),
-    "X sparse": (_is_samples, _one_of(FORMS, SPARSE_TYPES)),
-    "X malformed": (_is_samples, _one_of(MALFORMED)),
-    "X values": (_is_samples, _one_of(VALUES_OF_X)),
-    "X at prediction": (
-        _is_new_samples,
-        _one_of(SHAPES_OF_X, TYPES_OF_X, STORAGE_OF_X, FORMS, SPARSE_TYPES, VALUES_OF_X),
-    ),
-    "X at prediction, malformed": (_is_new_samples, _one_of(MALFORMED)),
-    "y": (_is_targets, _one_of(TARGETS)),
-    "weights": (_named("sample_weight"), _weights),
-    "options": (_is_option, _option),
-    "solver options": (_in("solver"), _option),
-    "run options": (_in("minimize"), _option),
-    "callback": (_named("callback"), _callback),
-    "start": (_named("start"), _start),
+class _Category(NamedTuple):
+    """Where changes go, what they do, and the share of such calls."""
+
+    wanted: object
+    change: object
+    weight: float
+
+
+_OF_X = (arrays.SHAPES_OF_X, arrays.TYPES_OF_X, arrays.STORAGE, FORMS, SPARSE_TYPES, arrays.VALUES_OF_X)
+CHANGES = {
+    "X shape": _Category(_is_samples, _one_of(arrays.SHAPES_OF_X), 3),
+    "X dtype": _Category(_is_samples, _one_of(arrays.TYPES_OF_X), 4),
+    "X storage": _Category(_is_samples, _one_of(arrays.STORAGE), 4),
+    "X sparse": _Category(_is_samples, _one_of(FORMS, SPARSE_TYPES), 6),
+    "X malformed": _Category(_is_samples, _one_of(MALFORMED), 3),
+    "X values": _Category(_is_samples, _one_of(arrays.VALUES_OF_X), 9),
+    "X at prediction": _Category(_is_new_samples, _one_of(*_OF_X), 5),
+    "X at prediction, malformed": _Category(_is_new_samples, _one_of(MALFORMED), 2),
+    "y": _Category(_is_targets, _one_of(arrays.TARGETS), 12),
+    "weights": _Category(_named("sample_weight"), _weights, 6),
+    "options": _Category(_is_option, _option, 14),
+    "solver options": _Category(_in("solver"), _option, 5),
+    "run options": _Category(_in("minimize"), _option, 3),
+    "callback": _Category(_named("callback"), _callback, 3),
+    "start": _Category(_named("start"), _start, 4),
 }
 
 
 @cache
-def _examples() -> list[tuple[Interface, Arguments]]:
+def _examples():
     """Return the interfaces with valid arguments, which tell what can be changed."""
     rng = np.random.default_rng(0)
     return [(interface, interface.draw(rng)) for interface in interfaces()]
 
 
-def _with_places(category: str) -> list[Interface]:
-    """Return the interfaces that have such an argument."""
-    return [interface for interface, arguments in _examples() if _places(arguments, CHANGES[category][0])]
-
-
-def changed(rng: Generator, categories: Sequence[str]) -> Trial:
+def changed(rng, categories):
     """Return a call with a change of each category that the interface of the first one has."""
-    interface = pick(rng, _with_places(categories[0]))
+    wanted = CHANGES[categories[0]].wanted
+    interface = pick(rng, [interface for interface, arguments in _examples() if _places(arguments, wanted)])
     arguments = interface.draw(rng)
-    _complete(interface, arguments)
+    for step, defaults in interface.defaults.items():
+        # Options at their defaults can be changed, too.
+        arguments[step] = defaults | arguments[step]
     clean = {step: dict(at) for step, at in arguments.items()}
-    changes: dict[Place, str] = {}
+    changes = {}
     must_refuse = False
     for category in categories:
-        wanted, change = CHANGES[category]
-        if places := [place for place in _places(clean, wanted) if place not in changes]:
+        if places := [place for place in _places(clean, CHANGES[category].wanted) if place not in changes]:
             step, name = place = pick(rng, places)
             valid = {at: dict(values) for at, values in clean.items()}
-            kind = change(rng, interface, valid, place)
+            kind = CHANGES[category].change(rng, interface, valid, place)
             arguments[step][name], changes[place] = valid[step][name], f"{name}: {kind}"
             taken = interface.taken if name == "X" else ()
-            must_refuse |= name not in interface.ignored and kind in REFUSED.get(category, set()).difference(taken)
+            refused = arrays.REFUSED.get(category, set()).difference(taken)
+            must_refuse |= name not in interface.ignored and kind in refused
     if must_refuse and not any(name == "sample_weight" for _, name in changes):
         # Samples of weight zero may hold anything.
         for at in arguments.values():
@@ -194,14 +185,7 @@ def changed(rng: Generator, categories: Sequence[str]) -> Trial:
     return trial_of(interface, arguments, "; ".join(changes.values()), must_refuse=must_refuse)
 
 
-def _complete(interface: Interface, arguments: Arguments) -> None:
-    """Add the options that are at their defaults, so that they can be changed."""
-    for step, defaults in interface.defaults.items():
-        for name, value in defaults.items():
-            arguments[step].setdefault(name, value)
-
-
-def two_changes(rng: Generator) -> Trial:
+def two_changes(rng):
     """Return a call with changes of two categories."""
-    kinds = [name for name in CHANGES if name not in ("start", "X malformed", "X at prediction, malformed")]
+    kinds = [name for name in CHANGES if name != "start" and "malformed" not in name]
     return changed(rng, (pick(rng, kinds), pick(rng, kinds)))

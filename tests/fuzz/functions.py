@@ -1,56 +1,24 @@
 """The public functions, and the models made by hand: how to draw valid arguments, and how to make the call."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numpy as np
 
 import mopn
 from tests.fitted_models import KINDS, factors
 from tests.fuzz.checks import Found, require
-from tests.fuzz.interfaces import Arguments, Interface, Maker, n_outputs
-from tests.fuzz.trial import pick
+from tests.fuzz.interfaces import Interface, Maker, n_outputs
+from tests.fuzz.samples import pick
 from tests.own_losses import OWN_LOSSES
 from tests.table_models import network, table
 
-Generator = np.random.Generator
-
 
 class Function(Interface):
-    """A function.
+    """A function: ``draw`` returns its arguments from a generator, and ``found`` what its value says."""
 
-    Parameters
-    ----------
-    function : callable
-    draw : callable
-        Returns its arguments from a generator.
-    found : callable, optional
-        Returns what a value of the function says.
-    raises : tuple of exception types
-        What it documents to raise, beside ValueError and TypeError.
-    """
-
-    def __init__(
-        self,
-        function: Any,
-        draw: Callable[[Generator], dict[str, Any]],
-        found: Callable[[Any], Found] = lambda value: Found({"value": np.asarray(value)}),
-        raises: tuple[type[BaseException], ...] = (),
-        words: frozenset[str] = frozenset(),
-    ) -> None:
-        self.function, self._draw, self._found = function, draw, found
-        self.name, self.refusals, self.words = function.__name__, (ValueError, TypeError, *raises), words
-
-    @property
-    def functions(self) -> dict[str, Any]:
-        return {"call": self.function}
-
-    def draw(self, rng: Generator) -> Arguments:
-        return {"call": self._draw(rng)}
-
-    def run(self, arguments: Arguments) -> Found:
-        return self._found(self.function(**arguments["call"]))
+    def __init__(self, function, draw, found=lambda value: Found({"value": np.asarray(value)}), words=()):
+        self.name, self.words = function.__name__, frozenset(words)
+        self.functions = {"call": function}
+        self.draw = lambda rng: {"call": draw(rng)}
+        self.run = lambda arguments: found(function(**arguments["call"]))
 
 
 class ByHand(Interface):
@@ -58,18 +26,15 @@ class ByHand(Interface):
 
     words = frozenset({"X", "features", "samples"})
 
-    def __init__(self, cls: type) -> None:
+    def __init__(self, cls):
         self.cls, self.name = cls, cls.__name__
+        self.functions = {"init": cls}
 
-    @property
-    def functions(self) -> dict[str, Any]:
-        return {"init": self.cls}
-
-    def draw(self, rng: Generator) -> Arguments:
+    def draw(self, rng):
         model = pick(rng, [model for model in KINDS.values() if type(model) is self.cls])
         return {"init": model._fields(), "predict": {"X": rng.uniform(-1, 1, (7, model.n_features))}}
 
-    def run(self, arguments: Arguments) -> Found:
+    def run(self, arguments):
         model = self.cls(**arguments["init"])
         X = arguments["predict"]["X"]
         numbers = {"outputs": model.outputs(X), "predict": np.asarray(model.predict(X))}
@@ -78,31 +43,29 @@ class ByHand(Interface):
         return Found(numbers, made=model)
 
 
-# -- functions ---------------------------------------------------------------------------------------------------------
-
-
-def _network_problem(rng: Generator) -> mopn.NetworkProblem:
+def _network_problem(rng):
     while True:
         try:
             return mopn.NetworkProblem(**Maker(mopn.NetworkProblem).draw(rng)["problem"])
         except ValueError:
+            # Options that exclude each other.
             continue
 
 
-def _factorization_model(rng: Generator) -> mopn.FactorizationModel:
+def _factorization_model(rng):
     degree, form = pick(rng, (2, 3)), pick(rng, ("direct", "lifted"))
     orders = degree if form == "lifted" else 1
     return factors(orders, d=int(rng.integers(3, 6)), degree=degree, form=form, kernel="homogeneous")
 
 
-def _of_certify(rng: Generator) -> dict[str, Any]:
+def _of_certify(rng):
     problem = _network_problem(rng)
     k = int(rng.integers(0, 3))
     weights = 1e-3 * rng.standard_normal((k, problem.losses.n_outputs))
     return {"problem": problem, "basis": rng.standard_normal((k, problem.design.shape[1])), "weights": weights}
 
 
-def _of_certify_network(rng: Generator) -> dict[str, Any]:
+def _of_certify_network(rng):
     drawn = Maker(mopn.NetworkProblem).draw(rng)["problem"]
     X, y, k, norm = drawn["X"], drawn["y"], int(rng.integers(1, 4)), drawn.get("norm", "l1/l2")
     m = n_outputs(y)
@@ -118,105 +81,85 @@ def _of_certify_network(rng: Generator) -> dict[str, Any]:
     }
 
 
-def _of_path(rng: Generator) -> dict[str, Any]:
-    problem = _network_problem(rng)
-    return {
-        "problem": problem,
-        "strengths": 2,
-        "max_time": 5.0,
-        "score": lambda model: 0.5,
-        "patience": 2,
-    }
+def _of_path(rng):
+    options = {"strengths": 2, "max_time": 5.0, "score": lambda model: 0.5, "patience": 2}
+    return {"problem": _network_problem(rng), **options}
 
 
-def _of_strongest(rng: Generator) -> dict[str, Any]:
+def _of_strongest(rng):
     model = _factorization_model(rng)
     return {"model": model, "k": 3, "degree": model.degree}
 
 
-def _of_effects(rng: Generator) -> dict[str, Any]:
+def _of_effects(rng):
     X = table(int(rng.integers(3, 9)), int(rng.integers(9)))
     return {"model": network(X, outputs=int(rng.integers(1, 4))), "X": X}
 
 
-def _of_weights(rng: Generator) -> dict[str, Any]:
+def _of_weights(rng):
     model = _factorization_model(rng)
-    return {
-        "model": model,
-        "features": [tuple(range(model.degree)), tuple(range(1, model.degree + 1))][: int(rng.integers(3))],
-    }
+    features = [tuple(range(model.degree)), tuple(range(1, model.degree + 1))]
+    return {"model": model, "features": features[: int(rng.integers(3))]}
 
 
-def _of_oracle(rng: Generator) -> dict[str, Any]:
+def _of_oracle(rng):
     m, d = int(rng.integers(1, 4)), int(rng.integers(1, 5))
     gammas = rng.standard_normal((m, d, d))
     norm = pick(rng, ("l1", "l1/l2", "l1/linf"))
+    methods = ["auto", "power", "eigh", "refine", "exact"] + ["enumerate"] * (norm == "l1/linf")
     return {
         "norm": norm,
-        "method": pick(
-            rng, ("auto", "power", "eigh", "refine", "exact", *(["enumerate"] if norm == "l1/linf" else []))
-        ),
+        "method": pick(rng, methods),
         "gammas": gammas + gammas.transpose(0, 2, 1),
         "precision": pick(rng, (None, 1e-3)),
     }
 
 
 def basis_oracle(
-    norm: Any,
-    gammas: Any,
-    method: Any = "auto",
-    tol: Any = 1e-6,
-    max_work: Any = 4.4e7,
-    max_time: Any = 1.0,
-    precision: Any = None,
-    work: Any = np.inf,
-    seconds: Any = np.inf,
-) -> Any:
+    norm, gammas, method="auto", tol=1e-6, max_work=4.4e7, max_time=1.0, precision=None, work=np.inf, seconds=np.inf
+):
     """Make an oracle, and call it on a stack."""
     effort = mopn.solvers.interface.Effort(precision, work, seconds)
     return mopn.oracles.basis_oracle(norm, method, tol, max_work, max_time)(gammas, effort)
 
 
-def _found_by_oracle(atoms: Any) -> Found:
+def _found_by_oracle(atoms):
     # No unit is better than the bound.
     require(atoms.values.max() <= atoms.bound, f"the value {atoms.values.max()!r} exceeds the bound {atoms.bound!r}")
     return Found({"basis": atoms.basis, "values": atoms.values})
 
 
-def _found_on_path(path: Any) -> Found:
-    return Found({"strengths": path.strengths, "fun": path.column("fun")})
-
-
-_STACK = frozenset({"Gamma", "precision", "work", "seconds"})
-_FUNCTIONS = [
-    Function(
-        mopn.certify, _of_certify, lambda measure: Found({}, measure.fun, measure.gap), words=frozenset({"start"})
-    ),
-    Function(
-        mopn.certify_network,
-        _of_certify_network,
-        lambda found: Found({"unit": found.unit, "weights": found.unit_weights}, found.objective, found.gap),
-        words=frozenset({"radius"}),
-    ),
-    Function(mopn.path, _of_path, _found_on_path, words=frozenset({"max_iter", "callback", "NetworkProblem"})),
-    Function(
-        mopn.explain.strongest_interactions,
-        _of_strongest,
-        lambda found: Found({"weights": np.array([i.weight for i in found])}),
-    ),
-    Function(mopn.explain.interaction_weights, _of_weights),
-    Function(mopn.explain.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
-    Function(basis_oracle, _of_oracle, _found_by_oracle, words=_STACK),
-    Function(
-        mopn.testing.check_loss,
-        lambda rng: {"loss": pick(rng, OWN_LOSSES)},
-        lambda nothing: Found({}),
-        words=frozenset({"targets"}),
-    ),
-]
-
-
-@cache
-def functions() -> list[Interface]:
+def functions():
     """All functions, and the models made by hand."""
-    return [*_FUNCTIONS, ByHand(mopn.Model), ByHand(mopn.FactorizationModel)]
+    explain = mopn.explain
+    return [
+        Function(mopn.certify, _of_certify, lambda measure: Found({}, measure.fun, measure.gap), {"start"}),
+        Function(
+            mopn.certify_network,
+            _of_certify_network,
+            lambda found: Found({"unit": found.unit, "weights": found.unit_weights}, found.objective, found.gap),
+            {"radius"},
+        ),
+        Function(
+            mopn.path,
+            _of_path,
+            lambda path: Found({"strengths": path.strengths, "fun": path.column("fun")}),
+            {"max_iter", "callback", "NetworkProblem"},
+        ),
+        Function(
+            explain.strongest_interactions,
+            _of_strongest,
+            lambda found: Found({"weights": np.array([interaction.weight for interaction in found])}),
+        ),
+        Function(explain.interaction_weights, _of_weights),
+        Function(explain.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
+        Function(basis_oracle, _of_oracle, _found_by_oracle, {"Gamma", "precision", "work", "seconds"}),
+        Function(
+            mopn.testing.check_loss,
+            lambda rng: {"loss": pick(rng, OWN_LOSSES)},
+            lambda nothing: Found({}),
+            {"targets"},
+        ),
+        ByHand(mopn.Model),
+        ByHand(mopn.FactorizationModel),
+    ]
