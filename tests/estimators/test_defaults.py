@@ -73,15 +73,6 @@ def test_a_ratio_is_to_the_smallest_strength_whose_solution_is_zero(cls):
 
 
 @every_estimator
-def test_a_warm_start_goes_on_in_the_coordinates_of_the_new_data(cls):
-    X, y = data(cls)
-    estimator = cls(max_units=6, warm_start=True).fit(X, y)
-    first = estimator.objective_
-    estimator.set_params(max_time=0.0).fit(X, y)
-    assert np.isclose(estimator.objective_, first, rtol=1e-9)
-
-
-@every_estimator
 @pytest.mark.parametrize("odd", [np.full, lambda n, value: value + 1e-15 * np.random.default_rng(0).random(n)])
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-30, 1e30])
 def test_constant_features_do_no_harm(cls, odd, value):

@@ -15,7 +15,6 @@ from mopn.estimators import (
     MultiOutputPNClassifier,
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
-    single_output,
 )
 
 REGRESSORS = [FactorizationMachineRegressor, PolynomialNetworkRegressor]
@@ -254,25 +253,6 @@ def test_classes_that_are_not_two(kind):
         kind().fit(X, np.arange(30) % 3)
     with pytest.raises(ValueError, match="one class only"):
         kind().fit(X, np.zeros(30))
-
-
-def test_interrupted_fits_are_fitted(monkeypatch):
-    X, y = regression()
-
-    def interrupt(intermediate_result):
-        if intermediate_result.nit == 3:
-            raise KeyboardInterrupt
-
-    def minimize(*problem, callback=None, **options):
-        return mopn.minimize(*problem, callback=interrupt, **options)
-
-    monkeypatch.setattr(single_output, "minimize", minimize)
-    # In the fit itself, and in the choice of beta before it.
-    for regressor in (FactorizationMachineRegressor(beta=beta, random_state=0) for beta in (1.0, "auto")):
-        with pytest.raises(KeyboardInterrupt):
-            regressor.fit(X, y)
-        assert regressor.status_ == mopn.Status.INTERRUPTED
-        assert np.isfinite(regressor.predict(X)).all()
 
 
 def test_same_seed_same_model():

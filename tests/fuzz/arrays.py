@@ -1,4 +1,4 @@
-"""Odd arrays, from valid ones of one or two axes: samples, targets, weights, parts of results, and options.
+"""Odd arrays, from valid ones of one or two axes: samples, targets, weights, and options.
 
 Columns and targets of every type that a table may have are those of ``tests/estimators/test_types.py``.
 """
@@ -188,7 +188,7 @@ VALUES = {
 }
 
 _ARRAYS = STORAGE | TYPES | SHAPES | VALUES
-# Those that arrays of any number of axes have, empty ones too: parts of results, and options.
+# Those that arrays of any number of axes have, empty ones too, for options.
 PARTS = {
     name: _ARRAYS[name]
     for name in (
@@ -259,28 +259,20 @@ def _labels(*names):
 TARGETS = _ARRAYS | {
     # Labels.
     "strings": _of(lambda y: np.array(["red", "é", ""])[_codes(y)]),
-    "negative integers": _of(lambda y: -5 * _codes(y)),
-    "-1 and 1": _of(lambda y: np.where(_codes(y) > 0, 1, -1)),
     "large integers": _of(lambda y: _codes(y) + 2**62),
-    "halves": _of(lambda y: 0.5 * _codes(y)),
     "a label per sample": _of(lambda y: np.arange(len(y))),
     "one sample of a label": _of(lambda y: (np.arange(len(y)) == 0).astype(int)),
     "None among strings": _labels("red", None, "blue"),
     "tuples": _labels((0, "a"), (1, "a"), (2, "a")),
     "mixed types": _labels(1, "a", 2.5),
-    "bool and strings": _labels(True, "a", False),
-    "objects": _labels(object(), object(), object()),
     "ragged labels": _of(lambda y: [["a", "b"][: 1 + i % 2] for i in range(len(y))]),
     # Several outputs.
     "indicator": _of(lambda y: np.eye(3, dtype=int)[_codes(y)]),
     "sparse indicator": _of(lambda y: sparse.csr_array(np.eye(3, dtype=int)[_codes(y)])),
-    "sparse column": _of(lambda y: sparse.csr_array(_codes(y)[:, None])),
     "two columns of labels": _of(lambda y: np.column_stack([_codes(y), _codes(y)[::-1]])),
     "several labels": lambda rng, y: (rng.uniform(size=(len(y), 3)) > 0.5).astype(int),
-    "no labels": _of(lambda y: np.zeros((len(y), 3), dtype=int)),
     "columns of real numbers": lambda rng, y: rng.standard_normal((len(y), 3)),
     "columns of signs": lambda rng, y: np.sign(rng.standard_normal((len(y), 2))),
-    "a frame": _of(lambda y: pd.DataFrame({"a": _codes(y)})),
 }
 
 # From valid weights.
@@ -331,11 +323,5 @@ REFUSED = {
     },
     "weights": _NO_NUMBERS - {"None"} | _NOT_PER_SAMPLE | {
         "zeros", "negative zeros", "an entry -1", "an entry -1e+300", "twice", "balanced", "a list of lists",
-    },
-    "callback": {"is a string", "is a list", "is True"},
-    "start": {
-        "a string", "a number", "a negative integer", "an object", "an unknown parameter", "an empty tuple",
-        "a tuple of four", "a list", "a flat point, NaN alone", "a flat point, infinity alone",
-        "a flat point, fewer rows", "a flat point, dtype c16", "a flat point, empty",
     },
 }  # fmt: skip

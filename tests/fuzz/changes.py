@@ -9,7 +9,7 @@ from tests.fuzz import arrays
 from tests.fuzz.checks import Trial, check_found, fingerprint, require, surroundings
 from tests.fuzz.functions import functions
 from tests.fuzz.interfaces import estimators, solves
-from tests.fuzz.options import odd_callback, odd_option, odd_start
+from tests.fuzz.options import odd_callback, odd_option
 from tests.fuzz.samples import pick
 from tests.fuzz.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
 
@@ -114,15 +114,6 @@ def _callback(rng, interface, arguments, place):
     return kind
 
 
-def _start(rng, interface, arguments, place):
-    try:
-        found = interface.run(arguments).made
-    except interface.refusals:
-        return "none, as there is no result"
-    kind, arguments[place[0]][place[1]] = odd_start(rng, found)
-    return kind
-
-
 class _Category(NamedTuple):
     """Where changes go, what they do, and the share of such calls."""
 
@@ -147,7 +138,6 @@ CHANGES = {
     "solver options": _Category(_in("solver"), _option, 5),
     "run options": _Category(_in("minimize"), _option, 3),
     "callback": _Category(_named("callback"), _callback, 3),
-    "start": _Category(_named("start"), _start, 4),
 }
 
 
@@ -187,5 +177,5 @@ def changed(rng, categories):
 
 def two_changes(rng):
     """Return a call with changes of two categories."""
-    kinds = [name for name in CHANGES if name != "start" and "malformed" not in name]
+    kinds = [name for name in CHANGES if "malformed" not in name]
     return changed(rng, (pick(rng, kinds), pick(rng, kinds)))

@@ -4,10 +4,9 @@ import numpy as np
 
 import mopn
 from tests.fitted_models import KINDS, factors
-from tests.fuzz.checks import Found, require
+from tests.fuzz.checks import Found
 from tests.fuzz.interfaces import Interface, Maker, n_outputs
 from tests.fuzz.samples import pick
-from tests.own_losses import OWN_LOSSES
 from tests.table_models import network, table
 
 
@@ -102,33 +101,6 @@ def _of_weights(rng):
     return {"model": model, "features": features[: int(rng.integers(3))]}
 
 
-def _of_oracle(rng):
-    m, d = int(rng.integers(1, 4)), int(rng.integers(1, 5))
-    gammas = rng.standard_normal((m, d, d))
-    norm = pick(rng, ("l1", "l1/l2", "l1/linf"))
-    methods = ["auto", "power", "eigh", "refine", "exact"] + ["enumerate"] * (norm == "l1/linf")
-    return {
-        "norm": norm,
-        "method": pick(rng, methods),
-        "gammas": gammas + gammas.transpose(0, 2, 1),
-        "precision": pick(rng, (None, 1e-3)),
-    }
-
-
-def basis_oracle(
-    norm, gammas, method="auto", tol=1e-6, max_work=4.4e7, max_time=1.0, precision=None, work=np.inf, seconds=np.inf
-):
-    """Make an oracle, and call it on a stack."""
-    effort = mopn.solvers.interface.Effort(precision, work, seconds)
-    return mopn.oracles.basis_oracle(norm, method, tol, max_work, max_time)(gammas, effort)
-
-
-def _found_by_oracle(atoms):
-    # No unit is better than the bound.
-    require(atoms.values.max() <= atoms.bound, f"the value {atoms.values.max()!r} exceeds the bound {atoms.bound!r}")
-    return Found({"basis": atoms.basis, "values": atoms.values})
-
-
 def functions():
     """All functions, and the models made by hand."""
     explain = mopn.explain
@@ -153,13 +125,6 @@ def functions():
         ),
         Function(explain.interaction_weights, _of_weights),
         Function(explain.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
-        Function(basis_oracle, _of_oracle, _found_by_oracle, {"Gamma", "precision", "work", "seconds"}),
-        Function(
-            mopn.testing.check_loss,
-            lambda rng: {"loss": pick(rng, OWN_LOSSES)},
-            lambda nothing: Found({}),
-            {"targets"},
-        ),
         ByHand(mopn.Model),
         ByHand(mopn.FactorizationModel),
     ]

@@ -12,11 +12,9 @@ from sklearn.utils import get_tags
 
 import mopn
 import mopn.estimators
-from mopn.network.joint import JointProblem
-from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import Solver
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.interface import Form, Problem
+from mopn.solvers.interface import Problem
 from tests.fuzz.arrays import TAKEN_BY_TABLES
 from tests.fuzz.checks import Found, WrongError
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, parameters_of, pick, targets_of
@@ -189,31 +187,6 @@ class Maker:
         return self.cls(**arguments["problem"])
 
 
-class Joint(Maker):
-    """A refit of both layers, made from a network problem and a network."""
-
-    def __init__(self, cls, form):
-        super().__init__(mopn.NetworkProblem)
-        self.name, self.form = cls.__name__, form
-
-    def draw(self, rng):
-        arguments = super().draw(rng)
-        at = arguments["problem"]
-        dummies = {"homogeneous": 1, "anova": 2}[at.get("kernel", "homogeneous")] if at.get("augment") else 0
-        basis = rng.standard_normal((2, dummies + at["X"].shape[1]))
-        weights = 0.1 * rng.standard_normal((2, n_outputs(at["y"])))
-        return arguments | {"network": {"basis": basis, "weights": weights}}
-
-    def make(self, arguments):
-        problem = super().make(arguments)
-        network = problem.start((arguments["network"]["basis"], arguments["network"]["weights"]))
-        return problem.joint(network, Form(self.form))
-
-
-# Problems that are made from another one, and the form of their refits.
-_JOINT = {JointProblem: "gradient", UnitBallProblem: "composite"}
-
-
 class Solve(Interface):
     """Minimise a problem with a solver, or with a solver that is made of a part of it."""
 
@@ -279,7 +252,7 @@ def public(module, base):
 @cache
 def solves():
     """Every problem with every solver whose oracles it offers, with some options."""
-    makers = [Maker(cls) for cls in public(mopn, Problem)] + [Joint(cls, form) for cls, form in _JOINT.items()]
+    makers = [Maker(cls) for cls in public(mopn, Problem)]
     pairs = [Solve(maker, solver) for maker in makers for solver in public(mopn.solvers, Solver)]
     pairs += map(_correct, public(mopn.solvers, CorrectiveStep))
     rng = np.random.default_rng(0)

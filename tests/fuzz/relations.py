@@ -10,7 +10,7 @@ import numpy as np
 from mopn.solvers import SGD, AdaGrad, OutputRefit, PlainStep
 from tests.fuzz.arrays import STORAGE, dense
 from tests.fuzz.checks import Trial, check_found, require
-from tests.fuzz.interfaces import Fit, Joint, PartialFit, Solve, estimators, solves
+from tests.fuzz.interfaces import Fit, PartialFit, Solve, estimators, solves
 from tests.fuzz.samples import pick
 from tests.fuzz.sparse_forms import FORMS
 
@@ -86,8 +86,6 @@ def _at_start(found):
 def _is_convex(interface, arguments):
     """Whether nothing refits both layers, which is not convex: rounding may change where it ends."""
     if isinstance(interface, Solve):
-        if isinstance(interface.maker, Joint):
-            return False
         refit = getattr(interface.make_solver(arguments["solver"]), "refit", "none")
     else:
         refit = arguments["init"].get("refit", interface.defaults["init"].get("refit", "none"))
