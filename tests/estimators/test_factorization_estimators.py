@@ -141,18 +141,6 @@ def test_fitted_attributes_are_a_start():
     np.testing.assert_allclose(half.U_, whole.U_, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("solver", ["adagrad", "sgd"])
-@pytest.mark.slow
-def test_partial_fit(solver):
-    X, y = regression(400)
-    regressor = FactorizationMachineRegressor(degree=2, solver=solver, alpha=1e-4, beta=1e-4, random_state=0)
-    for _ in range(100):
-        for part in np.array_split(np.arange(400), 4):
-            regressor.partial_fit(X[part], y[part])
-    assert regressor.score(X, y) > 0.8
-    assert regressor.n_iter_ == 400
-
-
 def test_partial_fit_of_a_classifier():
     X, y = classification(400)
     classifier = FactorizationMachineClassifier(solver="adagrad", alpha=1e-4, beta=1e-4, random_state=0)

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 import mopn
-from mopn.estimators import (
-    MultiOutputFMClassifier,
-    MultiOutputFMRegressor,
-    MultiOutputPNClassifier,
-    MultiOutputPNRegressor,
-)
+from mopn import estimators
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 4))
@@ -25,7 +20,7 @@ def fitted(kind, y, **options):
     return model
 
 
-@pytest.mark.parametrize("kind", [MultiOutputPNClassifier, MultiOutputFMClassifier])
+@pytest.mark.parametrize("kind", [estimators.MultiOutputPNClassifier, estimators.MultiOutputFMClassifier])
 @pytest.mark.parametrize("levels", [[0.0], [-0.4, 0.4]])
 def test_classes_are_told_apart(kind, levels):
     """Two of them too: each has units of its own."""
@@ -33,16 +28,16 @@ def test_classes_are_told_apart(kind, levels):
     assert fitted(kind, y).score(X, y) > 0.9
 
 
-@pytest.mark.parametrize("kind", [MultiOutputPNRegressor, MultiOutputFMRegressor])
+@pytest.mark.parametrize("kind", [estimators.MultiOutputPNRegressor, estimators.MultiOutputFMRegressor])
 def test_regressions(kind):
     """Sums of squares lie above the mean; pairs of features have both signs, and so has a linear term."""
     above = fitted(kind, Y, alpha=None).predict(X) >= Y.mean() - 1e-12
-    assert above.all() == (kind is MultiOutputPNRegressor)
+    assert above.all() == (kind is estimators.MultiOutputPNRegressor)
     assert fitted(kind, Y, alpha=0.1).score(X, Y) > 0.7
 
 
 def test_a_single_output_of_two_classes_needs_a_linear_term():
     y = np.digitize(Y, [0.0])
-    alone = fitted(MultiOutputPNClassifier, y, loss="binary-logistic", alpha=None)
+    alone = fitted(estimators.MultiOutputPNClassifier, y, loss="binary-logistic", alpha=None)
     assert (alone.predict_proba(X)[:, 1] >= 0.5).all()
-    assert fitted(MultiOutputPNClassifier, y, loss="binary-logistic", alpha=0.1).score(X, y) > 0.8
+    assert fitted(estimators.MultiOutputPNClassifier, y, loss="binary-logistic", alpha=0.1).score(X, y) > 0.8

@@ -8,16 +8,9 @@ import pytest
 from sklearn.base import clone
 
 import mopn
-from mopn import Ratio
+from mopn import Ratio, estimators
 from mopn.data.chunked_rows import LocalChunks
-from mopn.estimators import (
-    MultiOutputPNClassifier,
-    MultiOutputPNRegressor,
-    TableClassifier,
-    TableEncoder,
-    TableRegressor,
-    strength_choice,
-)
+from mopn.estimators import strength_choice
 from mopn.estimators.folds import Fold
 from mopn.tables.reading import read_table
 
@@ -53,8 +46,8 @@ def parquet(folder):
 @pytest.mark.parametrize(
     ("table", "network", "y"),
     [
-        (TableClassifier, MultiOutputPNClassifier, LABELS),
-        pytest.param(TableRegressor, MultiOutputPNRegressor, TRUTH, marks=pytest.mark.slow),
+        (estimators.TableClassifier, estimators.MultiOutputPNClassifier, LABELS),
+        pytest.param(estimators.TableRegressor, estimators.MultiOutputPNRegressor, TRUTH, marks=pytest.mark.slow),
     ],
 )
 def test_blocks_of_tables_are_blocks_of_their_features(tmp_path, make, table, network, y):
@@ -74,18 +67,9 @@ def test_blocks_of_tables_are_blocks_of_their_features(tmp_path, make, table, ne
 
 def test_callables_bring_the_targets():
     parts = [lambda part=part: part for part in zip(cut(FRAME), cut(LABELS), cut(WEIGHTS), strict=True)]
-    found = TableClassifier(**FIXED).fit(mopn.RowBlocks(parts))
-    expected = TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME)), LABELS, WEIGHTS)
+    found = estimators.TableClassifier(**FIXED).fit(mopn.RowBlocks(parts))
+    expected = estimators.TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME)), LABELS, WEIGHTS)
     assert np.array_equal(found.basis_, expected.basis_)
-
-
-def test_one_block_has_the_encoding_of_the_table():
-    memory = TableEncoder().fit(FRAME, sample_weight=WEIGHTS)
-    blocks = TableEncoder().fit(mopn.RowBlocks([FRAME], sample_weight=WEIGHTS))
-    assert np.array_equal(blocks.transform(FRAME), memory.transform(FRAME))
-    assert blocks.feature_names_in_.tolist() == memory.feature_names_in_.tolist()
-    arrays = TableEncoder().fit(mopn.RowBlocks(FRAME[["size"]].to_numpy(), size=50))
-    assert not hasattr(arrays, "feature_names_in_")
 
 
 def test_rows_of_weight_zero_have_no_part_in_the_encoding():
@@ -95,9 +79,9 @@ def test_rows_of_weight_zero_have_no_part_in_the_encoding():
     other.loc[60:, ["color", "text"]] = "pink", "tall"
     weights = np.where(np.arange(N) < 60, WEIGHTS, 0.0)
     with pytest.warns(UserWarning, match="texts that are numbers in column 'text'"):
-        found = TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(other), LABELS, weights))
+        found = estimators.TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(other), LABELS, weights))
     with pytest.warns(UserWarning, match="texts that are numbers in column 'text'"):
-        expected = TableClassifier(**FIXED).fit(known, LABELS[:60], WEIGHTS[:60])
+        expected = estimators.TableClassifier(**FIXED).fit(known, LABELS[:60], WEIGHTS[:60])
     assert found.encoding_.feature_names.tolist() == expected.encoding_.feature_names.tolist()
     assert found.strength_ == pytest.approx(expected.strength_, rel=1e-8)
 
@@ -115,11 +99,11 @@ LEVELS = np.column_stack([LABELS == "high", FRAME["known"]]).astype(int)
 @pytest.mark.parametrize(
     ("table", "y", "options"),
     [
-        pytest.param(TableClassifier, LABELS, {}, marks=pytest.mark.slow),
-        (TableClassifier, LABELS, {"loss": "binary-logistic", "class_weight": {"high": 2.0, "low": 1.0}}),
-        pytest.param(TableClassifier, LEVELS, {}, marks=pytest.mark.slow),
-        (TableRegressor, TRUTH, {"loss": "huber"}),
-        pytest.param(TableRegressor, np.column_stack([TRUTH, LABELS == "high"]), {}, marks=pytest.mark.slow),
+        pytest.param(estimators.TableClassifier, LABELS, {}, marks=pytest.mark.slow),
+        (estimators.TableClassifier, LABELS, {"loss": "binary-logistic", "class_weight": {"high": 2.0, "low": 1.0}}),
+        pytest.param(estimators.TableClassifier, LEVELS, {}, marks=pytest.mark.slow),
+        (estimators.TableRegressor, TRUTH, {"loss": "huber"}),
+        pytest.param(estimators.TableRegressor, np.column_stack([TRUTH, LABELS == "high"]), {}, marks=pytest.mark.slow),
     ],
     ids=["labels", "one against the rest", "indicators", "numbers", "columns"],
 )
@@ -139,16 +123,8 @@ def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, mo
     assert 0.2 * N < rows[2] < 0.7 * N
 
 
-def test_regressors_choose_the_strength_in_blocks(cheap_choice):
-    data = mopn.RowBlocks(cut(FRAME), TRUTH)
-    options = {"curves": 0, "max_units": 1, "tol": 0.5}
-    chosen = TableRegressor(**options).fit(data).strength_
-    largest = TableRegressor(**options, strength=Ratio(0.5)).fit(data).strength_ / 0.5
-    assert np.isclose(chosen / largest, [0.3, 0.1], rtol=1e-6).sum() == 1
-
-
 def test_samples_to_validate_on_are_in_memory():
-    table = TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME), LABELS), X_val=FRAME, y_val=LABELS)
+    table = estimators.TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME), LABELS), X_val=FRAME, y_val=LABELS)
     assert len(table.validation_scores_) == len(table.trace_)
 
 
@@ -166,12 +142,12 @@ def test_samples_to_validate_on_are_in_memory():
 )
 def test_blocks_that_are_no_tables_are_refused_by_name(parts, kind, message):
     with pytest.raises(kind, match=message):
-        TableClassifier(**FIXED).fit(mopn.RowBlocks(parts, LABELS))
+        estimators.TableClassifier(**FIXED).fit(mopn.RowBlocks(parts, LABELS))
 
 
 def test_weights_that_are_all_zero_are_refused():
     with pytest.raises(ValueError, match="sample_weight is zero for all samples"):
-        TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME), LABELS, np.zeros(N)))
+        estimators.TableClassifier(**FIXED).fit(mopn.RowBlocks(cut(FRAME), LABELS, np.zeros(N)))
 
 
 def test_a_block_that_changes_is_noticed():

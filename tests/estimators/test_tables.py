@@ -222,16 +222,6 @@ def test_a_strength_that_no_sample_can_choose_is_refused_by_name():
     assert TableClassifier(**FIXED).fit(table, labels).classes_.tolist() == labels
 
 
-def test_whatever_turns_into_an_array_is_a_table():
-    class Source:
-        def __array__(self, dtype=None, copy=None):
-            return np.arange(2.0 * N).reshape(N, 2) % 7
-
-    y, weights = np.arange(N) % 2, np.arange(N) % 3
-    found, expected = (TableClassifier(**FIXED).fit(X, y, weights) for X in (Source(), np.asarray(Source())))
-    assert found.objective_ == expected.objective_
-
-
 @pytest.mark.parametrize("smoothness", [0, 1e300])
 def test_smoothness_of_any_size(smoothness):
     """Without any, all curves count alike; with a huge one, the first alone."""

@@ -14,7 +14,7 @@ category from it, and the category draws an interface, valid arguments, and what
 ``changes.py``, ``arrays.py``, ``sparse_forms.py``, ``options.py``
     What can be odd about an argument: its shape, type, storage or values; and what of this must be refused.
 ``relations.py``
-    Calls that must agree: the same call again, other storage, other order of samples, a call after Ctrl-C.
+    Calls that must agree: other storage, samples one by one, a call after Ctrl-C.
 ``checks.py``
     What must be true of every call that returns, and what became of a call; the kinds are listed there.
 ``campaign.py``, ``__main__.py``

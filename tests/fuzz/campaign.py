@@ -37,10 +37,7 @@ CATEGORIES = {
         for name, change in CHANGES.items()
     },
     "two changes": Category(two_changes, 6),
-    **{
-        f"relation: {name}": Category(partial(relation, name=name), 2 if name == "Ctrl-C" else 1, name == "Ctrl-C")
-        for name in RELATIONS
-    },
+    **{f"relation: {name}": Category(partial(relation, name=name), 2, name == "Ctrl-C") for name in RELATIONS},
 }
 _NAMES = list(CATEGORIES)
 _WEIGHTS = np.array([category.weight for category in CATEGORIES.values()])

@@ -1,4 +1,8 @@
-"""Calls that must agree with each other."""
+"""Calls that must agree with each other.
+
+Other orders of the samples, repeated ones and repeated calls are in ``tests/test_same_answer.py``,
+``tests/estimators/test_weights.py`` and ``tests/test_surroundings.py``, with every estimator, problem and solver.
+"""
 
 import contextlib
 import signal
@@ -107,86 +111,33 @@ def _agree(interface, arguments, others, what):
         certificates_agree(first, second, what)
 
 
-# -- other arguments ---------------------------------------------------------------------------------------------------
-
-
-def _data_step(arguments):
-    return arguments["fit"] if "fit" in arguments else arguments["problem"]
-
-
-def _name_of_samples(arguments):
-    return "X" if "X" in _data_step(arguments) else "features"
-
-
-def _replaced(arguments, **data):
-    """Return the arguments with other samples, targets or weights."""
-    step = "fit" if "fit" in arguments else "problem"
-    if "X" in data:
-        data[_name_of_samples(arguments)] = data.pop("X")
-    return {**arguments, step: {**arguments[step], **data}}
-
-
-def _in_any_order(arguments):
-    """Return the arguments with a solver for which the order of samples does not matter."""
-    if arguments.get("init", {}).get("solver") in ("adagrad", "sgd"):
-        return {**arguments, "init": {**arguments["init"], "solver": "cd"}}
-    return arguments
-
-
-def _rows(arguments, rows, weights):
-    """Return the arguments with some rows of the samples."""
-    at = _data_step(arguments)
-    n = len(at["y"])
-    parts = {"X": at[_name_of_samples(arguments)][rows], "y": at["y"][rows], "sample_weight": weights}
-    if np.shape(at.get("offset")) == (n,):
-        parts["offset"] = at["offset"][rows]
-    return _replaced(arguments, **parts)
-
-
 # -- relations ---------------------------------------------------------------------------------------------------------
 
 
-def _repeated(rng, interface, arguments):
-    first = interface.run(arguments)
-    check_found(first)
-    same_bits(first, interface.run(arguments), "a second call")
+def _given(rng, arguments, form):
+    """Return the arguments with dense samples, and with these in another form."""
+    step = "fit" if "fit" in arguments else "problem"
+    name = "X" if "X" in arguments[step] else "features"
+    X = dense(arguments[step][name])
+    return [{**arguments, step: {**arguments[step], name: samples}} for samples in (X, form(rng, X))]
 
 
 def _storage(rng, interface, arguments):
-    X = dense(_data_step(arguments)[_name_of_samples(arguments)])
     name = pick(rng, [name for name in STORAGE if "pandas" not in name])
-    arguments, others = _replaced(arguments, X=X), _replaced(arguments, X=STORAGE[name](rng, X))
+    plain, other = _given(rng, arguments, STORAGE[name])
     if _is_fit(interface):
-        same_bits(interface.run(arguments), interface.run(others), name)
+        same_bits(interface.run(plain), interface.run(other), name)
     else:
         # BLAS may add up in another order.
-        _agree(interface, arguments, others, name)
+        _agree(interface, plain, other, name)
 
 
 def _sparse(rng, interface, arguments):
-    X = dense(_data_step(arguments)["X"])
     name = pick(rng, list(FORMS))
-    others = _replaced(arguments, X=FORMS[name](rng, X))
-    _agree(interface, _replaced(arguments, X=X), others, f"dense and {name}")
-
-
-def _permuted(rng, interface, arguments):
-    arguments = _in_any_order(arguments)
-    at = _data_step(arguments)
-    order, weights = rng.permutation(len(at["y"])), at["sample_weight"]
-    moved = _rows(arguments, order, None if weights is None else weights[order])
-    _agree(interface, arguments, moved, "permuted rows")
-
-
-def _repetition(rng, interface, arguments):
-    arguments = _in_any_order(arguments)
-    if interface.taken and "strength" in interface.defaults["init"]:
-        # To choose it, samples of rows that repeat are held out one by one.
-        arguments = {**arguments, "init": {**arguments["init"], "strength": 1.0}}
-    every = np.arange(len(_data_step(arguments)["y"]))
-    counts = rng.integers(0, 3, len(every))
-    repeated = _rows(arguments, np.repeat(every, counts), None)
-    _agree(interface, _rows(arguments, every, counts), repeated, "weights and repetition")
+    if "beta" in interface.defaults.get("init", {}):
+        # To choose it, samples are held out in an order that depends on the storage.
+        arguments = {**arguments, "init": {**arguments["init"], "beta": 1.0}}
+    _agree(interface, *_given(rng, arguments, FORMS[name]), f"dense and {name}")
 
 
 def _batches(rng, interface, arguments):
@@ -253,12 +204,9 @@ def _any_order(interface):
 
 
 RELATIONS = {
-    "the same call": (_repeated, lambda of: True),
     "storage": (_storage, lambda of: True),
     # Tables shift the functions of sparse columns to 0 at 0.
     "dense and sparse": (_sparse, lambda of: "X" in of.names and _any_order(of) and not of.taken),
-    "order of samples": (_permuted, _any_order),
-    "weights and repetition": (_repetition, _any_order),
     "batches": (_batches, _is_fit),
     "Ctrl-C": (_interrupted, lambda of: True),
 }
