@@ -1,5 +1,11 @@
-"""Calls with something odd about an argument: one category for each kind of argument and of oddity."""
+"""Calls with something odd about an argument: one category for each kind of argument and of oddity.
 
+Odd starts and callbacks are in ``tests/test_inputs.py`` and ``tests/solvers/test_driver.py``, with every problem and
+every solver.
+"""
+
+import decimal
+import fractions
 from functools import cache
 from typing import NamedTuple
 
@@ -7,20 +13,10 @@ import numpy as np
 
 from tests.fuzz import arrays
 from tests.fuzz.checks import Trial, check_found, fingerprint, require, surroundings
-from tests.fuzz.functions import functions
-from tests.fuzz.interfaces import estimators, solves
-from tests.fuzz.options import odd_callback, odd_option
+from tests.fuzz.interfaces import interfaces
 from tests.fuzz.samples import pick
 from tests.fuzz.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
-
-# A limit of memory, and Ctrl-C in a callback.
-_MORE_REFUSALS = (MemoryError, KeyboardInterrupt)
-
-
-@cache
-def interfaces():
-    """All interfaces."""
-    return [*estimators(), *solves(), *functions()]
+from tests.odd_values import ODD
 
 
 def trial_of(interface, arguments, change, *, must_refuse=False):
@@ -37,7 +33,7 @@ def trial_of(interface, arguments, change, *, must_refuse=False):
         check_found(found)
         require(not must_refuse, "taken without a word")
 
-    return Trial(interface.name, change, run, interface.names, (*interface.refusals, *_MORE_REFUSALS))
+    return Trial(interface.name, change, run, interface.names, (*interface.refusals, MemoryError))
 
 
 # -- where changes go --------------------------------------------------------------------------------------------------
@@ -69,8 +65,8 @@ def _is_option(*of):
     return not data and of[1] not in _NOT_OPTIONS and of[0] not in ("solver", "minimize")
 
 
-def _named(wanted):
-    return lambda step, name, value: name == wanted
+def _is_weights(step, name, value):
+    return name == "sample_weight"
 
 
 def _in(wanted):
@@ -100,18 +96,38 @@ def _weights(rng, interface, arguments, place):
     return _one_of(arrays.WEIGHTS)(rng, interface, arguments, place)
 
 
+# Where a larger number is more work, not another limit.
+_WORK = {"degree", "n_components", "rank", "strengths", "cv", "n_threads", "verbose", "dummies", "k", "max_units"}
+_LARGE = (50, np.int32(40))
+_HUGE = (10**6, 2**31, 2**63, 2**64, -(10**400), np.int64(2**62))
+_NUMBERS = (
+    *(0, 1, 2, 3, -1, -2, 0.0, -0.0, 0.5, 1.0, 1.5, -0.5, np.nan, np.inf, -np.inf, 1e-320, 1e-300, 1e-8, 1e8, 1e300),
+    *(np.float32(0.5), np.float16(0.5), np.longdouble(0.5), np.int64(2), np.int8(2), np.uint64(3), np.array(2)),
+    *(fractions.Fraction(1, 2), fractions.Fraction(2), decimal.Decimal("0.5")),
+)
+_OBJECTS = tuple(ODD[name] for name in ODD if "Python prints" not in name)
+
+
+def _odd_option(rng, name, value):
+    """Return a value for an option that has a valid one."""
+    if name == "n_jobs":
+        # None is for processes: starting them takes seconds.
+        return pick(rng, (None, 1, 0, 1.5, "a", np.nan, []))
+    numbers = _NUMBERS + (_LARGE if name in _WORK else _HUGE)
+    if isinstance(value, str):
+        others = value.upper(), f" {value}", value.encode(), [value], np.str_(value), np.array(value)
+        return pick(rng, (*_OBJECTS, *others))
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return pick(rng, numbers if number and rng.uniform() < 0.7 else _OBJECTS + numbers)
+
+
 def _option(rng, interface, arguments, place):
     step, name = place
     value = arguments[step][name]
     if isinstance(value, np.ndarray) and rng.uniform() < 0.7:
         return _one_of(arrays.PARTS)(rng, interface, arguments, place)
-    arguments[step][name] = odd = odd_option(rng, name, value)
+    arguments[step][name] = odd = _odd_option(rng, name, value)
     return f"{type(odd).__name__} {odd!r}"[:60]
-
-
-def _callback(rng, interface, arguments, place):
-    kind, arguments[place[0]][place[1]] = odd_callback(rng)
-    return kind
 
 
 class _Category(NamedTuple):
@@ -133,11 +149,10 @@ CHANGES = {
     "X at prediction": _Category(_is_new_samples, _one_of(*_OF_X), 5),
     "X at prediction, malformed": _Category(_is_new_samples, _one_of(MALFORMED), 2),
     "y": _Category(_is_targets, _one_of(arrays.TARGETS), 12),
-    "weights": _Category(_named("sample_weight"), _weights, 6),
+    "weights": _Category(_is_weights, _weights, 6),
     "options": _Category(_is_option, _option, 14),
     "solver options": _Category(_in("solver"), _option, 5),
     "run options": _Category(_in("minimize"), _option, 3),
-    "callback": _Category(_named("callback"), _callback, 3),
 }
 
 

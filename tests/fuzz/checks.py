@@ -47,8 +47,6 @@ _OWN = tuple(str(Path(package.__file__).parent) for package in (mopn, mopn.solve
 _THEIRS = tuple(str(Path(package.__file__).parent) for package in (sklearn, joblib))
 # What scikit-learn's checks call X, y and random_state.
 _THEIR_WORDS = frozenset({"array", "sample", "feature", "label", "clas", "data", "randomstate"})
-# What callbacks raise is theirs.
-_CALLBACKS = str(Path(__file__).with_name("options.py"))
 
 
 class HangError(BaseException):
@@ -161,9 +159,7 @@ def observe(trial):
             warnings.simplefilter("error", category)
         try:
             trial.run()
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and KeyboardInterrupt not in trial.refusals:
-                raise
+        except (Exception, HangError) as error:
             return Outcome(_kind(error, trial), _last_line(error), "".join(traceback.format_exception(error)))
     others = [warning for warning in caught if not issubclass(warning.category, _DOCUMENTED)]
     if others:
@@ -175,13 +171,10 @@ def _kind(error, trial):
     for kind, name in {HangError: "hang", WrongError: "wrong", NotFiniteError: "nonfinite"}.items():
         if isinstance(error, kind):
             return name
-    files = [file for file, _ in _places(error)]
-    if _CALLBACKS in files or isinstance(error, KeyboardInterrupt):
-        return "ok"
     if isinstance(error, Warning):
         # Those in scikit-learn's checks are scikit-learn's.
-        ours = [file for file in files if file.startswith((*_OWN, *_THEIRS))]
-        return "other_warning" if ours and ours[-1].startswith(_THEIRS) else "numpy_warning"
+        files = [file for file, _ in _places(error) if file.startswith((*_OWN, *_THEIRS))]
+        return "other_warning" if files and files[-1].startswith(_THEIRS) else "numpy_warning"
     return "clear" if _is_clear(error, trial) else "unclear"
 
 
