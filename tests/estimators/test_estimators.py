@@ -201,19 +201,18 @@ def test_a_loss_of_ones_own(second_order):
 # -- kinds of X -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array, list])
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("cls", ESTIMATORS)
-def test_storage_does_not_matter(cls, norm):
+def test_storage_does_not_matter(cls, norm, form):
     """Sums in another order, as other storage and other processors have them, change the last digits alone."""
     # Rounding may lead refits of both layers, which are not convex, to another optimum.
     estimator = few(cls, norm=norm, refit="output")
     some = np.where(np.abs(X) > 0.5, X, 0.0)
     y = default_y(cls)
-    dense = clone(estimator).fit(some, y)
-    for form in (sparse.csr_array, sparse.csc_array, list):
-        other = clone(estimator).fit(form(some), y)
-        assert other.objective_ == pytest.approx(dense.objective_, rel=1e-12)
-        assert_allclose(raw(other, form(some)), raw(dense, some), rtol=1e-9, atol=1e-9)
+    dense, other = (clone(estimator).fit(samples, y) for samples in (some, form(some)))
+    assert other.objective_ == pytest.approx(dense.objective_, rel=1e-12)
+    assert_allclose(raw(other, form(some)), raw(dense, some), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array])
@@ -386,17 +385,6 @@ def test_the_order_of_samples_is_not_that_of_their_last_digits(form):
         for X in (rows, rows * noise)
     ]
     assert_array_equal(*orders)
-
-
-def test_rounding_errors_do_not_choose_the_minimum_of_few_units():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (2000, 8))
-    y = np.argmax(np.stack([X[:, 0] * X[:, 1], X[:, 2] * X[:, 3], X[:, 4]], axis=1), axis=1)
-    found = [
-        MultiOutputPNClassifier(max_units=6).fit(X * (1.0 + 1e-13 * rng.standard_normal(X.shape)), y).objective_
-        for _ in range(2)
-    ]
-    assert max(found) <= 1.01 * min(found)
 
 
 def test_a_class_whose_samples_weigh_nothing_does_not_exist():
@@ -674,13 +662,8 @@ def with_entry(value):
     ("bad", "error", "message"),
     [
         (with_entry(np.nan), ValueError, "contains NaN; TableClassifier .* take missing values"),
-        (with_entry(np.inf), ValueError, "contains infinity"),
-        (sparse.csr_array(with_entry(np.nan)), ValueError, "contains NaN"),
-        (X[:, 0], ValueError, "Expected 2D array, got 1D array"),
-        (X[:, :0], ValueError, r"0 feature\(s\)"),
         (X[:59], ValueError, "inconsistent numbers of samples"),
         (np.full((60, 2), "red"), TypeError, "X must be numeric.*could not convert string to float.*TableClassifier"),
-        (X + 1j, ValueError, "Complex data not supported"),
         (None, ValueError, "Expected 2D array, got scalar array"),
     ],
 )
@@ -730,7 +713,6 @@ def test_errors_of_parameters(options, message):
 
 
 REFUSED_Y = [
-    (None, {}, "requires y to be passed"),
     (np.ones(60), {}, r"y has one class only \(1.0\); classification needs at least 2"),
     (Y_LABELS[:-1], {}, "inconsistent numbers of samples"),
     (Y_NUMBERS[:, 0], {}, "Unknown label type: continuous"),
@@ -749,7 +731,6 @@ REFUSED_Y = [
     (Y_LABELS, {"class_weight": {"x": 1.0, "y": 1.0}}, "not in class_weight|class_weight"),
 ]
 REFUSED_NUMBERS = [
-    (None, {}, "requires y to be passed"),
     (np.full(60, np.inf), {}, "contains infinity"),
     (Y_NUMBERS[:, :0], {}, "0 feature|shape"),
     (["red"] * 60, {}, r"y must be numeric, .*could not convert .*: 'red'; .* classes are for"),
@@ -871,8 +852,14 @@ def test_five_units_find_the_five_forms_that_made_the_classes(seed):
     assert classifier.score(X, y) > np.mean(made == y) - 0.05
 
 
-@pytest.mark.parametrize(("norm", "units", "shape", "seed"), [("l1/l2", 10, (150, 8), 4), ("l1/linf", 3, (120, 5), 1)])
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("norm", "units", "shape", "seed"),
+    [
+        ("l1", 3, (80, 4), 2),
+        pytest.param("l1/l2", 10, (150, 8), 4, marks=pytest.mark.slow),
+        pytest.param("l1/linf", 3, (120, 5), 1, marks=pytest.mark.slow),
+    ],
+)
 def test_rounding_errors_do_not_choose_the_minimum(norm, units, shape, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal(shape)
