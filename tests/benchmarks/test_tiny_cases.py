@@ -54,10 +54,9 @@ def program(main, *, texts=(), files=()):
 
 
 @pytest.fixture
-def given(tmp_path, monkeypatch, write, folder, abalone, write_ratings, write_movielens):
+def given(tmp_path, monkeypatch, folder, abalone, movielens):
     """What set-ups use: the folder of data, with three small sets in it, and changes that are put back."""
-    write_ratings(folder)
-    return SimpleNamespace(data=["--data", str(folder)], folder=folder, patch=monkeypatch, write=write_movielens)
+    return SimpleNamespace(data=["--data", str(folder)], patch=monkeypatch)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -133,13 +132,11 @@ def direct_lifted(given):
 
 @program(links_program.main, texts=["2 rows", "0.718"])
 def links(given):
-    given.write(given.folder)
     return [*given.data, "--quick", "--sets", "movielens", "--models", "bilinear", "hofm-2"]
 
 
 @program(higher_order.main, files=["higher_order.png"])
 def links_by_degree(given):
-    given.write(given.folder)
     given.patch.setattr(higher_order, "EPOCH_DEGREES", (2, 3))
     given.patch.setattr(higher_order, "DEGREES", (2,))
     given.patch.setattr(higher_order, "TIMES", {"movielens": 0.05})

@@ -314,6 +314,13 @@ def test_a_constant_added_to_y_is_added_to_the_predictions(cls):
 # -- weights ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_the_mean_is_weighted(cls):
+    weights = np.random.default_rng(1).uniform(0, 3, 60)
+    model = cls(strength=1e6).fit(X, Y_NUMBERS, weights)
+    assert_allclose(model.predict(X[:1])[0], weights @ Y_NUMBERS / weights.sum())
+
+
 @pytest.mark.slow
 def test_the_oracle_of_an_estimator_is_that_of_its_solver():
     y = default_y(MultiOutputPNClassifier)

@@ -71,45 +71,13 @@ def test_the_strength_is_chosen_without_the_test(ratings, study, monkeypatch):
 
 # -- the literature's splits, and side information ---------------------------------------------------------------------
 
-N_TEST = 12
-GENRES = np.array(["Comedy", "Drama", "War"])
 
-
-@pytest.fixture
-def movielens(tmp_path, write, monkeypatch):
-    """Eight users, each with an age group of 100K and 1M alike, nine films, and most of all ratings, in both formats.
-
-    Those of 100K are in one file, and in two with dates.
-    """
-    rng = np.random.default_rng(0)
-    ages, flags = (1, 18, 25, 35, 45, 50, 56, 56), rng.integers(0, 2, (9, 3))
-    flags[:, 0] |= flags.sum(axis=1) == 0
-    pairs = rng.permutation(72)[:60]
-    rated = [(1 + p // 9, 1 + p % 9, rng.integers(1, 6), rng.integers(10) * splits._WEEK) for p in pairs]
-    lines, years = ["\t".join(map(str, row)) for row in rated], range(1981, 1990)
-    small = {
-        "u.data": lines,
-        "u1.base": lines[:-N_TEST],
-        "u1.test": lines[-N_TEST:],
-        "u.user": [f"{u}|{age}|{'FM'[u % 2]}|job{u % 3}|0" for u, age in enumerate(ages, 1)],
-        "u.item": [f"{f}|F|01-Jan-{years[f - 1]}||url|{'|'.join(map(str, flags[f - 1]))}" for f in range(1, 10)],
-    }
-    large = {
-        "ratings_notimestamp.dat.gz": [f"{u}::{f}::{y}" for u, f, y, _ in rated],
-        "users.dat": [f"{u}::{'FM'[u % 2]}::{age}::{u % 3}::0" for u, age in enumerate(ages, 1)],
-        "movies.dat": [f"{f}::F ({years[f - 1]})::{'|'.join(GENRES[flags[f - 1] == 1])}" for f in range(1, 10)],
-    }
-    for name, files in (("ml-100k", small), ("ml-1m", large)):
-        write(tmp_path / name, {file: "\n".join(lines) + "\n" for file, lines in files.items()})
-    monkeypatch.setattr(splits, "_U1_TEST", N_TEST)
-    monkeypatch.setattr(splits, "_ALPHAS", (1.0, 2.0))
-    return tmp_path
-
-
-def test_columns_hold_what_the_training_rows_say(movielens):
+def test_columns_hold_what_the_training_rows_say(movielens, monkeypatch):
+    monkeypatch.setattr(splits, "_U1_TEST", 9)
     ratings = load("ml-100k", movielens)
     train, test = splits.make_parts("ml-100k", len(ratings.y), 0)
-    assert (len(train), len(test)) == (48, N_TEST)
+    assert len(train) + len(test) == len(ratings.y)
+    assert len(test) == 9
     weeks = splits._weeks(str(movielens))
     case = splits.make_columns(ratings, "dates", weeks, train)
     X, (n_users, n_items) = case.X.tocsr().toarray(), ratings.shape
@@ -132,7 +100,9 @@ def test_splits_of_the_million_differ():
     assert set(test) != set(other)
 
 
-def test_splits_print_a_row_a_fit(movielens, capsys):
+def test_splits_print_a_row_a_fit(movielens, capsys, monkeypatch):
+    monkeypatch.setattr(splits, "_U1_TEST", 9)
+    monkeypatch.setattr(splits, "_ALPHAS", (1.0, 2.0))
     options = ["--splits", "2", "--methods", "FM", "ordinal"]
     assert splits.main(["--data", str(movielens), *options]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
