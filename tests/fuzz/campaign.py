@@ -22,7 +22,7 @@ from tests.fuzz.relations import RELATIONS, relation
 
 # How to draw a call of each kind, and the share of such calls.
 CATEGORIES = {
-    **{name: (partial(changed, categories=(name,)), change.weight) for name, change in CHANGES.items()},
+    **{name: (partial(changed, categories=(name,)), weight) for name, (_, _, weight) in CHANGES.items()},
     "two changes": (two_changes, 6),
     **{f"relation: {name}": (partial(relation, name=name), 2) for name in RELATIONS},
 }

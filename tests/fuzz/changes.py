@@ -7,7 +7,6 @@ every solver.
 import decimal
 import fractions
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -62,15 +61,11 @@ def _is_targets(step, name, value):
 
 def _is_option(*of):
     data = _is_samples(*of) or _is_new_samples(*of) or _is_targets(*of)
-    return not data and of[1] not in _NOT_OPTIONS and of[0] not in ("solver", "minimize")
+    return not data and of[1] not in _NOT_OPTIONS
 
 
 def _is_weights(step, name, value):
     return name == "sample_weight"
-
-
-def _in(wanted):
-    return lambda step, name, value: step == wanted and name not in ("start", "callback")
 
 
 # -- changes: each puts something odd at a place of the arguments, and returns what ------------------------------------
@@ -130,29 +125,20 @@ def _option(rng, interface, arguments, place):
     return f"{type(odd).__name__} {odd!r}"[:60]
 
 
-class _Category(NamedTuple):
-    """Where changes go, what they do, and the share of such calls."""
-
-    wanted: object
-    change: object
-    weight: float
-
-
 _OF_X = (arrays.SHAPES_OF_X, arrays.TYPES_OF_X, arrays.STORAGE, FORMS, SPARSE_TYPES, arrays.VALUES_OF_X)
+# Where changes go, what they do, and the share of such calls.
 CHANGES = {
-    "X shape": _Category(_is_samples, _one_of(arrays.SHAPES_OF_X), 3),
-    "X dtype": _Category(_is_samples, _one_of(arrays.TYPES_OF_X), 4),
-    "X storage": _Category(_is_samples, _one_of(arrays.STORAGE), 4),
-    "X sparse": _Category(_is_samples, _one_of(FORMS, SPARSE_TYPES), 6),
-    "X malformed": _Category(_is_samples, _one_of(MALFORMED), 3),
-    "X values": _Category(_is_samples, _one_of(arrays.VALUES_OF_X), 9),
-    "X at prediction": _Category(_is_new_samples, _one_of(*_OF_X), 5),
-    "X at prediction, malformed": _Category(_is_new_samples, _one_of(MALFORMED), 2),
-    "y": _Category(_is_targets, _one_of(arrays.TARGETS), 12),
-    "weights": _Category(_is_weights, _weights, 6),
-    "options": _Category(_is_option, _option, 14),
-    "solver options": _Category(_in("solver"), _option, 5),
-    "run options": _Category(_in("minimize"), _option, 3),
+    "X shape": (_is_samples, _one_of(arrays.SHAPES_OF_X), 3),
+    "X dtype": (_is_samples, _one_of(arrays.TYPES_OF_X), 4),
+    "X storage": (_is_samples, _one_of(arrays.STORAGE), 4),
+    "X sparse": (_is_samples, _one_of(FORMS, SPARSE_TYPES), 6),
+    "X malformed": (_is_samples, _one_of(MALFORMED), 3),
+    "X values": (_is_samples, _one_of(arrays.VALUES_OF_X), 9),
+    "X at prediction": (_is_new_samples, _one_of(*_OF_X), 5),
+    "X at prediction, malformed": (_is_new_samples, _one_of(MALFORMED), 2),
+    "y": (_is_targets, _one_of(arrays.TARGETS), 12),
+    "weights": (_is_weights, _weights, 6),
+    "options": (_is_option, _option, 22),
 }
 
 
@@ -165,7 +151,7 @@ def _examples():
 
 def changed(rng, categories):
     """Return a call with a change of each category that the interface of the first one has."""
-    wanted = CHANGES[categories[0]].wanted
+    wanted = CHANGES[categories[0]][0]
     interface = pick(rng, [interface for interface, arguments in _examples() if _places(arguments, wanted)])
     arguments = interface.draw(rng)
     for step, defaults in interface.defaults.items():
@@ -175,10 +161,10 @@ def changed(rng, categories):
     changes = {}
     must_refuse = False
     for category in categories:
-        if places := [place for place in _places(clean, CHANGES[category].wanted) if place not in changes]:
+        if places := [place for place in _places(clean, CHANGES[category][0]) if place not in changes]:
             step, name = place = pick(rng, places)
             valid = {at: dict(values) for at, values in clean.items()}
-            kind = CHANGES[category].change(rng, interface, valid, place)
+            kind = CHANGES[category][1](rng, interface, valid, place)
             arguments[step][name], changes[place] = valid[step][name], f"{name}: {kind}"
             taken = interface.taken if name == "X" else ()
             refused = arrays.REFUSED.get(category, set()).difference(taken)

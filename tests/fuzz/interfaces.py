@@ -304,9 +304,9 @@ def _network_problem(rng):
 
 
 def _factorization_model(rng):
-    degree, form = pick(rng, (2, 3)), pick(rng, ("direct", "lifted"))
-    orders = degree if form == "lifted" else 1
-    return factors(orders, d=int(rng.integers(3, 6)), degree=degree, form=form, kernel="homogeneous")
+    form = pick(rng, ("direct", "lifted"))
+    orders = 2 if form == "lifted" else 1
+    return factors(orders, d=int(rng.integers(3, 6)), degree=2, form=form, kernel="homogeneous")
 
 
 def _of_certify(rng):
@@ -337,20 +337,9 @@ def _of_path(rng):
     return {"problem": _network_problem(rng), **options}
 
 
-def _of_strongest(rng):
-    model = _factorization_model(rng)
-    return {"model": model, "k": 3, "degree": model.degree}
-
-
 def _of_effects(rng):
     X = table(int(rng.integers(3, 9)), int(rng.integers(9)))
     return {"model": network(X, outputs=int(rng.integers(1, 4))), "X": X}
-
-
-def _of_weights(rng):
-    model = _factorization_model(rng)
-    features = [tuple(range(model.degree)), tuple(range(1, model.degree + 1))]
-    return {"model": model, "features": features[: int(rng.integers(3))]}
 
 
 @cache
@@ -375,10 +364,13 @@ def interfaces():
         ),
         Function(
             explain.strongest_interactions,
-            _of_strongest,
+            lambda rng: {"model": _factorization_model(rng), "k": 3, "degree": 2},
             lambda found: Found({"weights": np.array([interaction.weight for interaction in found])}),
         ),
-        Function(explain.interaction_weights, _of_weights),
+        Function(
+            explain.interaction_weights,
+            lambda rng: {"model": _factorization_model(rng), "features": [(0, 1), (1, 2)][: int(rng.integers(3))]},
+        ),
         Function(explain.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
         ByHand(mopn.Model),
         ByHand(mopn.FactorizationModel),
