@@ -39,13 +39,11 @@ OPTIONS = {
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-SEARCH = {"strengths": (4.0, 1.0, 0.25), "max_units": 6, "cv": 2}
-
-
 def small(kind, **options):
     """Return an estimator whose fits are short."""
     if kind is mopn.estimators.PathCV:
-        return kind(small(mopn.estimators.MultiOutputPNClassifier), **(SEARCH | options))
+        own = {"strengths": (4.0, 1.0, 0.25), "max_units": 6, "cv": 2}
+        return kind(small(mopn.estimators.MultiOutputPNClassifier), **(own | options))
     known = inspect.signature(kind).parameters
     return kind(**{name: value for name, value in OPTIONS.items() if name in known} | options)
 

@@ -11,7 +11,7 @@ category from it, and the category draws an interface, valid arguments, and what
 ``interfaces.py``, ``samples.py``
     What is called, with valid arguments. The table comes from the public names: a new estimator or solver is in it at
     once, with the options that its docstring lists; solvers meet the problems that offer the oracles they need.
-``changes.py``, ``arrays.py``, ``sparse_forms.py``
+``changes.py``, ``arrays.py``
     What can be odd about an argument: its shape, type, storage or values; and what of this must be refused.
 ``relations.py``
     Calls that must agree: other storage, samples one by one, a call after Ctrl-C.

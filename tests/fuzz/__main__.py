@@ -11,7 +11,13 @@ import tests.fuzz
 
 def main(argv=None):
     """Run a campaign, or one call of it; return 1 if there are faults."""
-    args = _parser().parse_args(argv)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=tests.fuzz.__doc__.split("\n\n")[0])
+    parser.add_argument("--calls", type=int, default=50_000, help="default 50000")
+    parser.add_argument("--seed", type=int, default=0, help="of the campaign; default 0")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; default one per core")
+    parser.add_argument("--only", metavar="CATEGORY", help="calls of one category")
+    parser.add_argument("--case", type=int, metavar="NUMBER", help="make one call of the campaign, with its traceback")
+    args = parser.parse_args(argv)
     # Matrices are small, and two BLAS threads only wait for each other; read when NumPy is imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -36,17 +42,6 @@ def main(argv=None):
                 sys.stderr.write(f"\r{len(records)} of {args.calls} calls, {faults} faults ")
     sys.stdout.write(report(records, args.seed) + "\n")
     return int(any(record.kind in FAULTS for record in records))
-
-
-def _parser():
-    doc = (tests.fuzz.__doc__ or "").split("\n\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=doc)
-    parser.add_argument("--calls", type=int, default=50_000, help="default 50000")
-    parser.add_argument("--seed", type=int, default=0, help="of the campaign; default 0")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; default one per core")
-    parser.add_argument("--only", metavar="CATEGORY", help="calls of one category")
-    parser.add_argument("--case", type=int, metavar="NUMBER", help="make one call of the campaign, with its traceback")
-    return parser
 
 
 if __name__ == "__main__":

@@ -26,24 +26,18 @@ CATEGORIES = {
     "two changes": (two_changes, 6),
     **{f"relation: {name}": (partial(relation, name=name), 2) for name in RELATIONS},
 }
-_NAMES = list(CATEGORIES)
 _WEIGHTS = np.array([weight for _, weight in CATEGORIES.values()])
-
-
-def _generator(seed, number):
-    rng = np.random.default_rng((seed, number))
-    return rng, _NAMES[int(rng.choice(len(_NAMES), p=_WEIGHTS / _WEIGHTS.sum()))]
 
 
 def category_of(seed, number):
     """Return the category of a call."""
-    return _generator(seed, number)[1]
+    return str(np.random.default_rng((seed, number)).choice(list(CATEGORIES), p=_WEIGHTS / _WEIGHTS.sum()))
 
 
 def drawn(seed, number):
     """Return a call of a campaign, a function of the seed and the number alone, and its record before it is made."""
-    rng, category = _generator(seed, number)
-    trial = CATEGORIES[category][0](rng)
+    category = category_of(seed, number)
+    trial = CATEGORIES[category][0](np.random.default_rng((seed, number, 1)))
     return Record(number, category, trial.interface, trial.change), trial
 
 

@@ -14,7 +14,6 @@ from tests.fuzz import arrays
 from tests.fuzz.checks import Trial, check_found, fingerprint, require, surroundings
 from tests.fuzz.interfaces import interfaces
 from tests.fuzz.samples import pick
-from tests.fuzz.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
 from tests.odd_values import ODD
 
 
@@ -125,17 +124,17 @@ def _option(rng, interface, arguments, place):
     return f"{type(odd).__name__} {odd!r}"[:60]
 
 
-_OF_X = (arrays.SHAPES_OF_X, arrays.TYPES_OF_X, arrays.STORAGE, FORMS, SPARSE_TYPES, arrays.VALUES_OF_X)
+_OF_X = (arrays.SHAPES_OF_X, arrays.TYPES_OF_X, arrays.STORAGE, arrays.FORMS, arrays.SPARSE_TYPES, arrays.VALUES_OF_X)
 # Where changes go, what they do, and the share of such calls.
 CHANGES = {
     "X shape": (_is_samples, _one_of(arrays.SHAPES_OF_X), 3),
     "X dtype": (_is_samples, _one_of(arrays.TYPES_OF_X), 4),
     "X storage": (_is_samples, _one_of(arrays.STORAGE), 4),
-    "X sparse": (_is_samples, _one_of(FORMS, SPARSE_TYPES), 6),
-    "X malformed": (_is_samples, _one_of(MALFORMED), 3),
+    "X sparse": (_is_samples, _one_of(arrays.FORMS, arrays.SPARSE_TYPES), 6),
+    "X malformed": (_is_samples, _one_of(arrays.MALFORMED), 3),
     "X values": (_is_samples, _one_of(arrays.VALUES_OF_X), 9),
     "X at prediction": (_is_new_samples, _one_of(*_OF_X), 5),
-    "X at prediction, malformed": (_is_new_samples, _one_of(MALFORMED), 2),
+    "X at prediction, malformed": (_is_new_samples, _one_of(arrays.MALFORMED), 2),
     "y": (_is_targets, _one_of(arrays.TARGETS), 12),
     "weights": (_is_weights, _weights, 6),
     "options": (_is_option, _option, 22),

@@ -12,11 +12,10 @@ from functools import cache
 import numpy as np
 
 from mopn.solvers import SGD, AdaGrad, OutputRefit, PlainStep
-from tests.fuzz.arrays import STORAGE, dense
+from tests.fuzz.arrays import FORMS, STORAGE, dense
 from tests.fuzz.checks import Trial, check_found, require
 from tests.fuzz.interfaces import Fit, PartialFit, Solve, estimators, solves
 from tests.fuzz.samples import pick
-from tests.fuzz.sparse_forms import FORMS
 
 # Objectives of the same iterates, but for rounding, which restarts of FISTA multiply; and what is a perfect fit.
 _SAME, _NOTHING = 1e-4, 1e-9
