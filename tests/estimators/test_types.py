@@ -392,7 +392,6 @@ def test_one_row():
             "X must be two-dimensional, got a Series: for a col",
         ),
         (lambda: TableRegressor().fit(NAMED, np.full(N, np.nan)), "y contains NaN; drop these samples"),
-        (lambda: TableClassifier().fit(NAMED, TRUTH, X_val=NAMED), "y_val is missing: X_val and y_val go together"),
         (lambda: TableClassifier().fit(NAMED, TRUTH, TRUTH), "sample_weight is 0 for all samples outside the class "),
         (
             lambda: MultiOutputPNClassifier().fit(X, TRUTH, TRUTH),

@@ -218,8 +218,10 @@ class Solve(Interface):
             return None
 
     def run(self, arguments):
-        problem, solver = self.maker.make(arguments), self.make_solver(arguments["solver"])
-        result = mopn.minimize(problem, **({"solver": solver} | arguments["minimize"]))
+        options = {"solver": None} | arguments["minimize"]
+        solver = self.make_solver(arguments["solver"])
+        options["solver"] = solver if options["solver"] is None else options["solver"]
+        result = mopn.minimize(self.maker.make(arguments), **options)
         numbers = {}
         for name, part in result.items():
             parts = part if isinstance(part, list) else [part]
