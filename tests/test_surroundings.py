@@ -10,8 +10,8 @@ from mopn.estimators import MultiOutputPNClassifier, TableClassifier
 from mopn.solvers import ConditionalGradient
 from mopn.solvers.tools.blas_threads import in_threads
 from mopn.solvers.tools.decorators import callers_state, door
-from tests.fuzz.changes import interfaces
 from tests.fuzz.checks import surroundings
+from tests.fuzz.interfaces import interfaces
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

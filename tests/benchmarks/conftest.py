@@ -66,7 +66,7 @@ def abalone(folder, write):
     return folder
 
 
-def make_ratings(n=(20, 15), seed=0):
+def make_ratings(n, seed=0):
     """Ratings of a model with main effects and a product, each pair with probability 0.6."""
     rng = np.random.default_rng(seed)
     users, items = np.nonzero(rng.random(n) < 0.6)
@@ -76,35 +76,29 @@ def make_ratings(n=(20, 15), seed=0):
 
 
 @pytest.fixture
-def write_ratings(write):
-    """Write the files of MovieLens 100K into a folder, every fifth rating in the test."""
-
-    def write_ratings(folder):
-        rows = enumerate(zip(*make_ratings(), strict=True))
-        lines = [f"{1 + u}\t{1 + i}\t{y:.0f}\t88{n}\n" for n, (u, i, y) in rows]
-        n_test = len(lines) // 5
-        write(folder / "ml-100k", {"u1.base": "".join(lines[n_test:]), "u1.test": "".join(lines[:n_test])})
-
-    return write_ratings
-
-
-@pytest.fixture
-def write_movielens(write):
-    """Write users, films and ratings into a folder, and return the pairs of five stars."""
-
-    def write_movielens(folder, n=(12, 15)):
-        rng = np.random.default_rng(0)
-        jobs, zips = ["artist", "writer", "other"], "0123V"
-        users = "".join(f"{u + 1}|{7 + 5 * u}|{'FM'[u % 2]}|{jobs[u % 3]}|{zips[u % 5]}1234\n" for u in range(n[0]))
-        genres = ["|".join(map(str, rng.integers(2, size=19))) for _ in range(n[1])]
-        films = "".join(f"{f + 1}|Thé {f}|01-Jan-{1922 + 5 * f}||url|{genres[f]}\n" for f in range(n[1] - 1))
-        films += f"{n[1]}|unknown||||{genres[-1]}\n"
-        rated = rng.permutation(n[0] * n[1])[:120]
-        stars = np.where(np.arange(120) % 4, 5, 1 + np.arange(120) % 3)
-        ratings = "".join(
-            f"{1 + p // n[1]}\t{1 + p % n[1]}\t{s}\t8{i}\n" for i, (p, s) in enumerate(zip(rated, stars, strict=True))
-        )
-        write(folder / "ml-100k", {"u.user": users, "u.item": films, "u.data": ratings})
-        return {(p // n[1], p % n[1]) for p, s in zip(rated, stars, strict=True) if s == 5}
-
-    return write_movielens
+def movielens(folder, write):
+    """The data folder with small MovieLens sets: 100K with users and films, in one file and in two, and 1M."""
+    rng = np.random.default_rng(0)
+    rated = [
+        (1 + u, 1 + i, int(y), rng.integers(10) * 7 * 24 * 3600)
+        for u, i, y in zip(*make_ratings((40, 20)), strict=True)
+    ]
+    lines, n_test = ["\t".join(map(str, row)) for row in rated], len(rated) // 5
+    users = [(u, (1, 18, 25, 35, 45, 50, 56)[u % 7], "FM"[u % 2]) for u in range(1, 41)]
+    genres = rng.integers(2, size=(21, 19))
+    dates = ["", *(f"01-Jan-{1922 + 4 * film}" for film in range(2, 21))]
+    small = {
+        "u.data": lines,
+        "u1.base": lines[n_test:],
+        "u1.test": lines[:n_test],
+        "u.user": [f"{u}|{age}|{gender}|job{u % 3}|{'0123V'[u % 5]}1234" for u, age, gender in users],
+        "u.item": [f"{f}|Thé {f}|{date}||url|{'|'.join(map(str, genres[f]))}" for f, date in enumerate(dates, 1)],
+    }
+    large = {
+        "ratings_notimestamp.dat.gz": [f"{u}::{f}::{y}" for u, f, y, _ in rated],
+        "users.dat": [f"{u}::{gender}::{age}::{u % 3}::0" for u, age, gender in users],
+        "movies.dat": [f"{f}::F ({1922 + 4 * f})::{('Drama|War', 'Comedy')[genres[f, 0]]}" for f in range(1, 21)],
+    }
+    for name, files in (("ml-100k", small), ("ml-1m", large)):
+        write(folder / name, {file: "\n".join(rows) + "\n" for file, rows in files.items()})
+    return folder

@@ -2,9 +2,9 @@
 
 import itertools
 import re
+import shlex
 import shutil
 import sys
-from types import SimpleNamespace
 
 import pytest
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -40,11 +40,45 @@ from benchmarks.tables import methods as tables_methods
 from benchmarks.tables import seeds
 from benchmarks.tables.methods import Method
 
-PROGRAMS = {}
+# The program, its command line, or a set-up that returns it, texts that are printed, and files that are written.
+PROGRAMS = {
+    "blackbox": (blackbox_program.main, "--quick", ["random"], ["searches.png"]),
+    # The folder has no letter.
+    "certificates": (
+        profiles.main,
+        "--data {data} --sets iris vowel letter --norms l1 --ratios 0.5 --rows 60 --max-time 0.1",
+        ["2 problems of 2 sets", "left out:"],
+        ["profiles.png"],
+    ),
+    "race of programs": (
+        race.main,
+        "--solvers mopn --loss logistic --n 40 --d 2 --m 1 2 --max-time 30",
+        ["logistic     40    2   1  mopn"],
+        ["race.png"],
+    ),
+    "race on the sphere": (
+        sphere_race.main,
+        "--stacks random --d 4 --m 2 --seconds 20 40 --p 2 --solvers mopn enumerate low-rank",
+        ["\n2 random    4   2     20 "],
+        [],
+    ),
+    "links": (
+        links_program.main,
+        "--data {data} --quick --sets movielens --models bilinear hofm-2",
+        ["2 rows", "0.718"],
+        [],
+    ),
+    "tables, tuned": (
+        tables_program.main,
+        "--data nowhere --tuned --quick --budget 0.5 --methods linear linear-tuned",
+        ["linear, tuned"],
+        [],
+    ),
+}
 
 
 def program(main, *, texts=(), files=()):
-    """Register the set-up of a program: it returns the arguments. ``texts`` are printed and ``files`` written."""
+    """Register the set-up of a program."""
 
     def register(set_up):
         PROGRAMS[set_up.__name__] = main, set_up, texts, files
@@ -53,17 +87,11 @@ def program(main, *, texts=(), files=()):
     return register
 
 
-@pytest.fixture
-def given(tmp_path, monkeypatch, write, folder, abalone, write_ratings, write_movielens):
-    """What set-ups use: the folder of data, with three small sets in it, and changes that are put back."""
-    write_ratings(folder)
-    return SimpleNamespace(data=["--data", str(folder)], folder=folder, patch=monkeypatch, write=write_movielens)
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_runs_and_has_nothing_to_do_when_run_again(name, given, tmp_path, capsys):
-    main, set_up, texts, files = PROGRAMS[name]
-    arguments = [*set_up(given), "--out", str(tmp_path / "out")]
+def test_a_program_runs_and_has_nothing_to_do_when_run_again(name, abalone, movielens, tmp_path, monkeypatch, capsys):
+    main, line, texts, files = PROGRAMS[name]
+    line = line(monkeypatch) if callable(line) else line
+    arguments = [*line.format(data=movielens).split(), "--out", str(tmp_path / "out")]
     written = []
     for _ in range(2):
         assert main(arguments) == 0
@@ -80,37 +108,14 @@ def test_a_program_runs_and_has_nothing_to_do_when_run_again(name, given, tmp_pa
 @program(
     alternatives_program.main, texts=["breast_cancer: 569 rows, 30 features, 2 classes", "4 rows"], files=["pareto.png"]
 )
-def alternatives(given):
+def alternatives(patch):
     def linear(n, d):
         return {f"C {C}": make_pipeline(StandardScaler(), LogisticRegression(C=C)) for C in (1, 0.1)}
 
     methods = {"linear": linear, REFERENCE: lambda n, d: {"C 1e-9": LogisticRegression(C=1e-9)}}
     for name, grid in methods.items():
-        given.patch.setitem(alternatives_methods.METHODS, name, alternatives_methods.Method(name, grid))
-    return ["--data", "nowhere", "--methods", *methods, "--sets", "breast_cancer", "--splits", "2"]
-
-
-@program(blackbox_program.main, texts=["random"], files=["searches.png"])
-def blackbox(given):
-    return ["--quick"]
-
-
-@program(profiles.main, texts=["2 problems of 2 sets", "left out:"], files=["profiles.png"])
-def certificates(given):
-    """The folder has no letter."""
-    sizes = ["--sets", "iris", "vowel", "letter", "--norms", "l1", "--ratios", "0.5", "--rows", "60"]
-    return [*given.data, *sizes, "--max-time", "0.1"]
-
-
-@program(race.main, texts=["logistic     40    2   1  mopn"], files=["race.png"])
-def race_of_programs(given):
-    return ["--solvers", "mopn", "--loss", "logistic", "--n", "40", "--d", "2", "--m", "1", "2", "--max-time", "30"]
-
-
-@program(sphere_race.main, texts=["\n2 random    4   2     20 "])
-def race_on_the_sphere(given):
-    sizes = ["--stacks", "random", "--d", "4", "--m", "2", "--seconds", "20", "40"]
-    return [*sizes, "--p", "2", "--solvers", "mopn", "enumerate", "low-rank"]
+        patch.setitem(alternatives_methods.METHODS, name, alternatives_methods.Method(name, grid))
+    return f"--data nowhere --methods {' '.join(methods)} --sets breast_cancer --splits 2"
 
 
 @program(
@@ -118,42 +123,35 @@ def race_on_the_sphere(given):
     texts=["figure4.csv: 9 rows", "proven minimum"],
     files=["figure1.png", "figure2.png", "figure4.png"],
 )
-def direct_lifted(given):
+def direct_lifted(patch):
     Task = fitted_lambda.Task
     kinds = itertools.product(fitted_lambda._KERNELS, fitted_lambda._LAMS)
     some = [Task("standardised", *kind, 4, 0) for kind in kinds]
     pairs = [("anova", "lifted CD"), ("anova", "direct CD"), ("homogeneous", "direct L-BFGS")]
     methods = [("kernel-ridge", 0), *((name, k) for name in budget._STYLES for k in (3, 6))]
-    given.patch.setattr(fitted_lambda, "_DATA", {"standardised": "standardised"})
-    given.patch.setattr(fitted_lambda, "tasks", lambda quick: some)
-    given.patch.setattr(wide, "tasks", lambda quick: [wide.Task(*pair, 60, 200, 10, 0.05) for pair in pairs])
-    given.patch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
-    return given.data
-
-
-@program(links_program.main, texts=["2 rows", "0.718"])
-def links(given):
-    given.write(given.folder)
-    return [*given.data, "--quick", "--sets", "movielens", "--models", "bilinear", "hofm-2"]
+    patch.setattr(fitted_lambda, "_DATA", {"standardised": "standardised"})
+    patch.setattr(fitted_lambda, "tasks", lambda quick: some)
+    patch.setattr(wide, "tasks", lambda quick: [wide.Task(*pair, 60, 200, 10, 0.05) for pair in pairs])
+    patch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
+    return "--data {data}"
 
 
 @program(higher_order.main, files=["higher_order.png"])
-def links_by_degree(given):
-    given.write(given.folder)
-    given.patch.setattr(higher_order, "EPOCH_DEGREES", (2, 3))
-    given.patch.setattr(higher_order, "DEGREES", (2,))
-    given.patch.setattr(higher_order, "TIMES", {"movielens": 0.05})
-    return [*given.data, "--sets", "movielens"]
+def links_by_degree(patch):
+    patch.setattr(higher_order, "EPOCH_DEGREES", (2, 3))
+    patch.setattr(higher_order, "DEGREES", (2,))
+    patch.setattr(higher_order, "TIMES", {"movielens": 0.05})
+    return "--data {data} --sets movielens"
 
 
 @program(multiclass_program.main, texts=["Table 2"], files=["figure3.png"])
-def multiclass(given):
+def multiclass(patch):
     """Two baselines and networks of one norm, of at most six units."""
     cells = [cell for cell in multiclass_plan._CELLS if cell.method in ("linear", "svm") or cell.norm == "l1/l2"]
-    given.patch.setattr(multiclass_plan, "_CELLS", cells)
-    given.patch.setattr(multiclass_plan, "_QUICK_UNITS", 6)
-    given.patch.setattr(multiclass_plan, "_QUICK_SPLITS", 1)
-    return [*given.data, "--sets", "vowel", "--quick", "--jobs", "2"]
+    patch.setattr(multiclass_plan, "_CELLS", cells)
+    patch.setattr(multiclass_plan, "_QUICK_UNITS", 6)
+    patch.setattr(multiclass_plan, "_QUICK_SPLITS", 1)
+    return "--data {data} --sets vowel --quick --jobs 2"
 
 
 @program(
@@ -161,13 +159,13 @@ def multiclass(given):
     texts=["6 rows", "multi-output FM, l1/l2", "FM 0.71"],
     files=["ranking.png", "kernels.png"],
 )
-def recommender(given):
+def recommender(patch):
     small = {
         ("ranking", "ml-100k"): Plan(("A2-linear", "ordinal-l1/l2"), (1, 2)),
         ("kernels", "ml-100k"): Plan(("H2-augment",), (1, 2)),
     }
-    given.patch.setattr(recommender_plan, "PLANS", small)
-    return given.data
+    patch.setattr(recommender_plan, "PLANS", small)
+    return "--data {data}"
 
 
 @program(
@@ -175,59 +173,46 @@ def recommender(given):
     texts=["EBM is left out: the package nobody_has_it is not installed", "| breast_cancer | 569 | 30 | 2 |"],
     files=["ranks.png", "costs.png"],
 )
-def tables(given):
+def tables(patch):
     """Two methods are cheap, and a third one's package is missing."""
     for name, *package in (("mopn",), ("linear",), ("additive", "nobody_has_it")):
         title = "EBM" if package else name
         method = Method(title, DummyClassifier, DummyRegressor, *package)
-        given.patch.setitem(tables_methods.METHODS, name, method)
-    return ["--data", "nowhere", "--methods", "mopn", "linear", "additive", "--quick"]
-
-
-@program(tables_program.main, texts=["linear, tuned"])
-def tables_tuned(given):
-    return ["--data", "nowhere", "--tuned", "--quick", "--budget", "0.5", "--methods", "linear", "linear-tuned"]
+        patch.setitem(tables_methods.METHODS, name, method)
+    return "--data nowhere --methods mopn linear additive --quick"
 
 
 @program(seeds.main, texts=["| diabetes | lines | 0.00% | 0.00% |"])
-def tables_seeds(given):
+def tables_seeds(patch):
     tree, lines = (lambda: ExtraTreeRegressor(max_depth=3)), LinearRegression
     for name, regressor in {"tree": tree, "lines": lines}.items():
-        given.patch.setitem(tables_methods.METHODS, name, Method(name, DummyClassifier, regressor))
-    given.patch.setattr(seeds, "CASES", {"tree": seeds.Case("tree"), "lines": seeds.Case("lines", seed=None)})
-    given.patch.setattr(seeds, "_FITS", 2)
-    return ["--data", "nowhere", "--sets", "diabetes"]
+        patch.setitem(tables_methods.METHODS, name, Method(name, DummyClassifier, regressor))
+    patch.setattr(seeds, "CASES", {"tree": seeds.Case("tree"), "lines": seeds.Case("lines", seed=None)})
+    patch.setattr(seeds, "_FITS", 2)
+    return "--data nowhere --sets diabetes"
 
 
 # -- programs that print and write nothing -----------------------------------------------------------------------------
 
-_OF_DATA = ["--data", "{data}"]
-_IN_FOLDERS = [*_OF_DATA, "--out", "{out}"]
-_ATTACKED = ["logistic regression", "RBF SVM, one against the rest"]
-_CERTIFIED = [*_IN_FOLDERS, "--sets", "vowel"]
-# The program, its arguments, and expressions with the numbers of times that they are in what is printed.
+# The program, its command line, and expressions with the numbers of times that they are in what is printed.
 PRINTERS = {
-    "alternatives, choice": (
-        choice.main,
-        ["--sets", "breast_cancer", "--splits", "1", "--rows", "60"],
-        {"^breast_cancer ": 1},
-    ),
+    "alternatives, choice": (choice.main, "--sets breast_cancer --splits 1 --rows 60", {"^breast_cancer ": 1}),
     # The program itself compares the classes of all test rows.
-    "alternatives, lines": (lines.main, ["--sets", "digits", "breast_cancer"], {"^(digits|breast_cancer) ": 2}),
-    "blackbox, refits": (blackbox_refits.main, ["--quick"], {}),
+    "alternatives, lines": (lines.main, "--sets digits breast_cancer", {"^(digits|breast_cancer) ": 2}),
+    "blackbox, refits": (blackbox_refits.main, "--quick", {}),
     "certificates": (
         certificates_program.main,
-        [*_CERTIFIED, "--max-time", "60", "--fractions", "0.5", "--tol", "1e-3"],
+        "--data {data} --out {out} --sets vowel --max-time 60 --fractions 0.5 --tol 1e-3",
         {r"^vowel +l1(/l2|/linf)? .*CONVERGED$": 3},
     ),
     "certificates, oracles": (
         oracles.main,
-        [*_CERTIFIED, "--max-time", "5", "--rounds", "3", "--norms", "l1/linf", "--fraction", "0.3"],
+        "--data {data} --out {out} --sets vowel --max-time 5 --rounds 3 --norms l1/linf --fraction 0.3",
         {r"^(l1|extremes|Gram|mopn)( \+ refine)? .*[0-9.]+ \([0-9.]+\)$": 5},
     ),
     "recommender, serving": (
         serving.main,
-        ["--items", "50", "--units", "2", "--repeats", "1"],
+        "--items 50 --units 2 --repeats 1",
         {
             r"^(one output|expected of 5 levels)( +[0-9.]+ ms){3}$": 2,
             r"^FactorizationMachineRegressor of degree 3 +[0-9.]+ ms$": 1,
@@ -235,17 +220,17 @@ PRINTERS = {
     ),
     "robustness": (
         robustness_program.main,
-        ["--splits", "1", "--models", *_ATTACKED],
-        {re.escape(_ATTACKED[0]): 3, re.escape(_ATTACKED[1]): 1},
+        "--splits 1 --models 'logistic regression' 'RBF SVM, one against the rest'",
+        {"logistic regression": 3, "RBF SVM, one against the rest": 1},
     ),
     "speed": (
         speed_program.main,
-        [*_OF_DATA, "--sets", "vowel", "--cap", "2", "--splits", "2", "--parts", "refits", "working sets", "fits"],
+        "--data {data} --sets vowel --cap 2 --splits 2 --parts refits 'working sets' fits",
         {r"^vowel +l1(/l2|/linf)? ": 9, "^vowel +(squared|logistic) ": 6, "^vowel +mopn +[6-9]": 1},
     ),
     "speed, explanation": (
         explanation.main,
-        ["--repeats", "1", "--rows", "20"],
+        "--repeats 1 --rows 20",
         {r"^(digits|letter|usps) .* [0-9.]+$": 12},
     ),
 }
@@ -253,8 +238,8 @@ PRINTERS = {
 
 @pytest.mark.parametrize("name", PRINTERS)
 def test_a_program_prints(name, folder, tmp_path, capsys):
-    main, arguments, expressions = PRINTERS[name]
-    assert main([part.format(data=folder, out=tmp_path / "out") for part in arguments]) == 0
+    main, line, expressions = PRINTERS[name]
+    assert main(shlex.split(line.format(data=folder, out=tmp_path / "out"))) == 0
     printed = capsys.readouterr().out
     counts = {expression: len(re.findall(expression, printed, re.MULTILINE)) for expression in expressions}
     assert counts == expressions, printed

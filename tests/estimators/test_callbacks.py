@@ -18,8 +18,7 @@ X = RNG.uniform(-1, 1, (60, 4))
 LABELS = (X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.4 * RNG.standard_normal(60) > 0).astype(int)
 WEIGHT = RNG.uniform(0.5, 2.0, 60)
 KINDS = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name != "TableEncoder"]
-SEARCHES = {mopn.estimators.PathCV: mopn.estimators.MultiOutputPNClassifier}
-SINGLE = [kind for kind in KINDS if kind not in SEARCHES]
+SINGLE = [kind for kind in KINDS if kind is not mopn.estimators.PathCV]
 # The last point is not the best one where steps are long.
 STOPPED = [
     # A fit of a table that chooses the strength starts at a full network.
@@ -40,14 +39,11 @@ OPTIONS = {
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-SEARCH = {"strengths": (4.0, 1.0, 0.25), "max_units": 6, "cv": 2}
-
-
 def small(kind, **options):
     """Return an estimator whose fits are short."""
-    if kind in SEARCHES:
-        own = SEARCH if kind is mopn.estimators.PathCV else {}
-        return kind(small(SEARCHES[kind]), **(own | options))
+    if kind is mopn.estimators.PathCV:
+        own = {"strengths": (4.0, 1.0, 0.25), "max_units": 6, "cv": 2}
+        return kind(small(mopn.estimators.MultiOutputPNClassifier), **(own | options))
     known = inspect.signature(kind).parameters
     return kind(**{name: value for name, value in OPTIONS.items() if name in known} | options)
 

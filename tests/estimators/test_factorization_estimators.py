@@ -15,7 +15,6 @@ from mopn.estimators import (
     MultiOutputPNClassifier,
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
-    single_output,
 )
 
 REGRESSORS = [FactorizationMachineRegressor, PolynomialNetworkRegressor]
@@ -142,18 +141,6 @@ def test_fitted_attributes_are_a_start():
     np.testing.assert_allclose(half.U_, whole.U_, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("solver", ["adagrad", "sgd"])
-@pytest.mark.slow
-def test_partial_fit(solver):
-    X, y = regression(400)
-    regressor = FactorizationMachineRegressor(degree=2, solver=solver, alpha=1e-4, beta=1e-4, random_state=0)
-    for _ in range(100):
-        for part in np.array_split(np.arange(400), 4):
-            regressor.partial_fit(X[part], y[part])
-    assert regressor.score(X, y) > 0.8
-    assert regressor.n_iter_ == 400
-
-
 def test_partial_fit_of_a_classifier():
     X, y = classification(400)
     classifier = FactorizationMachineClassifier(solver="adagrad", alpha=1e-4, beta=1e-4, random_state=0)
@@ -254,25 +241,6 @@ def test_classes_that_are_not_two(kind):
         kind().fit(X, np.arange(30) % 3)
     with pytest.raises(ValueError, match="one class only"):
         kind().fit(X, np.zeros(30))
-
-
-def test_interrupted_fits_are_fitted(monkeypatch):
-    X, y = regression()
-
-    def interrupt(intermediate_result):
-        if intermediate_result.nit == 3:
-            raise KeyboardInterrupt
-
-    def minimize(*problem, callback=None, **options):
-        return mopn.minimize(*problem, callback=interrupt, **options)
-
-    monkeypatch.setattr(single_output, "minimize", minimize)
-    # In the fit itself, and in the choice of beta before it.
-    for regressor in (FactorizationMachineRegressor(beta=beta, random_state=0) for beta in (1.0, "auto")):
-        with pytest.raises(KeyboardInterrupt):
-            regressor.fit(X, y)
-        assert regressor.status_ == mopn.Status.INTERRUPTED
-        assert np.isfinite(regressor.predict(X)).all()
 
 
 def test_same_seed_same_model():

@@ -26,10 +26,7 @@ TARGETS = {
 }
 
 
-OTHERS = ("PathCV", "TableEncoder")
-
-
-@pytest.fixture(scope="module", params=[name for name in estimators.__all__ if name not in OTHERS])
+@pytest.fixture(scope="module", params=[name for name in estimators.__all__ if name not in ("PathCV", "TableEncoder")])
 def fitted(request):
     cls = getattr(estimators, request.param)
     y = TARGETS.get(cls, CODES)

@@ -88,10 +88,6 @@ def documented(kind):
 
 
 def shown_default(value):
-    return (
-        "default ("
-        if isinstance(value, tuple)
-        else f'default "{value}"'
-        if isinstance(value, str)
-        else f"default {value}"
-    )
+    if isinstance(value, tuple):
+        return "default ("
+    return f'default "{value}"' if isinstance(value, str) else f"default {value}"

@@ -6,18 +6,8 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 import mopn
+from mopn import estimators
 from mopn.data.relation_design import RelationDesign
-from mopn.estimators import (
-    FactorizationMachineClassifier,
-    FactorizationMachineRegressor,
-    MultiOutputFMClassifier,
-    MultiOutputFMRegressor,
-    MultiOutputPNClassifier,
-    OrdinalFMRegressor,
-    OrdinalPNRegressor,
-    PathCV,
-    PolynomialNetworkRegressor,
-)
 from mopn.network import gradient_forms
 
 RNG = np.random.default_rng(0)
@@ -36,20 +26,22 @@ SCORES = RNG.normal(size=(6, 2))[ROWS[:, 0]] * RNG.normal(size=(5, 2))[ROWS[:, 1
 Y = np.digitize(SCORES.sum(axis=1), [-0.7, 0.7])
 WEIGHTS = RNG.integers(0, 3, N).astype(float)
 BY_TABLE = {
-    "labels": MultiOutputFMClassifier(max_units=None, strength=mopn.Ratio(0.2)),
-    "labels of networks": MultiOutputPNClassifier(max_units=3, strength=mopn.Ratio(0.1), fit_intercept=False),
-    "ordered": OrdinalFMRegressor(max_units=2),
-    "ordered, networks": OrdinalPNRegressor(max_units=2),
+    "labels": estimators.MultiOutputFMClassifier(max_units=None, strength=mopn.Ratio(0.2)),
+    "labels of networks": estimators.MultiOutputPNClassifier(
+        max_units=3, strength=mopn.Ratio(0.1), fit_intercept=False
+    ),
+    "ordered": estimators.OrdinalFMRegressor(max_units=2),
+    "ordered, networks": estimators.OrdinalPNRegressor(max_units=2),
     # Fits of two units end in different minima.
-    "numbers": MultiOutputFMRegressor(max_units=4, strength=mopn.Ratio(0.1)),
-    "a choice": PathCV(OrdinalFMRegressor(max_units=1), strengths=(2.0,), cv=2),
-    "one output": FactorizationMachineRegressor(random_state=0, n_components=2, max_iter=20),
+    "numbers": estimators.MultiOutputFMRegressor(max_units=4, strength=mopn.Ratio(0.1)),
+    "a choice": estimators.PathCV(estimators.OrdinalFMRegressor(max_units=1), strengths=(2.0,), cv=2),
+    "one output": estimators.FactorizationMachineRegressor(random_state=0, n_components=2, max_iter=20),
 }
 PLAINLY = {
-    "two classes": FactorizationMachineClassifier(random_state=0, n_components=2, max_iter=20),
-    "degree 3": FactorizationMachineRegressor(degree=3, random_state=0, n_components=2, max_iter=10),
-    "steps": FactorizationMachineRegressor(solver="adagrad", random_state=0, n_components=3, max_iter=3),
-    "lifted": PolynomialNetworkRegressor(random_state=0, n_components=2, max_iter=10),
+    "two classes": estimators.FactorizationMachineClassifier(random_state=0, n_components=2, max_iter=20),
+    "degree 3": estimators.FactorizationMachineRegressor(degree=3, random_state=0, n_components=2, max_iter=10),
+    "steps": estimators.FactorizationMachineRegressor(solver="adagrad", random_state=0, n_components=3, max_iter=3),
+    "lifted": estimators.PolynomialNetworkRegressor(random_state=0, n_components=2, max_iter=10),
 }
 
 
@@ -57,7 +49,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def targets(estimator):
-    return Y > 0 if isinstance(estimator, FactorizationMachineClassifier) else Y
+    return Y > 0 if isinstance(estimator, estimators.FactorizationMachineClassifier) else Y
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
@@ -84,13 +76,13 @@ def test_neither_fits_nor_predictions_form_the_plain_matrix(estimator, monkeypat
 def test_repeated_and_weighted_samples_are_the_same():
     counts = RNG.integers(1, 4, N)
     repeated = np.repeat(np.arange(N), counts)[RNG.permutation(counts.sum())]
-    once = OrdinalFMRegressor(max_units=1).fit(RELATED, Y, sample_weight=counts)
-    often = OrdinalFMRegressor(max_units=1).fit(RELATED[repeated], Y[repeated])
+    once = estimators.OrdinalFMRegressor(max_units=1).fit(RELATED, Y, sample_weight=counts)
+    often = estimators.OrdinalFMRegressor(max_units=1).fit(RELATED[repeated], Y[repeated])
     np.testing.assert_array_equal(once.basis_, often.basis_)
 
 
 def test_cross_validation():
-    model = FactorizationMachineRegressor(random_state=0, n_components=2, max_iter=10)
+    model = estimators.FactorizationMachineRegressor(random_state=0, n_components=2, max_iter=10)
     scores = [cross_val_score(model, X, Y, cv=2) for X in (RELATED, PLAIN)]
     np.testing.assert_allclose(*scores, rtol=1e-9)
 
@@ -108,12 +100,12 @@ def test_a_new_user(estimator):
 def test_names_of_an_earlier_fit_are_forgotten():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(PLAIN.toarray(), columns=[f"x{j}" for j in range(D)])
-    model = OrdinalFMRegressor(max_units=2).fit(frame, Y)
+    model = estimators.OrdinalFMRegressor(max_units=2).fit(frame, Y)
     assert not hasattr(model.fit(RELATED, Y), "feature_names_in_")
 
 
 def test_errors():
-    model = OrdinalFMRegressor(max_units=2)
+    model = estimators.OrdinalFMRegressor(max_units=2)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(RELATED, Y[:-1])
     with pytest.raises(ValueError, match="y contains NaN; drop these samples"):
@@ -122,4 +114,4 @@ def test_errors():
     with pytest.raises(ValueError, match="X has 18 features, but OrdinalFMRegressor is expecting 21 features"):
         model.predict(mopn.RelationBlocks(TABLES[:2], ROWS[:, :2]))
     with pytest.raises(ValueError, match="takes no RelationBlocks"):
-        MultiOutputPNClassifier().fit(RELATED, Y)
+        estimators.MultiOutputPNClassifier().fit(RELATED, Y)

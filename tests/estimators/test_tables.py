@@ -1,8 +1,8 @@
-"""Estimators of tables: what they add to networks of features, and what their models answer by column."""
+"""Estimators of tables: what they add to networks of features, in memory and in blocks; answers by column."""
 
 import tracemalloc
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,19 @@ from sklearn.pipeline import make_pipeline
 
 import mopn
 from mopn import Ratio
-from mopn.estimators import MultiOutputPNClassifier, TableClassifier, TableEncoder, TableRegressor
+from mopn.data.chunked_rows import LocalChunks
+from mopn.estimators import (
+    MultiOutputPNClassifier,
+    MultiOutputPNRegressor,
+    TableClassifier,
+    TableEncoder,
+    TableRegressor,
+    strength_choice,
+)
 from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength
 from mopn.solvers.tools.budgets import Deadline
+from mopn.tables.reading import read_table
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -41,8 +50,8 @@ FIXED = {"strength": Ratio(0.05), "curves": 2}
     ("table", "network", "y"),
     [
         (TableClassifier, MultiOutputPNClassifier, LABELS),
-        (TableRegressor, mopn.estimators.MultiOutputPNRegressor, TRUTH),
-        (TableRegressor, mopn.estimators.MultiOutputPNRegressor, np.column_stack([TRUTH, TRUTH**2])),
+        (TableRegressor, MultiOutputPNRegressor, TRUTH),
+        (TableRegressor, MultiOutputPNRegressor, np.column_stack([TRUTH, TRUTH**2])),
         (TableClassifier, MultiOutputPNClassifier, np.column_stack([TRUTH > 0, TRUTH > 0.5]).astype(int)),
     ],
     ids=["labels", "numbers", "several numbers", "several labels"],
@@ -196,15 +205,11 @@ LAZY = polars.LazyFrame({"size": [1.0, 2.0]})
         (mopn.RowBlocks([sparse.eye_array(N)]), TypeError, "block 0: X is a sparse matrix"),
         (FRAME["size"], ValueError, r"X must be a table of shape \(n, columns\)"),
         ({"a": [[1, 2], [3, 4]]}, ValueError, "column 'a' of X must have one value a row, got shape"),
-        ({"a": [{1}, {2}]}, TypeError, r"column 'a' of X holds \{1\}, an object of type set"),
-        ({"a": [None, None]}, ValueError, "no column of X varies"),
         ({"a": ["x", "x\0"]}, ValueError, "column 'a' of X holds the text .*remove the NUL characters at the end"),
-        ({"a": [1.0, np.inf]}, ValueError, "column 'a' of X contains infinity"),
         ({"a": [1, 2], "b": [1]}, ValueError, "the columns of X have different lengths"),
         ({"a": [f"n{i % 1500}" for i in range(3000)]}, ValueError, "column 'a' of X has 1500 categories.*not hashed"),
         (pd.DataFrame({("a", "x"): [1, 2]}), ValueError, r"X has names of several levels, such as \('a', 'x'\); give"),
         (np.zeros((2, 2, 2)), ValueError, "must be a table of shape"),
-        ([[1j], [2]], TypeError, "Complex data not supported"),
         ({"size": [*range(N - 1), 10**400]}, ValueError, "'size' of X has a number that is too large for floating"),
     ],
     ids=lambda value: None,
@@ -220,16 +225,6 @@ def test_a_strength_that_no_sample_can_choose_is_refused_by_name():
     with pytest.raises(ValueError, match="strength='auto' holds out samples, but y has only one of every class"):
         TableClassifier().fit(table, labels)
     assert TableClassifier(**FIXED).fit(table, labels).classes_.tolist() == labels
-
-
-def test_whatever_turns_into_an_array_is_a_table():
-    class Source:
-        def __array__(self, dtype=None, copy=None):
-            return np.arange(2.0 * N).reshape(N, 2) % 7
-
-    y, weights = np.arange(N) % 2, np.arange(N) % 3
-    found, expected = (TableClassifier(**FIXED).fit(X, y, weights) for X in (Source(), np.asarray(Source())))
-    assert found.objective_ == expected.objective_
 
 
 @pytest.mark.parametrize("smoothness", [0, 1e300])
@@ -336,3 +331,139 @@ def test_very_large_samples_are_proven_on_request(monkeypatch):
     X, y = np.random.default_rng(0).uniform(-1, 1, (60, 8)), np.arange(60) % 3
     model, proven = (MultiOutputPNClassifier(max_units=most, tol=1e-3).fit(X, y) for most in (200, None))
     assert proven.relative_gap_ <= 1e-3 < model.relative_gap_
+
+
+# -- blocks of rows: networks of the blocks' features, in an encoding learned from all of them -------------------------
+
+CUTS = (0, 120, 120, N)
+HIGH = np.where(TRUTH > 0.2, "high", "low")
+WEIGHTS = RNG.integers(1, 3, N).astype(float)
+QUICK = {"strength": Ratio(0.2), "curves": 1, "max_units": 1, "tol": 0.5}
+FITTED = ("basis_", "weights_", "objective_", "gap_", "strength_")
+
+
+def cut(rows):
+    return [rows[a:b] for a, b in pairwise(CUTS)]
+
+
+def parquet(folder):
+    paths = [folder / f"{number}.parquet" for number in range(len(CUTS) - 1)]
+    for path, part in zip(paths, cut(FRAME), strict=True):
+        part.astype({"color": "category"}).to_parquet(path)
+    return paths
+
+
+@pytest.mark.parametrize("make", [lambda folder: cut(FRAME), pytest.param(parquet, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("table", "network", "y"),
+    [
+        (TableClassifier, MultiOutputPNClassifier, HIGH),
+        pytest.param(TableRegressor, MultiOutputPNRegressor, TRUTH, marks=pytest.mark.slow),
+    ],
+)
+def test_blocks_of_tables_are_blocks_of_their_features(tmp_path, make, table, network, y):
+    found = table(**QUICK).fit(mopn.RowBlocks(make(tmp_path), y, WEIGHTS))
+    memory = table(**QUICK).fit(FRAME, y, WEIGHTS)
+    assert np.allclose(found.encoding_.encode(FRAME), memory.encoding_.encode(FRAME), rtol=0.0, atol=1e-12)
+    assert found.strength_ == pytest.approx(memory.strength_, rel=1e-8)
+    features = [found.encoding_.encode(part, training=True) for part in cut(FRAME)]
+    options = {name: found.get_params()[name] for name in ("loss", "strength", "max_units", "tol")}
+    expected = network(scale="data", ridge=0.0, **options).fit(mopn.RowBlocks(features, y, WEIGHTS))
+    for name in FITTED:
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
+    assert found.feature_names_in_.tolist() == list(FRAME)
+    assert found.n_features_in_ == 4
+    assert np.array_equal(found.predict(FRAME), expected.predict(found.encoding_.encode(FRAME)))
+
+
+def test_callables_bring_the_targets():
+    parts = [lambda part=part: part for part in zip(cut(FRAME), cut(HIGH), cut(WEIGHTS), strict=True)]
+    found = TableClassifier(**QUICK).fit(mopn.RowBlocks(parts))
+    expected = TableClassifier(**QUICK).fit(mopn.RowBlocks(cut(FRAME)), HIGH, WEIGHTS)
+    assert np.array_equal(found.basis_, expected.basis_)
+
+
+def test_rows_of_weight_zero_have_no_part_in_the_encoding():
+    other = FRAME.copy()
+    other["text"] = ["1", "2", "?", "4"] * (N // 4)
+    known = other[:60].copy()
+    other.loc[60:, ["color", "text"]] = "pink", "tall"
+    weights = np.where(np.arange(N) < 60, WEIGHTS, 0.0)
+    with pytest.warns(UserWarning, match="texts that are numbers in column 'text'"):
+        found = TableClassifier(**QUICK).fit(mopn.RowBlocks(cut(other), HIGH, weights))
+    with pytest.warns(UserWarning, match="texts that are numbers in column 'text'"):
+        expected = TableClassifier(**QUICK).fit(known, HIGH[:60], WEIGHTS[:60])
+    assert found.encoding_.feature_names.tolist() == expected.encoding_.feature_names.tolist()
+    assert found.strength_ == pytest.approx(expected.strength_, rel=1e-8)
+
+
+@pytest.fixture
+def cheap_choice(monkeypatch):
+    """One part is held out, for two strengths."""
+    monkeypatch.setattr(strength_choice, "FEW", 0)
+    monkeypatch.setattr(strength_choice, "_RATIOS", (Ratio(0.3), Ratio(0.1)))
+
+
+LEVELS = np.column_stack([HIGH == "high", FRAME["known"]]).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("table", "y", "options"),
+    [
+        pytest.param(TableClassifier, HIGH, {}, marks=pytest.mark.slow),
+        (TableClassifier, HIGH, {"loss": "binary-logistic", "class_weight": {"high": 2.0, "low": 1.0}}),
+        pytest.param(TableClassifier, LEVELS, {}, marks=pytest.mark.slow),
+        (TableRegressor, TRUTH, {"loss": "huber"}),
+        pytest.param(TableRegressor, np.column_stack([TRUTH, HIGH == "high"]), {}, marks=pytest.mark.slow),
+    ],
+    ids=["labels", "one against the rest", "indicators", "numbers", "columns"],
+)
+def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, monkeypatch, table, y, options):
+    """The losses on held-out rows are those in memory; else on a part of the rows."""
+    estimator = table(curves=0, max_units=2, tol=0.1, **options)
+    frame, y, weights = FRAME[:150], y[:150], np.where(np.arange(N) % 7, WEIGHTS, 0.0)[:150]
+    blocks, folds, walk = mopn.RowBlocks(cut(frame), y, weights), [], Fold.walk
+    monkeypatch.setattr(Fold, "walk", lambda fold, *path: folds.append(fold) or walk(fold, *path))
+    found, expected = (clone(estimator).fit(*data) for data in ([blocks], [frame, y, weights]))
+    assert folds[0].scores == pytest.approx(folds[1].scores, rel=1e-6)
+    assert found.strength_ == pytest.approx(expected.strength_, rel=1e-6)
+    monkeypatch.setattr(strength_choice, "IN_MEMORY", 150 * expected.encoding_.n_features // 2)
+    estimator.fit(blocks)
+    rows = [fold.X.shape[0] for fold in folds]
+    assert rows[:2] == [np.count_nonzero(weights)] * 2
+    assert 0.2 * 150 < rows[2] < 0.7 * 150
+
+
+def test_samples_to_validate_on_are_in_memory():
+    table = TableClassifier(**QUICK).fit(mopn.RowBlocks(cut(FRAME), HIGH), X_val=FRAME, y_val=HIGH)
+    assert len(table.validation_scores_) == len(table.trace_)
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "message"),
+    [
+        ([FRAME[:50], FRAME[50:].assign(size=np.inf)], ValueError, "block 1: column 'size' of X contains infinity"),
+        ([FRAME[:50], FRAME[50:].assign(size="one")], ValueError, "numbers in some blocks and categories, such as"),
+        ([FRAME[:50], FRAME[50:].rename(columns={"size": "x"})], ValueError, r"different columns: \['size', 'x'\]"),
+        ([FRAME[:0]], ValueError, "the blocks have 0 rows, y has 300"),
+        ([FRAME[:50]], ValueError, "y must have one row per sample: the blocks have 50 rows, y has 300"),
+        ([FRAME, [1.0]], TypeError, "block 1 must be an array, a sparse matrix, a frame, a path or a callable"),
+    ],
+)
+def test_blocks_that_are_no_tables_are_refused_by_name(parts, kind, message):
+    with pytest.raises(kind, match=message):
+        TableClassifier(**QUICK).fit(mopn.RowBlocks(parts, HIGH))
+
+
+def test_weights_that_are_all_zero_are_refused():
+    with pytest.raises(ValueError, match="sample_weight is zero for all samples"):
+        TableClassifier(**QUICK).fit(mopn.RowBlocks(cut(FRAME), HIGH, np.zeros(N)))
+
+
+def test_a_block_that_changes_is_noticed():
+    parts = cut(FRAME)
+    chunks = LocalChunks(mopn.RowBlocks([lambda: parts[0], lambda: parts[2]]).read_by(read_table))
+    assert chunks.reduce(lambda block: block.X.n, int.__add__) == N
+    parts[2] = parts[2].assign(color="red")
+    with pytest.raises(OSError, match="block 1 has changed since the first pass"):
+        chunks.reduce(lambda block: block.X.n, int.__add__)

@@ -94,11 +94,21 @@ def same_fits(make, form, y, times):
 STORAGES = {"dense": np.array, "float32": np.float32, "csr": sparse.csr_array, "csc": sparse.csc_array}
 
 
+OPTIONS = [
+    {},
+    {"refit": "full", "norm": "l1/linf"},
+    {"refit": "none", "norm": "l1", "scale": "large"},
+    {"strength": Ratio(0.05), "scale": "data"},
+    {"alpha": 1.0, "scale": None},
+]
+
+
+@pytest.mark.parametrize("more", OPTIONS, ids=str)
 @pytest.mark.parametrize("form", STORAGES.values(), ids=STORAGES)
 @pytest.mark.parametrize(("cls", "options", "y"), members(NETWORKS))
-def test_networks_to_the_last_bit(cls, options, y, form):
+def test_networks_to_the_last_bit(cls, options, y, form, more):
     times = np.where(np.arange(N) == 7, 0, TIMES)
-    same_fits(lambda: cls(max_units=3, strength=Ratio(0.1), **options), form, y, times)
+    same_fits(lambda: cls(**{"max_units": 3, "strength": Ratio(0.1)} | more, **options), form, y, times)
 
 
 @pytest.mark.parametrize("strength", ["auto", Ratio(0.05)], ids=str)
@@ -106,22 +116,6 @@ def test_networks_to_the_last_bit(cls, options, y, form):
 def test_tables_to_the_last_bit(cls, options, y, strength):
     # Below ten times on average, copies are told from rows that repeat by nature.
     same_fits(lambda: cls(max_units=2, strength=strength, curves=2, **options), np.array, y, TIMES)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"refit": "full", "norm": "l1/linf"},
-        {"refit": "none", "norm": "l1", "scale": "large"},
-        {"strength": Ratio(0.05), "scale": "data"},
-        {"alpha": 1.0, "scale": None},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("cls", [cls for classes in NETWORKS for cls in classes])
-def test_solvers_and_norms_to_the_last_bit(cls, options):
-    target = next(targets for classes, targets in NETWORKS.items() if cls in classes)
-    same_fits(lambda: cls(**{"max_units": 3, "strength": Ratio(0.2)} | options), np.array, Y[next(iter(target))], TIMES)
 
 
 @pytest.mark.parametrize(

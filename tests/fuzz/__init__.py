@@ -8,17 +8,15 @@
 A campaign is a seed. Call number i is a function of (seed, i) alone, whatever ran before it: ``campaign.py`` draws a
 category from it, and the category draws an interface, valid arguments, and what is odd about them.
 
-``interfaces.py``, ``functions.py``
+``interfaces.py``, ``samples.py``
     What is called, with valid arguments. The table comes from the public names: a new estimator or solver is in it at
     once, with the options that its docstring lists; solvers meet the problems that offer the oracles they need.
-``inputs/``
-    What can be odd about an argument: its shape, type, storage or values.
+``changes.py``, ``arrays.py``
+    What can be odd about an argument: its shape, type, storage or values; and what of this must be refused.
 ``relations.py``
-    Calls that must agree: the same call again, other storage, other order of samples.
-``interrupts.py``
-    Ctrl-C at a random time.
-``outcomes.py``
-    What became of a call; the kinds are listed there. ``checks.py`` has what must be true of every call that returns.
-``pool.py``, ``report.py``
+    Calls that must agree: other storage, samples one by one, a call after Ctrl-C.
+``checks.py``
+    What must be true of every call that returns, and what became of a call; the kinds are listed there.
+``campaign.py``, ``__main__.py``
     Each call in a fork with limits of time and memory; the tables.
 """

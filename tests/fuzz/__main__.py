@@ -3,26 +3,26 @@
 import argparse
 import contextlib
 import itertools
-import json
 import os
 import sys
-import time
-from collections.abc import Sequence
-from pathlib import Path
 
 import tests.fuzz
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv=None):
     """Run a campaign, or one call of it; return 1 if there are faults."""
-    args = _parser().parse_args(argv)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=tests.fuzz.__doc__.split("\n\n")[0])
+    parser.add_argument("--calls", type=int, default=50_000, help="default 50000")
+    parser.add_argument("--seed", type=int, default=0, help="of the campaign; default 0")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; default one per core")
+    parser.add_argument("--only", metavar="CATEGORY", help="calls of one category")
+    parser.add_argument("--case", type=int, metavar="NUMBER", help="make one call of the campaign, with its traceback")
+    args = parser.parse_args(argv)
     # Matrices are small, and two BLAS threads only wait for each other; read when NumPy is imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    from tests.fuzz.campaign import CATEGORIES, drawn, numbers
-    from tests.fuzz.outcomes import FAULTS, observe
-    from tests.fuzz.pool import run_all
-    from tests.fuzz.report import report
+    from tests.fuzz.campaign import CATEGORIES, drawn, numbers, report, run_all
+    from tests.fuzz.checks import FAULTS, observe
 
     if args.case is not None:
         record, trial = drawn(args.seed, args.case)
@@ -32,31 +32,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(outcome.kind in FAULTS)
     if args.only is not None and args.only not in CATEGORIES:
         sys.exit(f"--only must be one of: {', '.join(CATEGORIES)}")
-    began, records = time.monotonic(), []
+    records = []
     # After Ctrl-C the report is that of the calls made.
     with contextlib.suppress(KeyboardInterrupt):
         for record in run_all(args.seed, itertools.islice(numbers(args.seed, args.only), args.calls), args.jobs):
             records.append(record)
             if sys.stderr.isatty():
-                rate = len(records) / (time.monotonic() - began)
                 faults = sum(record.kind in FAULTS for record in records)
-                sys.stderr.write(f"\r{len(records)} of {args.calls} calls, {rate:.0f} a second, {faults} faults ")
-    if args.json:
-        args.json.write_text(json.dumps([record._asdict() for record in sorted(records)], indent=0))
+                sys.stderr.write(f"\r{len(records)} of {args.calls} calls, {faults} faults ")
     sys.stdout.write(report(records, args.seed) + "\n")
     return int(any(record.kind in FAULTS for record in records))
-
-
-def _parser() -> argparse.ArgumentParser:
-    doc = (tests.fuzz.__doc__ or "").split("\n\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=doc)
-    parser.add_argument("--calls", type=int, default=50_000, help="default 50000")
-    parser.add_argument("--seed", type=int, default=0, help="of the campaign; default 0")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; default one per core")
-    parser.add_argument("--only", metavar="CATEGORY", help="calls of one category")
-    parser.add_argument("--case", type=int, metavar="NUMBER", help="make one call of the campaign, with its traceback")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all records")
-    return parser
 
 
 if __name__ == "__main__":

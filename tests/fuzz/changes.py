@@ -1,42 +1,26 @@
-"""Calls with something odd about an argument: one category for each kind of argument and of oddity."""
+"""Calls with something odd about an argument: one category for each kind of argument and of oddity.
 
-from collections.abc import Callable, Sequence
+Odd starts and callbacks are in ``tests/test_inputs.py`` and ``tests/solvers/test_driver.py``, with every problem and
+every solver.
+"""
+
+import decimal
+import fractions
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from tests.fuzz.checks import check_found, fingerprint, require, surroundings
-from tests.fuzz.functions import functions
-from tests.fuzz.inputs.arrays import PARTS, Change
-from tests.fuzz.inputs.callbacks import odd_callback
-from tests.fuzz.inputs.options import odd_option
-from tests.fuzz.inputs.refused import REFUSED
-from tests.fuzz.inputs.samples import SHAPES_OF_X, STORAGE_OF_X, TYPES_OF_X, VALUES_OF_X
-from tests.fuzz.inputs.sparse_forms import FORMS, MALFORMED, SPARSE_TYPES
-from tests.fuzz.inputs.starts import odd_start
-from tests.fuzz.inputs.targets import TARGETS, WEIGHTS
-from tests.fuzz.interfaces import Arguments, Interface, estimators, solves
-from tests.fuzz.trial import Trial, pick
-
-Generator = np.random.Generator
-Place = tuple[str, str]
-# Puts something odd at a place of the arguments, and returns what.
-ChangeOfCall = Callable[[Generator, Interface, Arguments, Place], str]
-# A limit of memory, and Ctrl-C in a callback.
-_MORE_REFUSALS = (MemoryError, KeyboardInterrupt)
+from tests.fuzz import arrays
+from tests.fuzz.checks import Trial, check_found, fingerprint, require, surroundings
+from tests.fuzz.interfaces import interfaces
+from tests.fuzz.samples import pick
+from tests.odd_values import ODD
 
 
-@cache
-def interfaces() -> list[Interface]:
-    """All interfaces."""
-    return [*estimators(), *solves(), *functions()]
-
-
-def trial_of(interface: Interface, arguments: Arguments, change: str, *, must_refuse: bool = False) -> Trial:
+def trial_of(interface, arguments, change, *, must_refuse=False):
     """Return the call with some arguments."""
 
-    def run() -> None:
+    def run():
         owned, around = fingerprint(arguments), surroundings()
         try:
             found = interface.run(arguments)
@@ -47,55 +31,50 @@ def trial_of(interface: Interface, arguments: Arguments, change: str, *, must_re
         check_found(found)
         require(not must_refuse, "taken without a word")
 
-    return Trial(interface.name, change, run, interface.names, (*interface.refusals, *_MORE_REFUSALS))
+    return Trial(interface.name, change, run, interface.names, (*interface.refusals, MemoryError))
 
 
 # -- where changes go --------------------------------------------------------------------------------------------------
 
 _SAMPLES = ("X", "features")
-_TARGETS = ("y", "y_true")
-# They have categories of their own; axes are matplotlib's.
-_NOT_OPTIONS = ("sample_weight", "start", "callback", "ax")
+# Weights have a category of their own.
+_NOT_OPTIONS = ("sample_weight", "start", "callback")
 
 
-def _places(arguments: Arguments, wanted: Callable[[str, str, Any], bool]) -> list[Place]:
+def _places(arguments, wanted):
     return [(step, name) for step, at in arguments.items() for name, value in at.items() if wanted(step, name, value)]
 
 
-def _is_samples(step: str, name: str, value: Any) -> bool:
+def _is_samples(step, name, value):
     return name in _SAMPLES and step in ("fit", "problem")
 
 
-def _is_new_samples(step: str, name: str, value: Any) -> bool:
+def _is_new_samples(step, name, value):
     return name == "X" and step == "predict"
 
 
-def _is_targets(step: str, name: str, value: Any) -> bool:
+def _is_targets(step, name, value):
     # Where y is a name, it is an option.
-    return name in _TARGETS and not isinstance(value, str)
+    return name in ("y", "y_true") and not isinstance(value, str)
 
 
-def _is_option(*of: Any) -> bool:
+def _is_option(*of):
     data = _is_samples(*of) or _is_new_samples(*of) or _is_targets(*of)
-    return not data and of[1] not in _NOT_OPTIONS and of[0] not in ("solver", "minimize")
+    return not data and of[1] not in _NOT_OPTIONS
 
 
-def _named(wanted: str) -> Callable[[str, str, Any], bool]:
-    return lambda step, name, value: name == wanted
+def _is_weights(step, name, value):
+    return name == "sample_weight"
 
 
-def _in(wanted: str) -> Callable[[str, str, Any], bool]:
-    return lambda step, name, value: step == wanted and name not in ("start", "callback")
+# -- changes: each puts something odd at a place of the arguments, and returns what ------------------------------------
 
 
-# -- changes -----------------------------------------------------------------------------------------------------------
-
-
-def _one_of(*tables: dict[str, Change]) -> ChangeOfCall:
+def _one_of(*tables):
     """Return a change by a function of tables."""
     table = {name: change for part in tables for name, change in part.items()}
 
-    def change(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
+    def change(rng, interface, arguments, place):
         step, name = place
         kind = pick(rng, list(table))
         arguments[step][name] = table[kind](rng, arguments[step][name])
@@ -104,89 +83,90 @@ def _one_of(*tables: dict[str, Change]) -> ChangeOfCall:
     return change
 
 
-def _weights(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
+def _weights(rng, interface, arguments, place):
     step, name = place
     n = next(at[data].shape[0] for at in arguments.values() for data in _SAMPLES if data in at)
-    kind = pick(rng, list(WEIGHTS))
-    arguments[step][name] = WEIGHTS[kind](rng, rng.uniform(0.5, 2.0, n))
-    return kind
+    arguments[step][name] = rng.uniform(0.5, 2.0, n)
+    return _one_of(arrays.WEIGHTS)(rng, interface, arguments, place)
 
 
-def _option(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
+# Where a large number is more work, not another limit.
+_WORK = {"degree", "n_components", "rank", "strengths", "cv", "n_threads", "verbose", "dummies", "k", "max_units"}
+_HUGE = (10**6, 2**31, 2**63, 2**64, -(10**400), np.int64(2**62))
+_NUMBERS = (
+    *(0, 1, 2, 3, -1, -2, 0.0, -0.0, 0.5, 1.0, 1.5, -0.5, np.nan, np.inf, -np.inf, 1e-320, 1e-300, 1e-8, 1e8, 1e300),
+    *(np.float32(0.5), np.float16(0.5), np.longdouble(0.5), np.int64(2), np.int8(2), np.uint64(3), np.array(2)),
+    *(fractions.Fraction(1, 2), fractions.Fraction(2), decimal.Decimal("0.5")),
+)
+_OBJECTS = tuple(ODD[name] for name in ODD if "Python prints" not in name)
+
+
+def _odd_option(rng, name, value):
+    """Return a value for an option that has a valid one."""
+    if name == "n_jobs":
+        # None is for processes: starting them takes seconds.
+        return pick(rng, (None, 1, 0, 1.5, "a", np.nan, []))
+    numbers = _NUMBERS + (() if name in _WORK else _HUGE)
+    if isinstance(value, str):
+        others = value.upper(), f" {value}", value.encode(), [value], np.str_(value), np.array(value)
+        return pick(rng, (*_OBJECTS, *others))
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return pick(rng, numbers if number and rng.uniform() < 0.7 else _OBJECTS + numbers)
+
+
+def _option(rng, interface, arguments, place):
     step, name = place
     value = arguments[step][name]
     if isinstance(value, np.ndarray) and rng.uniform() < 0.7:
-        return _one_of(PARTS)(rng, interface, arguments, place)
-    arguments[step][name] = odd = odd_option(rng, name, value)
+        return _one_of(arrays.PARTS)(rng, interface, arguments, place)
+    arguments[step][name] = odd = _odd_option(rng, name, value)
     return f"{type(odd).__name__} {odd!r}"[:60]
 
 
-def _callback(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
-    kind, arguments[place[0]][place[1]] = odd_callback(rng)
-    return kind
-
-
-def _start(rng: Generator, interface: Interface, arguments: Arguments, place: Place) -> str:
-    try:
-        found = interface.run(arguments).made
-    except interface.refusals:
-        return "none, as there is no result"
-    kind, arguments[place[0]][place[1]] = odd_start(rng, found)
-    return kind
-
-
-# The categories: where, and what.
-CHANGES: dict[str, tuple[Callable[[str, str, Any], bool], ChangeOfCall]] = {
-    "X shape": (_is_samples, _one_of(SHAPES_OF_X)),
-    "X dtype": (_is_samples, _one_of(TYPES_OF_X)),
-    "X storage": (_is_samples, _one_of(STORAGE_OF_X)),
-    "X sparse": (_is_samples, _one_of(FORMS, SPARSE_TYPES)),
-    "X malformed": (_is_samples, _one_of(MALFORMED)),
-    "X values": (_is_samples, _one_of(VALUES_OF_X)),
-    "X at prediction": (
-        _is_new_samples,
-        _one_of(SHAPES_OF_X, TYPES_OF_X, STORAGE_OF_X, FORMS, SPARSE_TYPES, VALUES_OF_X),
-    ),
-    "X at prediction, malformed": (_is_new_samples, _one_of(MALFORMED)),
-    "y": (_is_targets, _one_of(TARGETS)),
-    "weights": (_named("sample_weight"), _weights),
-    "options": (_is_option, _option),
-    "solver options": (_in("solver"), _option),
-    "run options": (_in("minimize"), _option),
-    "callback": (_named("callback"), _callback),
-    "start": (_named("start"), _start),
+_OF_X = (arrays.SHAPES_OF_X, arrays.TYPES_OF_X, arrays.STORAGE, arrays.FORMS, arrays.SPARSE_TYPES, arrays.VALUES_OF_X)
+# Where changes go, what they do, and the share of such calls.
+CHANGES = {
+    "X shape": (_is_samples, _one_of(arrays.SHAPES_OF_X), 3),
+    "X dtype": (_is_samples, _one_of(arrays.TYPES_OF_X), 4),
+    "X storage": (_is_samples, _one_of(arrays.STORAGE), 4),
+    "X sparse": (_is_samples, _one_of(arrays.FORMS, arrays.SPARSE_TYPES), 6),
+    "X malformed": (_is_samples, _one_of(arrays.MALFORMED), 3),
+    "X values": (_is_samples, _one_of(arrays.VALUES_OF_X), 9),
+    "X at prediction": (_is_new_samples, _one_of(*_OF_X), 5),
+    "X at prediction, malformed": (_is_new_samples, _one_of(arrays.MALFORMED), 2),
+    "y": (_is_targets, _one_of(arrays.TARGETS), 12),
+    "weights": (_is_weights, _weights, 6),
+    "options": (_is_option, _option, 22),
 }
 
 
 @cache
-def _examples() -> list[tuple[Interface, Arguments]]:
+def _examples():
     """Return the interfaces with valid arguments, which tell what can be changed."""
     rng = np.random.default_rng(0)
     return [(interface, interface.draw(rng)) for interface in interfaces()]
 
 
-def _with_places(category: str) -> list[Interface]:
-    """Return the interfaces that have such an argument."""
-    return [interface for interface, arguments in _examples() if _places(arguments, CHANGES[category][0])]
-
-
-def changed(rng: Generator, categories: Sequence[str]) -> Trial:
+def changed(rng, categories):
     """Return a call with a change of each category that the interface of the first one has."""
-    interface = pick(rng, _with_places(categories[0]))
+    wanted = CHANGES[categories[0]][0]
+    interface = pick(rng, [interface for interface, arguments in _examples() if _places(arguments, wanted)])
     arguments = interface.draw(rng)
-    _complete(interface, arguments)
+    for step, defaults in interface.defaults.items():
+        # Options at their defaults can be changed, too.
+        arguments[step] = defaults | arguments[step]
     clean = {step: dict(at) for step, at in arguments.items()}
-    changes: dict[Place, str] = {}
+    changes = {}
     must_refuse = False
     for category in categories:
-        wanted, change = CHANGES[category]
-        if places := [place for place in _places(clean, wanted) if place not in changes]:
+        if places := [place for place in _places(clean, CHANGES[category][0]) if place not in changes]:
             step, name = place = pick(rng, places)
             valid = {at: dict(values) for at, values in clean.items()}
-            kind = change(rng, interface, valid, place)
+            kind = CHANGES[category][1](rng, interface, valid, place)
             arguments[step][name], changes[place] = valid[step][name], f"{name}: {kind}"
             taken = interface.taken if name == "X" else ()
-            must_refuse |= name not in interface.ignored and kind in REFUSED.get(category, set()).difference(taken)
+            refused = arrays.REFUSED.get(category, set()).difference(taken)
+            must_refuse |= name not in interface.ignored and kind in refused
     if must_refuse and not any(name == "sample_weight" for _, name in changes):
         # Samples of weight zero may hold anything.
         for at in arguments.values():
@@ -194,14 +174,7 @@ def changed(rng: Generator, categories: Sequence[str]) -> Trial:
     return trial_of(interface, arguments, "; ".join(changes.values()), must_refuse=must_refuse)
 
 
-def _complete(interface: Interface, arguments: Arguments) -> None:
-    """Add the options that are at their defaults, so that they can be changed."""
-    for step, defaults in interface.defaults.items():
-        for name, value in defaults.items():
-            arguments[step].setdefault(name, value)
-
-
-def two_changes(rng: Generator) -> Trial:
+def two_changes(rng):
     """Return a call with changes of two categories."""
-    kinds = [name for name in CHANGES if name not in ("start", "X malformed", "X at prediction, malformed")]
+    kinds = [name for name in CHANGES if "malformed" not in name]
     return changed(rng, (pick(rng, kinds), pick(rng, kinds)))

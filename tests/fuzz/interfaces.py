@@ -1,10 +1,9 @@
-"""The table of interfaces, from the public names: how to draw valid arguments, and how to make the call."""
+"""The table of interfaces, from the public names: how to draw valid arguments, and how to make the call.
 
-import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Collection
+Arguments are those of each step of a call, such as "init" and "fit", by name.
+"""
+
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,70 +12,46 @@ from sklearn.utils import get_tags
 
 import mopn
 import mopn.estimators
-from mopn.network.joint import JointProblem
-from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import Solver
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.interface import Form, Problem
+from mopn.solvers.interface import Problem
+from tests.fitted_models import KINDS, factors
+from tests.fuzz.arrays import TAKEN_BY_TABLES
 from tests.fuzz.checks import Found
-from tests.fuzz.inputs.refused import TAKEN_BY_TABLES
-from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, targets_of
-from tests.fuzz.trial import WrongError
+from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, parameters_of, pick, targets_of
+from tests.table_models import network, table
 
-# The steps of a call, such as "init" and "fit", with the arguments of each.
-Arguments = dict[str, dict[str, Any]]
 # Drawing a problem that offers what a solver needs.
 _TRIES = 40
 
 
-class Interface(ABC):
-    """A public interface."""
+class Interface:
+    """A public interface: ``draw(rng)`` returns valid arguments, and ``run(arguments)`` what the call found.
 
-    name: str
-    refusals: tuple[type[BaseException], ...] = (ValueError, TypeError)
+    ``functions`` are the class or the function that takes the arguments of each step, where these have a signature.
+    """
 
-    @abstractmethod
-    def draw(self, rng: np.random.Generator) -> Arguments:
-        """Return valid arguments."""
-
-    @abstractmethod
-    def run(self, arguments: Arguments) -> Found:
-        """Make the call."""
-
-    @property
-    @abstractmethod
-    def functions(self) -> dict[str, Any]:
-        """The class or the function that takes the arguments of each step, where these have a signature."""
+    name = ""
+    refusals = (ValueError, TypeError)
+    # Words for arguments that have several names.
+    words = frozenset()
+    # The names of arguments that are taken and not read.
+    ignored = ()
+    # Changes of X that have a meaning here, though others refuse them.
+    taken = frozenset()
 
     @property
-    def defaults(self) -> Arguments:
+    def defaults(self):
         """The options that have a default."""
         return {
-            step: {
-                name: p.default
-                for name, p in inspect.signature(function).parameters.items()
-                if p.default is not p.empty
-            }
+            step: {name: p.default for name, p in parameters_of(function).items() if p.default is not p.empty}
             for step, function in self.functions.items()
         }
 
-    # Words for arguments that have several names.
-    words: frozenset[str] = frozenset()
-
     @property
-    def ignored(self) -> tuple[str, ...]:
-        """The names of arguments that are taken and not read."""
-        return ()
-
-    @property
-    def taken(self) -> Collection[str]:
-        """Changes of X that have a meaning here, though others refuse them."""
-        return ()
-
-    @property
-    def names(self) -> frozenset[str]:
+    def names(self):
         """The names of all arguments, and what messages call them."""
-        return self.words.union(*(inspect.signature(function).parameters for function in self.functions.values()))
+        return self.words.union(*map(parameters_of, self.functions.values()))
 
 
 # -- estimators --------------------------------------------------------------------------------------------------------
@@ -87,30 +62,22 @@ class Fit(Interface):
 
     words = frozenset({"X", "y", "sample_weight", "features", "samples", "classes", "callback", "intermediate_result"})
 
-    def __init__(self, cls: type) -> None:
+    def __init__(self, cls):
         self.cls, self.name = cls, cls.__name__
+        self.functions = {"init": cls}
+        self.taken = frozenset(TAKEN_BY_TABLES if self.name.startswith("Table") else ())
+        if not hasattr(cls, "predict"):
+            self.ignored = ("y",)
+            self.taken |= {"fewer rows", "more rows"}
 
     @property
-    def functions(self) -> dict[str, Any]:
-        return {"init": self.cls}
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        return () if hasattr(self.cls, "predict") else ("y",)
-
-    @property
-    def taken(self) -> Collection[str]:
-        taken = TAKEN_BY_TABLES if self.name.startswith("Table") else set()
-        return taken | ({"fewer rows", "more rows"} if "y" in self.ignored else set())
-
-    @property
-    def targets(self) -> str:
+    def targets(self):
         """The kind of y."""
         if not is_classifier(self.cls()):
             return "levels"
         return "labels" if get_tags(self.cls()).classifier_tags.multi_class else "two"
 
-    def draw(self, rng: np.random.Generator) -> Arguments:
+    def draw(self, rng):
         X = draw_X(rng)
         # The docstrings of regressors mention losses that are not for them.
         given = ("loss",) if self.targets == "levels" else ()
@@ -120,15 +87,18 @@ class Fit(Interface):
             "predict": {"X": rng.uniform(-1, 1, (7, X.shape[1]))},
         }
 
-    def run(self, arguments: Arguments) -> Found:
-        estimator = self.fitted(arguments)
-        return self.found(estimator, **arguments["predict"])
+    def run(self, arguments):
+        return self.found(self.fitted(arguments), **arguments["predict"])
 
-    def fitted(self, arguments: Arguments) -> Any:
+    def fitted(self, arguments):
         """Return the estimator, fitted."""
-        return self.cls(**arguments["init"]).fit(**arguments["fit"])
+        return self.learn(self.cls(**arguments["init"]), arguments)
 
-    def found(self, estimator: Any, X: Any) -> Found:
+    def learn(self, estimator, arguments):
+        """Fit an estimator."""
+        return estimator.fit(**arguments["fit"])
+
+    def found(self, estimator, X):
         """Return the fitted attributes and the predictions."""
         numbers = {
             name: value
@@ -149,24 +119,19 @@ class PartialFit(Fit):
     refusals = (ValueError, TypeError, AttributeError)
     words = Fit.words | {"partial_fit"}
 
-    def __init__(self, cls: type) -> None:
+    def __init__(self, cls):
         super().__init__(cls)
         self.name = f"{cls.__name__}.partial_fit"
 
-    def draw(self, rng: np.random.Generator) -> Arguments:
+    def draw(self, rng):
         arguments = super().draw(rng)
-        arguments["init"]["solver"] = ("adagrad", "sgd")[int(rng.integers(2))]
-        if "classes" in inspect.signature(self.cls.partial_fit).parameters:
+        arguments["init"]["solver"] = pick(rng, ("adagrad", "sgd"))
+        if "classes" in parameters_of(self.cls.partial_fit):
             arguments["fit"]["classes"] = np.unique(arguments["fit"]["y"])
         return arguments
 
-    def fitted(self, arguments: Arguments) -> Any:
-        estimator = self.cls(**arguments["init"])
+    def learn(self, estimator, arguments):
         return estimator.partial_fit(**arguments["fit"]).partial_fit(**arguments["fit"])
-
-
-# The searches, and the estimators in them.
-SEARCHES = {"PathCV": "MultiOutputPNClassifier"}
 
 
 class Search(Fit):
@@ -174,11 +139,11 @@ class Search(Fit):
 
     targets = "labels"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(getattr(mopn.estimators, name))
-        self.single = Fit(getattr(mopn.estimators, SEARCHES[name]))
+    def __init__(self):
+        super().__init__(mopn.estimators.PathCV)
+        self.single = Fit(mopn.estimators.MultiOutputPNClassifier)
 
-    def draw(self, rng: np.random.Generator) -> Arguments:
+    def draw(self, rng):
         arguments = self.single.draw(rng)
         arguments["init"].pop("radius", None)
         options = draw_options(rng, self.cls, ("estimator",))
@@ -186,11 +151,11 @@ class Search(Fit):
 
 
 @cache
-def estimators() -> list[Fit]:
+def estimators():
     """All estimators, and those that learn part by part."""
-    classes = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name not in SEARCHES]
+    classes = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name != "PathCV"]
     learners = [cls for cls in classes if hasattr(cls, "partial_fit")]
-    return [*map(Fit, classes), *map(Search, SEARCHES), *map(PartialFit, learners)]
+    return [*map(Fit, classes), Search(), *map(PartialFit, learners)]
 
 
 # -- problems and solvers ----------------------------------------------------------------------------------------------
@@ -199,98 +164,64 @@ def estimators() -> list[Fit]:
 class Maker:
     """A problem that is made from samples: its first two arguments are X, or features, and y."""
 
-    def __init__(self, cls: type[Problem]) -> None:
+    def __init__(self, cls):
         self.cls, self.name = cls, cls.__name__
-        self.data, self.y, *_ = inspect.signature(cls).parameters
-        self.single = "n_components" in self.names or "rank" in self.names
+        self.data, self.y, *_ = parameters_of(cls)
+        self.names = set(parameters_of(cls))
+        self.single = bool(self.names & {"n_components", "rank"})
 
-    @property
-    def names(self) -> set[str]:
-        return set(inspect.signature(self.cls).parameters)
-
-    def draw(self, rng: np.random.Generator) -> Arguments:
+    def draw(self, rng):
         options = draw_options(rng, self.cls, (self.data, self.y, "sample_weight", "offset"))
         X = draw_X(rng)
-        X = X if self.data == "X" else np.abs(X.toarray() if hasattr(X, "toarray") else X)
+        X = X if self.data == "X" else np.abs(X.toarray() if sparse.issparse(X) else X)
         y = draw_targets(rng, X, targets_of(options["loss"], single=self.single))
         data = {self.data: X, self.y: y, "sample_weight": draw_weights(rng, X.shape[0])}
         if rng.uniform() < 0.1:
             data["offset"] = rng.uniform(-1, 1, X.shape[0] if self.single else n_outputs(y))
         return {"problem": data | options}
 
-    def make(self, arguments: Arguments) -> Problem:
+    def make(self, arguments):
+        """Return the problem."""
         return self.cls(**arguments["problem"])
 
 
-class Joint(Maker):
-    """A refit of both layers, made from a network problem and a network."""
-
-    def __init__(self, cls: type[Problem], form: str) -> None:
-        super().__init__(mopn.NetworkProblem)
-        self.name, self.form = cls.__name__, form
-
-    def draw(self, rng: np.random.Generator) -> Arguments:
-        arguments = super().draw(rng)
-        at = arguments["problem"]
-        dummies = {"homogeneous": 1, "anova": 2}[at.get("kernel", "homogeneous")] if at.get("augment") else 0
-        basis = rng.standard_normal((2, dummies + at["X"].shape[1]))
-        weights = 0.1 * rng.standard_normal((2, n_outputs(at["y"])))
-        return arguments | {"network": {"basis": basis, "weights": weights}}
-
-    def make(self, arguments: Arguments) -> Problem:
-        problem = mopn.NetworkProblem(**arguments["problem"])
-        network = problem.start((arguments["network"]["basis"], arguments["network"]["weights"]))
-        return problem.joint(network, Form(self.form))
-
-
-# Problems that are made from another one, and the form of their refits.
-_JOINT = {JointProblem: "gradient", UnitBallProblem: "composite"}
-
-
 class Solve(Interface):
-    """Minimise a problem with a solver."""
+    """Minimise a problem with a solver, or with a solver that is made of a part of it."""
 
     words = frozenset({"callback", "intermediate_result", "refit", "Solver", "basis", "weights", "samples"})
 
-    def __init__(self, maker: Maker, solver: type[Solver]) -> None:
-        self.maker, self.solver, self.name = maker, solver, f"{maker.name} {solver.__name__}"
+    def __init__(self, maker, part, make_solver=None):
+        self.maker, self.name = maker, f"{maker.name} {part.__name__}"
+        self.make_solver = make_solver or (lambda options: part(**options))
+        self.functions = {"problem": maker.cls, "solver": part, "minimize": mopn.minimize}
 
-    @property
-    def functions(self) -> dict[str, Any]:
-        return {"problem": self.maker.cls, "solver": self.solver, "minimize": mopn.minimize}
-
-    def draw(self, rng: np.random.Generator) -> Arguments:
+    def draw(self, rng):
         return next(drawn for _ in range(100 * _TRIES) if (drawn := self.draw_fitting(rng)))
 
-    def draw_fitting(self, rng: np.random.Generator) -> Arguments | None:
+    def draw_fitting(self, rng):
         """Return arguments, unless the problem does not offer what the solver needs."""
         arguments = self.maker.draw(rng) | {
-            "solver": draw_options(rng, self.solver),
+            "solver": draw_options(rng, self.functions["solver"]),
             "minimize": {
                 "max_iter": int(rng.integers(2, 5)),
                 "max_time": 5.0,
-                "tol": (1e-6, 1e-3)[int(rng.integers(2))],
+                "tol": pick(rng, (1e-6, 1e-3)),
                 "start": None,
                 "callback": None,
             },
         }
         try:
-            problem = self.maker.make(arguments)
+            needs = self.make_solver(arguments["solver"]).needs
+            return arguments if needs <= self.maker.make(arguments).oracles else None
         except ValueError:
             # Options that exclude each other.
             return None
-        return arguments if self.solver(**arguments["solver"]).needs <= problem.oracles else None
 
-    def make_solver(self, options: dict[str, Any]) -> Solver:
-        """Return the solver with options."""
-        return self.solver(**options)
-
-    def run(self, arguments: Arguments) -> Found:
-        problem, solver = self.maker.make(arguments), self.make_solver(arguments["solver"])
-        result = mopn.minimize(problem, **({"solver": solver} | arguments["minimize"]))
-        if isinstance(result.error, WrongError):
-            # From a callback that checks.
-            raise result.error
+    def run(self, arguments):
+        options = {"solver": None} | arguments["minimize"]
+        solver = self.make_solver(arguments["solver"])
+        options["solver"] = solver if options["solver"] is None else options["solver"]
+        result = mopn.minimize(self.maker.make(arguments), **options)
         numbers = {}
         for name, part in result.items():
             parts = part if isinstance(part, list) else [part]
@@ -299,49 +230,150 @@ class Solve(Interface):
         return Found(numbers, result.fun, result.gap, result)
 
 
-class Correct(Solve):
-    """Minimise a network problem by conditional gradient, with a correction made from its options."""
+def _correct(correction):
+    """Return the minimisation of a network problem by conditional gradient, with a correction from its options."""
 
-    def __init__(self, correction: type) -> None:
-        super().__init__(Maker(mopn.NetworkProblem), mopn.solvers.ConditionalGradient)
-        self.correction, self.name = correction, f"NetworkProblem {correction.__name__}"
+    def make_solver(options):
+        return mopn.solvers.ConditionalGradient(refit=correction(**options), max_units=3)
 
-    @property
-    def functions(self) -> dict[str, Any]:
-        return super().functions | {"solver": self.correction}
+    return Solve(Maker(mopn.NetworkProblem), correction, make_solver)
 
-    def draw_fitting(self, rng: np.random.Generator) -> Arguments | None:
-        arguments, options = super().draw_fitting(rng), draw_options(rng, self.correction)
-        try:
-            self.make_solver(options)
-        except ValueError:
-            # Options that exclude each other.
-            return None
-        return None if arguments is None else arguments | {"solver": options}
 
-    def make_solver(self, options: dict[str, Any]) -> Solver:
-        return self.solver(refit=self.correction(**options), max_units=3)
+def public(module, base):
+    """Return the public classes of a module that are derived from a base."""
+    things = [getattr(module, name) for name in module.__all__]
+    # Not issubclass, which protocols do not allow.
+    return [thing for thing in things if isinstance(thing, type) and base in thing.__mro__[1:]]
 
 
 @cache
-def solves() -> list[Solve]:
+def solves():
     """Every problem with every solver whose oracles it offers, with some options."""
-    classes = [cls for name in mopn.__all__ if _is_subclass(cls := getattr(mopn, name), Problem)]
-    makers = [Maker(cls) for cls in classes] + [Joint(cls, form) for cls, form in _JOINT.items()]
-    solvers = [cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), Solver)]
-    corrections = [
-        cls for name in mopn.solvers.__all__ if _is_subclass(cls := getattr(mopn.solvers, name), CorrectiveStep)
-    ]
-    pairs = [Solve(maker, solver) for maker in makers for solver in solvers] + [Correct(cls) for cls in corrections]
+    makers = [Maker(cls) for cls in public(mopn, Problem)]
+    pairs = [Solve(maker, solver) for maker in makers for solver in public(mopn.solvers, Solver)]
+    pairs += map(_correct, public(mopn.solvers, CorrectiveStep))
     rng = np.random.default_rng(0)
     return [pair for pair in pairs if any(pair.draw_fitting(rng) for _ in range(_TRIES))]
 
 
-def _is_subclass(thing: Any, base: type) -> bool:
-    # Not issubclass, which protocols do not allow.
-    return isinstance(thing, type) and base in thing.__mro__[1:]
-
-
-def n_outputs(y: np.ndarray) -> int:
+def n_outputs(y):
     """Return the number of outputs: one a class of labels."""
     return len(np.unique(y)) if y.dtype.kind == "i" else y.reshape(len(y), -1).shape[1]
+
+
+# -- functions, and models made by hand --------------------------------------------------------------------------------
+
+
+class Function(Interface):
+    """A function: ``draw`` returns its arguments from a generator, and ``found`` what its value says."""
+
+    def __init__(self, function, draw, found=lambda value: Found({"value": np.asarray(value)}), words=()):
+        self.name, self.words = function.__name__, frozenset(words)
+        self.functions = {"call": function}
+        self.draw = lambda rng: {"call": draw(rng)}
+        self.run = lambda arguments: found(function(**arguments["call"]))
+
+
+class ByHand(Interface):
+    """A model made by hand, and its predictions."""
+
+    words = frozenset({"X", "features", "samples"})
+
+    def __init__(self, cls):
+        self.cls, self.name = cls, cls.__name__
+        self.functions = {"init": cls}
+
+    def draw(self, rng):
+        model = pick(rng, [model for model in KINDS.values() if type(model) is self.cls])
+        return {"init": model._fields(), "predict": {"X": rng.uniform(-1, 1, (7, model.n_features))}}
+
+    def run(self, arguments):
+        model = self.cls(**arguments["init"])
+        X = arguments["predict"]["X"]
+        numbers = {"outputs": model.outputs(X), "predict": np.asarray(model.predict(X))}
+        if model.link is not None:
+            numbers["predict_proba"] = model.predict_proba(X)
+        return Found(numbers, made=model)
+
+
+def _network_problem(rng):
+    while True:
+        try:
+            return mopn.NetworkProblem(**Maker(mopn.NetworkProblem).draw(rng)["problem"])
+        except ValueError:
+            # Options that exclude each other.
+            continue
+
+
+def _factorization_model(rng):
+    form = pick(rng, ("direct", "lifted"))
+    orders = 2 if form == "lifted" else 1
+    return factors(orders, d=int(rng.integers(3, 6)), degree=2, form=form, kernel="homogeneous")
+
+
+def _of_certify(rng):
+    problem = _network_problem(rng)
+    k = int(rng.integers(0, 3))
+    weights = 1e-3 * rng.standard_normal((k, problem.losses.n_outputs))
+    return {"problem": problem, "basis": rng.standard_normal((k, problem.design.shape[1])), "weights": weights}
+
+
+def _of_certify_network(rng):
+    drawn = Maker(mopn.NetworkProblem).draw(rng)["problem"]
+    X, y, k, norm = drawn["X"], drawn["y"], int(rng.integers(1, 4)), drawn.get("norm", "l1/l2")
+    m = n_outputs(y)
+    V = rng.standard_normal((k, m))
+    return {
+        "H": rng.standard_normal((k, X.shape[1] + int(rng.integers(2)))),
+        "V": np.abs(V) if norm == "nonnegative-l1" else V,
+        "linear": pick(rng, (None, (rng.standard_normal((m, X.shape[1])), None), (None, rng.standard_normal(m)))),
+        **{name: drawn[name] for name in ("X", "y", "loss", "sample_weight")},
+        "norm": norm,
+        "offset": None,
+        "oracle": "auto",
+    }
+
+
+def _of_path(rng):
+    options = {"strengths": 2, "max_time": 5.0, "score": lambda model: 0.5, "patience": 2}
+    return {"problem": _network_problem(rng), **options}
+
+
+def _of_effects(rng):
+    X = table(int(rng.integers(3, 9)), int(rng.integers(9)))
+    return {"model": network(X, outputs=int(rng.integers(1, 4))), "X": X}
+
+
+@cache
+def interfaces():
+    """All interfaces."""
+    explain = mopn.explain
+    return [
+        *estimators(),
+        *solves(),
+        Function(mopn.certify, _of_certify, lambda measure: Found({}, measure.fun, measure.gap), {"start"}),
+        Function(
+            mopn.certify_network,
+            _of_certify_network,
+            lambda found: Found({"unit": found.unit, "weights": found.unit_weights}, found.objective, found.gap),
+            {"radius"},
+        ),
+        Function(
+            mopn.path,
+            _of_path,
+            lambda path: Found({"strengths": path.strengths, "fun": path.column("fun")}),
+            {"max_iter", "callback", "NetworkProblem"},
+        ),
+        Function(
+            explain.strongest_interactions,
+            lambda rng: {"model": _factorization_model(rng), "k": 3, "degree": 2},
+            lambda found: Found({"weights": np.array([interaction.weight for interaction in found])}),
+        ),
+        Function(
+            explain.interaction_weights,
+            lambda rng: {"model": _factorization_model(rng), "features": [(0, 1), (1, 2)][: int(rng.integers(3))]},
+        ),
+        Function(explain.effects, _of_effects, lambda found: Found({"constant": np.asarray(found.constant)})),
+        ByHand(mopn.Model),
+        ByHand(mopn.FactorizationModel),
+    ]

@@ -1,59 +1,47 @@
-"""Calls that must agree with each other."""
+"""Calls that must agree with each other.
 
-from collections.abc import Callable
+Other orders of the samples, repeated ones and repeated calls are in ``tests/test_same_answer.py``,
+``tests/estimators/test_weights.py`` and ``tests/test_surroundings.py``, with every estimator, problem and solver.
+"""
+
+import contextlib
+import signal
+import threading
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from mopn.solvers import SGD, AdaGrad, OutputRefit, PlainStep
-from tests.fuzz.checks import Found, check_found, require
-from tests.fuzz.inputs.arrays import STORAGE, dense
-from tests.fuzz.inputs.sparse_forms import FORMS
-from tests.fuzz.interfaces import Arguments, Fit, Interface, Joint, PartialFit, Solve, estimators, solves
-from tests.fuzz.trial import Trial, pick
+from tests.fuzz.arrays import FORMS, STORAGE, dense
+from tests.fuzz.checks import Trial, check_found, require
+from tests.fuzz.interfaces import Fit, PartialFit, Solve, estimators, solves
+from tests.fuzz.samples import pick
 
-Generator = np.random.Generator
-# Checks an interface with valid arguments.
-Relation = Callable[[Generator, Interface, Arguments], None]
-# Objectives of the same iterates, but for rounding.
-_SAME = 1e-6
-# So may two whose refits end at a limit, where restarts of FISTA have multiplied the rounding.
-_UNFINISHED = 1e-3
-# An objective below this, relative to that at the start, is a perfect fit, whatever the number.
-_NOTHING = 1e-12
+# Objectives of the same iterates, but for rounding, which restarts of FISTA multiply; and what is a perfect fit.
+_SAME, _NOTHING = 1e-4, 1e-9
 
 
-def relation(rng: Generator, name: str) -> Trial:
+def relation(rng, name):
     """Return a trial of a relation, by an interface for which it holds."""
     check, holds = RELATIONS[name]
     interface = pick(rng, [interface for interface in _all() if holds(interface)])
-    arguments = draw_pair(rng, interface)
-
-    def run() -> None:
-        check(rng, interface, arguments)
-
-    return Trial(interface.name, name, run, interface.names, interface.refusals)
-
-
-def draw_pair(rng: Generator, interface: Interface) -> Arguments:
-    """Return valid arguments without limits of time, which differ between two calls."""
     arguments = interface.draw(rng)
     for at in arguments.values():
         if "max_time" in at:
+            # Two calls differ by it.
             at["max_time"] = None
-    return arguments
+    return Trial(interface.name, name, lambda: check(rng, interface, arguments), interface.names, interface.refusals)
 
 
 @cache
-def _all() -> list[Interface]:
+def _all():
     return [*estimators(), *solves()]
 
 
 # -- what agrees -------------------------------------------------------------------------------------------------------
 
 
-def same_bits(first: Found, second: Found, what: str) -> None:
+def same_bits(first, second, what):
     """Require equal numbers."""
     require(first.numbers.keys() == second.numbers.keys(), f"{what}: other results")
     for name, value in first.numbers.items():
@@ -63,153 +51,71 @@ def same_bits(first: Found, second: Found, what: str) -> None:
     require(first.fun == second.fun, f"{what}: the objective is {first.fun!r}, then {second.fun!r}")
 
 
-def _by(value: np.ndarray, other: np.ndarray) -> str:
+def _by(value, other):
     if value.shape != other.shape:
         return f" in shape, {value.shape} and {other.shape}"
     return f" by {np.abs(value - other).max(initial=0.0):.3g}" if value.dtype.kind == "f" else ""
 
 
-def certificates_agree(first: Found, second: Found, what: str, scale: float = 1.0) -> None:
-    """Require that neither objective lies below the other's proven lower bound; the second is multiplied by a scale."""
+def certificates_agree(first, second, what):
+    """Require that neither objective lies below the other's proven lower bound."""
     if first.gap is None or second.gap is None or first.fun is None or second.fun is None:
         return
-    for (fun, gap), other in (
-        ((first.fun, first.gap), scale * second.fun),
-        ((scale * second.fun, scale * second.gap), first.fun),
-    ):
+    for one, other in ((first, second), (second, first)):
+        least = one.fun - one.gap
         require(
-            fun - gap <= other * (1 + 1e-10), f"{what}: the minimum is at least {fun - gap!r}, but {other!r} is reached"
+            least <= other.fun * (1 + 1e-10), f"{what}: the minimum is at least {least!r}, but {other.fun!r} is reached"
         )
 
 
-def same_objective(first: Found, second: Found, what: str, tol: float = _SAME, scale: float = 1.0) -> None:
-    """Require the same objective, but for rounding, and certificates that agree."""
-    certificates_agree(first, second, what, scale)
-    if first.fun is not None and second.fun is not None:
-        difference = abs(first.fun - scale * second.fun)
-        require(
-            difference <= tol * max(abs(first.fun), _NOTHING * _at_start(first)),
-            f"{what}: the objective is {first.fun!r}, then {scale * second.fun!r}",
-        )
-
-
-def _at_start(found: Found) -> float:
-    """Return the objective at the start, where a run has recorded it."""
-    trace = getattr(found.made, "trace", getattr(found.made, "trace_", None))
-    return float(trace["fun"][0]) if trace is not None and len(trace) else 0.0
-
-
-def is_convex(interface: Interface, arguments: Arguments) -> bool:
+def _is_convex(interface, arguments):
     """Whether nothing refits both layers, which is not convex: rounding may change where it ends."""
     if isinstance(interface, Solve):
-        if isinstance(interface.maker, Joint):
-            return False
         refit = getattr(interface.make_solver(arguments["solver"]), "refit", "none")
     else:
         refit = arguments["init"].get("refit", interface.defaults["init"].get("refit", "none"))
     return refit in ("output", "none") or isinstance(refit, OutputRefit | PlainStep)
 
 
-def _left(found: Found) -> float:
-    """Return the gap with the units at hand, relative: what the limits of a refit may have left to do."""
-    gap = getattr(found.made, "restricted_gap", getattr(found.made, "restricted_gap_", None))
-    return gap / abs(found.fun) if gap and found.fun else 0.0
-
-
-def _agree(interface: Interface, arguments: Arguments, others: Arguments, what: str) -> None:
+def _agree(interface, arguments, others, what):
     """Require what two calls have in common that differ by rounding."""
     first, second = interface.run(arguments), interface.run(others)
-    if is_convex(interface, arguments):
-        same_objective(first, second, what, max(_SAME, min(_UNFINISHED, _left(first))))
-    else:
-        certificates_agree(first, second, what)
-
-
-# -- other arguments ---------------------------------------------------------------------------------------------------
-
-
-def _data_step(arguments: Arguments) -> dict[str, Any]:
-    return arguments["fit"] if "fit" in arguments else arguments["problem"]
-
-
-def _name_of_samples(arguments: Arguments) -> str:
-    return "X" if "X" in _data_step(arguments) else "features"
-
-
-def _replaced(arguments: Arguments, **data: Any) -> Arguments:
-    """Return the arguments with other samples, targets or weights."""
-    step = "fit" if "fit" in arguments else "problem"
-    if "X" in data:
-        data[_name_of_samples(arguments)] = data.pop("X")
-    return {**arguments, step: {**arguments[step], **data}}
-
-
-def _in_any_order(arguments: Arguments) -> Arguments:
-    """Return the arguments with a solver for which the order of samples does not matter."""
-    if arguments.get("init", {}).get("solver") in ("adagrad", "sgd"):
-        return {**arguments, "init": {**arguments["init"], "solver": "cd"}}
-    return arguments
-
-
-def _rows(arguments: Arguments, rows: np.ndarray, weights: Any) -> Arguments:
-    """Return the arguments with some rows of the samples."""
-    at = _data_step(arguments)
-    n = len(at["y"])
-    parts = {"X": at[_name_of_samples(arguments)][rows], "y": at["y"][rows], "sample_weight": weights}
-    if np.shape(at.get("offset")) == (n,):
-        parts["offset"] = at["offset"][rows]
-    return _replaced(arguments, **parts)
+    certificates_agree(first, second, what)
+    if first.fun is not None and second.fun is not None and _is_convex(interface, arguments):
+        close = abs(first.fun - second.fun) <= _SAME * abs(first.fun) + _NOTHING
+        require(close, f"{what}: the objective is {first.fun!r}, then {second.fun!r}")
 
 
 # -- relations ---------------------------------------------------------------------------------------------------------
 
 
-def _repeated(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    first = interface.run(arguments)
-    check_found(first)
-    same_bits(first, interface.run(arguments), "a second call")
+def _given(rng, arguments, form):
+    """Return the arguments with dense samples, and with these in another form."""
+    step = "fit" if "fit" in arguments else "problem"
+    name = "X" if "X" in arguments[step] else "features"
+    X = dense(arguments[step][name])
+    return [{**arguments, step: {**arguments[step], name: samples}} for samples in (X, form(rng, X))]
 
 
-def _storage(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    X = dense(_data_step(arguments)[_name_of_samples(arguments)])
-    names = [name for name in STORAGE if "pandas" not in name]
-    name = pick(rng, names)
-    arguments, others = _replaced(arguments, X=X), _replaced(arguments, X=STORAGE[name](rng, X))
+def _storage(rng, interface, arguments):
+    name = pick(rng, [name for name in STORAGE if "pandas" not in name])
+    plain, other = _given(rng, arguments, STORAGE[name])
     if _is_fit(interface):
-        same_bits(interface.run(arguments), interface.run(others), name)
+        same_bits(interface.run(plain), interface.run(other), name)
     else:
         # BLAS may add up in another order.
-        _agree(interface, arguments, others, name)
+        _agree(interface, plain, other, name)
 
 
-def _sparse(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    X = dense(_data_step(arguments)["X"])
+def _sparse(rng, interface, arguments):
     name = pick(rng, list(FORMS))
-    others = _replaced(arguments, X=FORMS[name](rng, X))
-    _agree(interface, _replaced(arguments, X=X), others, f"dense and {name}")
+    if "beta" in interface.defaults.get("init", {}):
+        # To choose it, samples are held out in an order that depends on the storage.
+        arguments = {**arguments, "init": {**arguments["init"], "beta": 1.0}}
+    _agree(interface, *_given(rng, arguments, FORMS[name]), f"dense and {name}")
 
 
-def _permuted(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    arguments = _in_any_order(arguments)
-    at = _data_step(arguments)
-    order, weights = rng.permutation(len(at["y"])), at["sample_weight"]
-    moved = _rows(arguments, order, None if weights is None else weights[order])
-    _agree(interface, arguments, moved, "permuted rows")
-
-
-def _repetition(rng: Generator, interface: Interface, arguments: Arguments) -> None:
-    arguments = _in_any_order(arguments)
-    if interface.taken and "strength" in interface.defaults["init"]:
-        # To choose it, samples of rows that repeat are held out one by one.
-        arguments = {**arguments, "init": {**arguments["init"], "strength": 1.0}}
-    n = len(_data_step(arguments)["y"])
-    counts = rng.integers(0, 3, n)
-    every = np.arange(n)
-    repeated = _rows(arguments, np.repeat(every, counts), None)
-    _agree(interface, _rows(arguments, every, counts), repeated, "weights and repetition")
-
-
-def _batches(rng: Generator, interface: Fit, arguments: Arguments) -> None:
+def _batches(rng, interface, arguments):
     estimator, X = interface.fitted(arguments), arguments["predict"]["X"]
     for method in ("decision_function", "predict_proba"):
         if hasattr(estimator, method):
@@ -219,26 +125,63 @@ def _batches(rng: Generator, interface: Fit, arguments: Arguments) -> None:
             require(close, f"{method} of a row is another one among others")
 
 
+@contextlib.contextmanager
+def _ctrl_c_after(seconds):
+    """Send SIGINT to this process after some seconds, unless the block is over before."""
+    inside = True
+
+    def interrupt(number, frame):
+        if inside:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    timer = threading.Timer(seconds, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    try:
+        yield
+    finally:
+        inside = False
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupted(rng, interface, arguments):
+    """Ctrl-C at a random time: the best point, and an estimator that can be fitted again."""
+    seconds = float(10.0 ** rng.uniform(-4, -1.3))
+    if isinstance(interface, Solve):
+        with contextlib.suppress(KeyboardInterrupt), _ctrl_c_after(seconds):
+            check_found(interface.run(arguments))
+        same_bits(interface.run(arguments), interface.run(arguments), "a run after an interrupted one")
+        return
+    estimator = interface.cls(**arguments["init"])
+    with contextlib.suppress(KeyboardInterrupt), _ctrl_c_after(seconds):
+        interface.learn(estimator, arguments)
+    if hasattr(estimator, "model_"):
+        check_found(interface.found(estimator, **arguments["predict"]))
+    if not isinstance(interface, PartialFit):
+        again = interface.found(interface.learn(estimator, arguments), **arguments["predict"])
+        same_bits(interface.run(arguments), again, "a fit after an interrupted one")
+
+
 # -- where they hold ---------------------------------------------------------------------------------------------------
 
 
-def _is_fit(interface: Interface) -> bool:
+def _is_fit(interface):
     return type(interface) is Fit
 
 
-def _any_order(interface: Interface) -> bool:
+def _any_order(interface):
     """Whether samples may come in any order: not if they are visited one after the other, or split into folds."""
     if isinstance(interface, Solve):
-        return interface.solver not in (AdaGrad, SGD)
+        return interface.functions["solver"] not in (AdaGrad, SGD)
     return not isinstance(interface, PartialFit) and "cv" not in interface.defaults["init"]
 
 
-RELATIONS: dict[str, tuple[Relation, Callable[[Any], bool]]] = {
-    "the same call": (_repeated, lambda of: True),
+RELATIONS = {
     "storage": (_storage, lambda of: True),
     # Tables shift the functions of sparse columns to 0 at 0.
     "dense and sparse": (_sparse, lambda of: "X" in of.names and _any_order(of) and not of.taken),
-    "order of samples": (_permuted, _any_order),
-    "weights and repetition": (_repetition, _any_order),
     "batches": (_batches, _is_fit),
+    "Ctrl-C": (_interrupted, lambda of: True),
 }

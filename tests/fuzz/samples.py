@@ -3,21 +3,21 @@
 import ast
 import inspect
 import re
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from mopn.losses.losses import LOSSES, get_loss
 from mopn.solvers import FullRefit, OutputRefit, PlainStep
-from tests.fuzz.trial import pick
-
-Generator = np.random.Generator
 
 
-def draw_X(rng: Generator) -> Any:
+def pick(rng, items):
+    """Return one of some items, of any types."""
+    return items[int(rng.integers(len(items)))]
+
+
+def draw_X(rng):
     """Return samples in [-1, 1], dense, with zeros, or sparse."""
     n, d = int(rng.integers(20, 61)), int(rng.integers(3, 6))
     X = rng.uniform(-1, 1, (n, d))
@@ -27,7 +27,7 @@ def draw_X(rng: Generator) -> Any:
     return sparse.csr_array(X) if form < 0.2 else X
 
 
-def draw_targets(rng: Generator, X: Any, kind: str) -> np.ndarray:
+def draw_targets(rng, X, kind):
     """Return targets that a quadratic function of the samples decides.
 
     Kinds: "labels" and "two" are labels of three and two classes, "levels" and "numbers" are (n,), "several" is (n, m),
@@ -37,28 +37,27 @@ def draw_targets(rng: Generator, X: Any, kind: str) -> np.ndarray:
     m = int(rng.integers(2, 4))
     scores = np.einsum("ni,cij,nj->nc", X, rng.standard_normal((m, X.shape[1], X.shape[1])), X)
     scores += 0.1 * rng.standard_normal(scores.shape)
-    levels = np.argsort(np.argsort(scores[:, 0]))
-    made = {
-        "labels": lambda: 3 * levels // len(levels),
-        "two": lambda: 2 * levels // len(levels),
-        "levels": lambda: 1.0 + 4 * levels // len(levels),
-        "numbers": lambda: scores[:, 0],
-        "several": lambda: scores,
-        "counts": lambda: np.floor(np.exp(scores[:, 0] / max(np.abs(scores[:, 0]).max(), 1e-9))),
-        "signs": lambda: np.sign(scores),
-        "sign": lambda: np.sign(scores[:, 0]),
-    }
-    return made[kind]()
+    first, ranks = scores[:, 0], np.argsort(np.argsort(scores[:, 0]))
+    return {
+        "labels": 3 * ranks // len(X),
+        "two": 2 * ranks // len(X),
+        "levels": 1.0 + 4 * ranks // len(X),
+        "numbers": first,
+        "several": scores,
+        "counts": np.floor(np.exp(first / max(np.abs(first).max(), 1e-9))),
+        "signs": np.sign(scores),
+        "sign": np.sign(first),
+    }[kind]
 
 
-def targets_of(loss: Any, *, single: bool) -> str:
+def targets_of(loss, *, single):
     """Return the kind of targets that a loss takes."""
     kind = get_loss(loss).targets
     single_kinds = {"numbers": "numbers", "signs": "sign", "counts": "counts"}
     return single_kinds[kind] if single else {"numbers": "several"}.get(kind, kind)
 
 
-def draw_weights(rng: Generator, n: int) -> np.ndarray | None:
+def draw_weights(rng, n):
     """Return no weights, or weights of which some may be zero."""
     form = rng.uniform()
     if form < 0.7:
@@ -70,7 +69,7 @@ def draw_weights(rng: Generator, n: int) -> np.ndarray | None:
 # -- options -----------------------------------------------------------------------------------------------------------
 
 # Options that are always set, since a call must be short.
-_SHORT: dict[str, Callable[[Generator], Any]] = {
+_SHORT = {
     "max_units": lambda rng: int(rng.integers(2, 4)),
     "max_iter": lambda rng: int(rng.integers(2, 5)),
     "max_time": lambda rng: 5.0,
@@ -84,15 +83,14 @@ _SHORT: dict[str, Callable[[Generator], Any]] = {
     "rounds": lambda rng: 1,
 }
 # Options without a list of choices in the docstring, or with more of them.
-_OTHERS: dict[str, Callable[[Generator], Any]] = {
+_REFITS = ("full", "output", "none", FullRefit(max_iter=5), OutputRefit(), PlainStep("open-loop"))
+_OTHERS = {
     "degree": lambda rng: pick(rng, (2, 2, 3)),
     "alpha": lambda rng: float(10.0 ** rng.uniform(-2, 1)),
     "beta": lambda rng: float(10.0 ** rng.uniform(-2, 1)),
     "tol": lambda rng: pick(rng, (1e-1, 1e-3, 1e-6)),
     "oracle": lambda rng: pick(rng, ("auto", "exact", "refine", "eigh")),
-    "refit": lambda rng: pick(
-        rng, ("full", "output", "none", FullRefit(max_iter=5), OutputRefit(), PlainStep("open-loop"))
-    ),
+    "refit": lambda rng: pick(rng, _REFITS),
     "class_weight": lambda rng: "balanced",
     "batch_size": lambda rng: int(rng.integers(1, 9)),
     "decay": lambda rng: 0.1,
@@ -102,11 +100,11 @@ _OTHERS: dict[str, Callable[[Generator], Any]] = {
 _SET_OPTIONS = 0.3
 
 
-def draw_options(rng: Generator, function: Any, given: tuple[str, ...] = ()) -> dict[str, Any]:
+def draw_options(rng, function, given=()):
     """Return options of a class or a function that are not among those given: short runs, else mostly the defaults."""
     options = {}
-    documented = _choices(function)
-    for name, parameter in _parameters(function).items():
+    parameters, documented = parameters_of(function), _choices(function)
+    for name, parameter in parameters.items():
         if name in given:
             continue
         if name in _SHORT:
@@ -120,19 +118,20 @@ def draw_options(rng: Generator, function: Any, given: tuple[str, ...] = ()) -> 
                 options[name] = pick(rng, documented[name])
             elif isinstance(parameter.default, bool) and name != "warm_start":
                 options[name] = not parameter.default
-    if {"strength", "radius"} <= _parameters(function).keys():
+    if {"strength", "radius"} <= parameters.keys():
         form = "strength" if rng.uniform() < 0.8 else "radius"
         options |= {"strength": None, "radius": None, form: float(10.0 ** rng.uniform(-1.5, 0.7))}
     return options
 
 
 @cache
-def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    return dict(inspect.signature(function).parameters)
+def parameters_of(function):
+    """Return the parameters of a class or a function by name."""
+    return inspect.signature(function).parameters
 
 
 @cache
-def _choices(function: Any) -> dict[str, list[Any]]:
+def _choices(function):
     """Return the choices of options that a docstring lists in braces, and the names of losses that it mentions."""
     doc = inspect.cleandoc(function.__doc__ or "")
     choices = {
@@ -142,6 +141,5 @@ def _choices(function: Any) -> dict[str, list[Any]]:
     }
     entry = re.search(r"^loss : .*\n(?:    .*\n)*", doc, flags=re.MULTILINE)
     if entry and "loss" not in choices:
-        named = [name for name in LOSSES if f'"{name}"' in entry[0]]
-        choices["loss"] = named or list(LOSSES)
+        choices["loss"] = [name for name in LOSSES if f'"{name}"' in entry[0]] or list(LOSSES)
     return choices

@@ -2,11 +2,6 @@
 
 import importlib
 
-import pytest
-
-pytest.importorskip("sklearn")
-pytest.importorskip("joblib")
-
 from benchmarks.ablation.constants import CONSTANTS, changed, found
 from benchmarks.ablation.fits import COLUMNS, KEY, Fit, make_row
 from benchmarks.ablation.report import table

@@ -10,25 +10,13 @@ from benchmarks.multiclass.fits import COLUMNS
 
 def _fits(*rows):
     """Return fits of one cell from (split, strength, validation, test, units)."""
+    fixed = {"set": "vowel", "method": "conditional-gradient", "norm": "l1", "loss": "logistic", "refit": "output"}
+    fixed |= {"max_units": "3", "curve_units": "1 2"}
     records = []
-    for split_, strength, validation, test, units in rows:
-        record = dict.fromkeys(COLUMNS, "1") | {
-            "set": "vowel",
-            "method": "conditional-gradient",
-            "norm": "l1",
-            "loss": "logistic",
-            "refit": "output",
-            "split": str(split_),
-            "strength": str(strength),
-            "validation": str(validation),
-            "test": str(test),
-            "units": str(units),
-            "max_units": "3",
-            "curve_units": "1 2",
-            "curve_validation": f"0.1 {validation}",
-            "curve_test": f"0.2 {test}",
-        }
-        records.append(record)
+    for row in rows:
+        given = dict(zip(("split", "strength", "validation", "test", "units"), map(str, row), strict=True))
+        curves = {f"curve_{part}": f"0.1 {given[part]}" for part in ("validation", "test")}
+        records.append(dict.fromkeys(COLUMNS, "1") | fixed | given | curves)
     return report.frame(records)
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.recommender import side, splits
 from benchmarks.recommender.cells import Task, make_task, measures, run_cell
-from benchmarks.recommender.data import Ratings, random_parts
+from benchmarks.recommender.data import Ratings, load, random_parts
 from benchmarks.recommender.models import FITS
 from benchmarks.recommender.plan import Cell
 from tests.benchmarks.conftest import make_ratings
@@ -66,3 +67,57 @@ def test_the_strength_is_chosen_without_the_test(ratings, study, monkeypatch):
     assert [other[name] for name in ("strength", "curve", "units")] == [
         row[name] for name in ("strength", "curve", "units")
     ]
+
+
+# -- the literature's splits, and side information ---------------------------------------------------------------------
+
+
+def test_columns_hold_what_the_training_rows_say(movielens, monkeypatch):
+    monkeypatch.setattr(splits, "_U1_TEST", 9)
+    ratings = load("ml-100k", movielens)
+    train, test = splits.make_parts("ml-100k", len(ratings.y), 0)
+    assert len(train) + len(test) == len(ratings.y)
+    assert len(test) == 9
+    weeks = splits._weeks(str(movielens))
+    case = splits.make_columns(ratings, "dates", weeks, train)
+    X, (n_users, n_items) = case.X.tocsr().toarray(), ratings.shape
+    assert X.shape[1] == sum(case.fields) == 2 * (n_users + n_items) + weeks.max() + 1
+    for i in (train[0], test[0]):
+        user, item, week = ratings.users[i], ratings.items[i], weeks[i]
+        rated = np.zeros(n_items)
+        rated[ratings.items[train][ratings.users[train] == user]] = 1.0
+        raters = np.zeros(n_users)
+        raters[ratings.users[train][ratings.items[train] == item]] = 1.0
+        parts = [np.eye(n_users)[user], rated, np.eye(n_items)[item], raters, np.eye(weeks.max() + 1)[week]]
+        parts[1:4:2] = (part / max(np.linalg.norm(part), 1.0) for part in parts[1:4:2])
+        np.testing.assert_allclose(X[i], np.concatenate(parts))
+
+
+def test_splits_of_the_million_differ():
+    (train, test), (_, other) = (splits.make_parts("ml-1m", 100, split) for split in (0, 1))
+    assert sorted([*train, *test]) == list(range(100))
+    assert len(test) == 10
+    assert set(test) != set(other)
+
+
+def test_splits_print_a_row_a_fit(movielens, capsys, monkeypatch):
+    monkeypatch.setattr(splits, "_U1_TEST", 9)
+    monkeypatch.setattr(splits, "_ALPHAS", (1.0, 2.0))
+    options = ["--splits", "2", "--methods", "FM", "ordinal"]
+    assert splits.main(["--data", str(movielens), *options]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    small, large = (sum(row[0] == name and "mean" not in row for row in lines) for name in splits.NAMES)
+    assert (small, large) == (3 * 2, 2 * 2 * 2)
+    assert sum("mean" in row for row in lines) == 4
+    assert sum(row[0] == "published:" for row in lines) == 2
+
+
+def test_side_information_prints_a_row_a_fit(movielens, capsys, monkeypatch):
+    monkeypatch.setitem(side._USERS, "ml-1m", 1.0)
+    assert side.main(["--data", str(movielens), "--units", "2"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [(row[0], "side" in row, row[-4]) for row in rows] == [
+        (name, known, scale) for name in side.SETS for known in (False, True) for scale in ("none", "large")
+    ]
+    # Users and films alone are fitted as they are.
+    assert all(rows[place][-3] == rows[place + 1][-3] for place in (0, 4))

