@@ -104,7 +104,7 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
 
 def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
     """Raise ``ValueError`` if rows of positive weight have one of several classes."""
-    if len(rows) == len(y) or np.ndim(y) != 1 or len(np.unique(y[rows])) > 1 or len(np.unique(y)) < 2:
+    if len(rows) == len(y) or np.ndim(y) != 1 or len(distinct_labels(y[rows])[0]) > 1 or len(distinct_labels(y)[0]) < 2:
         return
     raise ValueError(
         f"sample_weight is 0 for all samples outside the class {shown(y[rows][0])}; classification needs at least "
