@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,8 +153,6 @@ def _codes(X: Any) -> np.ndarray:
     """Return a number for each row, equal for equal rows, in the order of rows in single precision."""
     if isinstance(X, RelationBlocks):
         return _table_codes(X.design.places)
-    if sparse.issparse(X) and math.prod(X.shape) <= MERGE_LIMIT:
-        X = X.toarray()  # the order, by which samples are held out, is then that of dense data
     codes = _sparse_codes if sparse.issparse(X) else _dense_codes
     exact = codes(X)
     with np.errstate(over="ignore", under="ignore"):
