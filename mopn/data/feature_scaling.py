@@ -159,14 +159,10 @@ _SQUARED_LENGTH, _PAIR = 4.0, 2.0
 class Coordinates:
     """The map from a user's features x to (x - center) / scale."""
 
-    center: np.ndarray | None
-    """(d,), or None for zero."""
-    scale: np.ndarray
-    """(d,), positive; infinite for constant features, which are 0 in these coordinates."""
-    total_weight: float = 0.0
-    """Sum of the weights of the rows."""
-    deviations: np.ndarray | None = None
-    """Root mean squares (d,) of the features about the center; 0 for constant features."""
+    center: np.ndarray | None  # (d,), or None for zero
+    scale: np.ndarray  # (d,), positive; infinite for constant features, which are 0 in these coordinates
+    total_weight: float = 0.0  # the sum of the weights of the rows
+    deviations: np.ndarray | None = None  # root mean squares (d,) about the center; 0 for constant features
 
     @property
     def finite_scale(self) -> np.ndarray:
