@@ -51,7 +51,7 @@ class DaskBlocks(Chunks):
 
     def count(self) -> int:
         """Return how many numbers X stores, in all blocks; the first pass computes the blocks."""
-        return self._reduce(_numbers_of, operator.add)
+        return self._reduce(lambda block: stored_numbers(block.X), operator.add)
 
     def gathered(self) -> list[RawBlock]:
         """Return all blocks, in this process."""
@@ -270,10 +270,6 @@ def _plain(block: RawBlock, convert: Callable[[Any], Any]) -> RawBlock:
     """Return a block whose y and weights are arrays."""
     y, weights = (None if part is None else np.asarray(part) for part in (block.y, block.sample_weight))
     return named(block, lambda block: RawBlock(block.number, convert(block.X), y, weights))
-
-
-def _numbers_of(block: RawBlock) -> int:
-    return stored_numbers(block.X)
 
 
 def _listed(block: RawBlock, task: Callable[[RawBlock], RawBlock]) -> list[RawBlock]:

@@ -170,9 +170,6 @@ class FactorizationProblem(SingleOutputProblem):
         )
         super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
-    def _entries(self) -> dict[str, str]:
-        return {"degree": str(self.degree), "kernel": repr(self.kernel_name)} | super()._entries()
-
     def _check_options(self, kernel: str, fit_lower: str | None, theta: Any) -> None:
         if kernel == "all-subsets" and fit_lower is not None:
             raise ValueError(f"kernel='all-subsets' has all degrees in it; set fit_lower=None, not {fit_lower!r}")
@@ -237,7 +234,14 @@ class FactorizationProblem(SingleOutputProblem):
 
         Penalised parameters of features that no sample has start from zero, as no step would change them.
         """
-        return self.passes_over_part(without_absent_features(self._layout, x))
+        x = x.copy()
+        for term, at in zip(self.terms, self.views(x), strict=True):
+            if isinstance(term, KernelTerm):
+                absent = count_entries(term.design.row_lines) == 0
+                at[term.name][np.ix_(term.ridge > 0, absent)] = 0.0
+            elif isinstance(term, Linear) and term.alpha > 0:
+                at["w"][count_entries(term.design.row_lines) == 0] = 0.0
+        return self.passes_over_part(x)
 
     def passes_over_part(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
         """Return passes over a part of all samples, with the sums of squared gradients of earlier passes."""
@@ -332,15 +336,3 @@ class StochasticPasses:
             for name, value in view.items():
                 value[:] = parts[name]
         return x
-
-
-def without_absent_features(layout: Layout, x: np.ndarray) -> np.ndarray:
-    """Return the point with zeros for the penalised parameters of features that no sample has, and no step changes."""
-    x = x.copy()
-    for term, at in zip(layout.terms, layout.views(x), strict=True):
-        if isinstance(term, KernelTerm):
-            absent = count_entries(term.design.row_lines) == 0
-            at[term.name][np.ix_(term.ridge > 0, absent)] = 0.0
-        elif isinstance(term, Linear) and term.alpha > 0:
-            at["w"][count_entries(term.design.row_lines) == 0] = 0.0
-    return x

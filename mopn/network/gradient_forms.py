@@ -54,7 +54,7 @@ class GradientForms:
 
     def scaled(self) -> tuple[GradientForms, float]:
         """Return the forms with G divided exactly by a power of two, and that power."""
-        scale = power_of_two(self.rows.reduce(_largest, along=(self.G,), combine=max))
+        scale = power_of_two(self.rows.reduce(lambda block, G: float(abs(G).max()), along=(self.G,), combine=max))
         return GradientForms(self.kernel, self.rows, self.G / scale, self.seed), scale
 
     def dense(self) -> DenseStack:
@@ -76,7 +76,7 @@ class GradientForms:
         if self.rows.entries is None:
             n, d = self.rows.shape
             return 4.0 * n * d, 1.0 * n * d * d
-        entries, pairs = self.rows.sum(_work)
+        entries, pairs = self.rows.sum(lambda block: block.design.work)
         return _STORED * 4.0 * entries, _STORED * pairs
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -162,14 +162,6 @@ class GradientForms:
         n, d = self.rows.shape
         units = 4 * (n + d + 10) + dual_error(self.shape[0])
         return max(bound, 0.0) + units * EPS * float(np.max(whole / best)) + lost
-
-
-def _largest(block: Block, G: np.ndarray) -> float:
-    return float(abs(G).max())
-
-
-def _work(block: Block) -> tuple[float, float]:
-    return block.design.work
 
 
 def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_re
 from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
-from mopn.data.rows import Block, Rows, SumOfLosses
+from mopn.data.rows import Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.gradient_forms import GradientForms
@@ -84,7 +84,7 @@ class OutputGradient:
     @cached_property
     def sizes(self) -> np.ndarray:
         """The sums (m,) of |G_ic| times the squared length of the row, to which rounding errors are relative."""
-        return self._outputs.rows.sum(_sizes, along=(self.G,))
+        return self._outputs.rows.sum(lambda block, G: block.design.squared_sizes @ abs(G), along=(self.G,))
 
     @cached_property
     def of_linear(self) -> float:
@@ -236,7 +236,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         rows = base.in_coordinates(self.user_X.coordinates, dummies)
         self.ridge = self._check_ridge(ridge)
         self._take(rows, LinearTerm(rows, alpha))
-        self._scales = scales_at_zero(rows, "X", _largest_features)
+        # |K(h, x)| <= ||x||^2.
+        self._scales = scales_at_zero(rows, "X", lambda block: block.design.squared_norms)
         check_regularizer(self._regularizer, self._scales)
 
     def _check_ridge(self, ridge: Any) -> float:
@@ -675,13 +676,3 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
                 raise fitted.error
             network = network.with_linear(fitted.linear)
         return self.output_gradient(network)
-
-
-def _largest_features(block: Block) -> np.ndarray:
-    """Return a bound of the features: |K(h, x)| <= ||x||^2."""
-    return block.design.squared_norms
-
-
-def _sizes(block: Block, G: np.ndarray) -> np.ndarray:
-    """Return the sums (m,) of |G_ic| and the squared length of the row, to which rounding errors are relative."""
-    return block.design.squared_sizes @ abs(G)
