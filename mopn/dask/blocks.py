@@ -55,7 +55,7 @@ class DaskBlocks(Chunks):
 
     def gathered(self) -> list[RawBlock]:
         """Return all blocks, in this process."""
-        return self._reduce(partial(_listed, task=_same), operator.add)
+        return self._reduce(lambda block: [block], operator.add)
 
     def grouped(self, stored: int) -> DaskBlocks:
         """Return the same blocks, several small ones a task; ``stored`` numbers are in all."""
@@ -73,7 +73,7 @@ class DaskBlocks(Chunks):
 
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> DaskBlocks:
         """Return other blocks, which are computed from these once."""
-        graph, keys = self._tasks("mopn-block", partial(_listed, task=task), operator.add)
+        graph, keys = self._tasks("mopn-block", lambda block: [task(block)], operator.add)
         return self._with(graph, keys, classes, self.size)
 
     def _with(self, graph: dict[Any, Any], keys: list[Any], classes: np.ndarray | None, size: int) -> DaskBlocks:
@@ -270,10 +270,6 @@ def _plain(block: RawBlock, convert: Callable[[Any], Any]) -> RawBlock:
     """Return a block whose y and weights are arrays."""
     y, weights = (None if part is None else np.asarray(part) for part in (block.y, block.sample_weight))
     return named(block, lambda block: RawBlock(block.number, convert(block.X), y, weights))
-
-
-def _listed(block: RawBlock, task: Callable[[RawBlock], RawBlock]) -> list[RawBlock]:
-    return [task(block)]
 
 
 def _chained(*groups: list[RawBlock]) -> list[RawBlock]:

@@ -17,7 +17,7 @@ from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.tools.decorators import cached_property
 
-_SMALLEST = float(np.finfo(float).smallest_subnormal)
+SMALLEST = float(np.finfo(float).smallest_subnormal)
 # Passes over the rows, at most, for a bound that is loose in any case.
 _COLLATZ_STEPS = 20
 # Up to this many samples, the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
@@ -94,7 +94,7 @@ class GradientForms:
 
     def _underflow(self, counts: np.ndarray) -> np.ndarray:
         """Bound the underflow (k,) in sums of products of two features and a slope, from what ``_moduli`` counts."""
-        return 4.0 * self.shape[1] * _SMALLEST * (1.0 + math.sqrt(self.rows.largest_square)) * counts
+        return 4.0 * self.shape[1] * SMALLEST * (1.0 + math.sqrt(self.rows.largest_square)) * counts
 
     def gram(self) -> np.ndarray:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; with many samples an estimate from a few random vectors."""
@@ -135,7 +135,7 @@ class GradientForms:
         sizes = design.squared_sizes / square @ np.abs(self.G)
         error = (2 * n + 2 * d + 6 + 2 * dual_error(m)) * EPS * float(sizes @ sizes) + eigen_error(M)
         # n^2 products of sums of d, and each may underflow.
-        error += 4.0 * n * n * (d + 2) * _SMALLEST * (1.0 + float(np.sum(self.G**2)))
+        error += 4.0 * n * n * (d + 2) * SMALLEST * (1.0 + float(np.sum(self.G**2)))
         largest = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
         return math.sqrt((max(largest, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * EPS) * square
 

@@ -417,24 +417,21 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     ) -> BasisAtoms:
         """Select units for a gradient, with a proven bound on every unit, as tight as the effort allows."""
         run = self._run_of(oracle)
-        return run(self._forms(at, run.seed), effort)
+        return run(at.forms(self.kernel, run.seed), effort)
 
     def bound(
         self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
     ) -> float:
         """Return only the proven bound on every unit of ``lmo``."""
         run = self._run_of(oracle)
-        return run.bound(self._forms(at, run.seed), effort)
+        return run.bound(at.forms(self.kernel, run.seed), effort)
 
     def _run_of(self, oracle: OracleName | BasisOracle | OracleRun) -> OracleRun:
         return oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
 
     def dual_rounding(self, at: OutputGradient) -> float:
         """Bound the effect of rounding on the dual norm of a gradient: a smaller norm may well be 0."""
-        return self._forms(at).rounding(self.norm.exponent)
-
-    def _forms(self, at: OutputGradient, seed: int = 0) -> GradientForms:
-        return at.forms(self.kernel, seed)
+        return at.forms(self.kernel).rounding(self.norm.exponent)
 
     def lower(self, at: OutputGradient, bound: float) -> float:
         """Lower bound of the minimum, given a bound of the dual norm; proven if that is. See :mod:`mopn.core.gap`."""
@@ -572,7 +569,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
             return units
         H = np.random.default_rng(seed).standard_normal((most - len(units), units.shape[1]))
         H /= np.linalg.norm(H, axis=1, keepdims=True)
-        values = self.norm.duals(self._forms(at).forms(H))
+        values = self.norm.duals(at.forms(self.kernel).forms(H))
         return np.vstack([units, H[values > cost]])
 
     def with_random_units(self, network: Network, n_units: int, rng: np.random.Generator) -> Network:
