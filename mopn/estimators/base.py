@@ -394,8 +394,7 @@ class NetworkEstimator(NetworkAttributes):
     _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
-    _metric: ClassVar[Callable[..., float]]
-    """The score of predictions, as ``score`` computes it."""
+    _metric: ClassVar[Callable[..., float]]  # the score of predictions, as ``score`` computes it
     _rules = COMMON | {
         "strength": STRENGTH,
         "ridge": check_nonnegative,

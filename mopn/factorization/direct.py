@@ -148,7 +148,9 @@ class FactorizationProblem(SingleOutputProblem):
         # One dummy is enough for all lower degrees of the homogeneous kernel.
         augmented = 1 if kernel == "homogeneous" else self.degree - (2 if self.fit_linear else 1)
         self.dummies = augmented if fit_lower == "augment" else 0
-        if isinstance(X, RelationBlocks) and not self._sums_by_table(kernel, theta, loss):
+        # Such problems are summed by the rows of tables, and others take the plain matrix.
+        pairs = kernel == "anova" and self.degree == 2 and theta is None and fit_lower in (None, "explicit")
+        if isinstance(X, RelationBlocks) and not (pairs and loss.code == SQUARED):
             X = X.tocsr()
         if not isinstance(X, RowBlocks):
             (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
@@ -182,11 +184,6 @@ class FactorizationProblem(SingleOutputProblem):
                 "lams='fit' needs penalty='weighted', without which lambda is not penalised, and a single degree "
                 "(fit_lower None or 'augment')"
             )
-
-    def _sums_by_table(self, kernel: str, theta: Any, loss: Loss) -> bool:
-        """Whether relation blocks are summed by the rows of their tables, and not as the plain matrix."""
-        pairs = kernel == "anova" and self.degree == 2 and theta is None and self.fit_lower in (None, "explicit")
-        return pairs and loss.code == SQUARED
 
     def _make_lams(self, lams: Any, rng: Any) -> np.ndarray:
         k = self.n_components
