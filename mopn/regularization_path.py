@@ -229,7 +229,7 @@ def path_solver(
 def check_strengths(problem: NetworkProblem, strengths: Any) -> np.ndarray:
     """Return distinct strengths as numbers in descending order, or a geometric series of a given length."""
     if np.iterable(strengths):
-        values = [_number(problem, strength) for strength in strengths]
+        values = [problem.with_strength(s).strength if isinstance(s, Ratio) else s for s in strengths]
         series = finite_numbers(values, "strengths")
         if series.ndim != 1 or not len(series) or not (series > 0).all():
             raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {shown(values)}")
@@ -243,7 +243,3 @@ def check_strengths(problem: NetworkProblem, strengths: Any) -> np.ndarray:
             "y varies with X, or set center or scale"
         )
     return np.geomspace(largest, 1e-3 * largest, length)
-
-
-def _number(problem: NetworkProblem, strength: Any) -> Any:
-    return problem.with_strength(strength).strength if isinstance(strength, Ratio) else strength

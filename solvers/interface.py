@@ -409,12 +409,9 @@ class Segment(Protocol):
     """The points U(gamma), 0 <= gamma <= limit, along a descent direction, for line searches."""
 
     limit: float
-    gap: float
-    """Minus the derivative of the objective along the segment at gamma = 0."""
-    curvature: float
-    """Smoothness constant of the objective along the segment, per ``squared_length``."""
-    squared_length: float
-    """Squared length of the segment from gamma = 0 to 1."""
+    gap: float  # minus the derivative of the objective along the segment at gamma = 0
+    curvature: float  # smoothness constant of the objective along the segment, per ``squared_length``
+    squared_length: float  # of the segment from gamma = 0 to 1
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), or an upper bound of it."""

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mopn.data.rows import Block, SumOfLosses
+from mopn.data.rows import SumOfLosses
 from mopn.solvers.numerics.precision import EPS, proven_lower, proven_upper
 from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
@@ -255,14 +255,10 @@ class Dual(Displayed):
             )
         network = problem.network(self.basis, self.weights, self.linear)
         G = problem.output_gradient(network).G
-        return self.scale * np.concatenate(problem.rows.reduce(_as_list, along=(G,)))
+        return self.scale * np.concatenate(problem.rows.reduce(lambda block, rows: [rows], along=(G,)))
 
     def _entries(self) -> dict[str, str]:
         return {name: f"{getattr(self, name):.6g}" for name in ("lower", "bound", "scale")}
-
-
-def _as_list(block: Block, G: np.ndarray) -> list[np.ndarray]:
-    return [G]
 
 
 def make_dual(lower: float, bound: float, scale: float, *network: Any) -> Dual:

@@ -1,7 +1,7 @@
 """Checks that data, and the losses, slopes and weights that follow, are within the range of floating point."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,15 +21,15 @@ class Scales(NamedTuple):
     feature: float
 
 
-def scales_at_zero(rows: Rows, name: str, features: Callable[..., Any], *arguments: Any) -> Scales:
+def scales_at_zero(rows: Rows, name: str, features: Callable[[Block], np.ndarray]) -> Scales:
     """Return the scales of a problem; raise ``ValueError`` if floating point cannot hold them.
 
     ``features`` bounds the moduli (n,) of the features of the samples of a block; ``name`` is the argument that has X.
     """
     for argument, largest in zip(("y", "offset", "sample_weight"), rows.reduce(_largest, combine=max), strict=True):
         check_input(largest, argument)
-    loss, slope = rows.sum(_at_zero, features, arguments)
-    scales = Scales(loss, slope, rows.reduce(_largest_feature, features, arguments, combine=max))
+    loss, slope = rows.sum(_at_zero, features)
+    scales = Scales(loss, slope, rows.reduce(lambda block: float(features(block).max()), combine=max))
     if scales.slope > 0 and not all(map(_fits, (loss, scales.slope, loss / scales.slope))):
         raise ValueError(
             f"{name}, y and sample_weight are of sizes too different for floating point: at outputs of zero the losses "
@@ -46,14 +46,10 @@ def _largest(block: Block) -> tuple[float, float, float]:
     return y, offset, weights
 
 
-def _at_zero(block: Block, features: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[float, float]:
+def _at_zero(block: Block, features: Callable[[Block], np.ndarray]) -> tuple[float, float]:
     """Return the losses of outputs of zero, and a bound of the moduli of slopes times features."""
     loss, G = block.losses.value_gradient(np.zeros((block.design.shape[0], block.losses.n_outputs)))
-    return loss, float(features(block, *arguments) @ np.abs(G).sum(axis=1))
-
-
-def _largest_feature(block: Block, features: Callable[..., Any], arguments: tuple[Any, ...]) -> float:
-    return float(features(block, *arguments).max())
+    return loss, float(features(block) @ np.abs(G).sum(axis=1))
 
 
 def check_products(rows: Rows, factors: Sequence[float], **options: float) -> None:
@@ -64,11 +60,7 @@ def check_products(rows: Rows, factors: Sequence[float], **options: float) -> No
     for largest in factors:
         check_input(largest, "X", LARGEST ** (1.0 / len(factors)))
         features *= largest
-    scales_at_zero(rows, "X", _equal_features, features)
-
-
-def _equal_features(block: Block, feature: float) -> np.ndarray:
-    return np.full(block.design.shape[0], feature)
+    scales_at_zero(rows, "X", lambda block: np.full(block.design.shape[0], features))
 
 
 def check_regularizer(regularizer: Regularizer, scales: Scales) -> None:

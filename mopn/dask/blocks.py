@@ -51,11 +51,11 @@ class DaskBlocks(Chunks):
 
     def count(self) -> int:
         """Return how many numbers X stores, in all blocks; the first pass computes the blocks."""
-        return self._reduce(_numbers_of, operator.add)
+        return self._reduce(lambda block: stored_numbers(block.X), operator.add)
 
     def gathered(self) -> list[RawBlock]:
         """Return all blocks, in this process."""
-        return self._reduce(partial(_listed, task=_same), operator.add)
+        return self._reduce(lambda block: [block], operator.add)
 
     def grouped(self, stored: int) -> DaskBlocks:
         """Return the same blocks, several small ones a task; ``stored`` numbers are in all."""
@@ -73,7 +73,7 @@ class DaskBlocks(Chunks):
 
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> DaskBlocks:
         """Return other blocks, which are computed from these once."""
-        graph, keys = self._tasks("mopn-block", partial(_listed, task=task), operator.add)
+        graph, keys = self._tasks("mopn-block", lambda block: [task(block)], operator.add)
         return self._with(graph, keys, classes, self.size)
 
     def _with(self, graph: dict[Any, Any], keys: list[Any], classes: np.ndarray | None, size: int) -> DaskBlocks:
@@ -270,14 +270,6 @@ def _plain(block: RawBlock, convert: Callable[[Any], Any]) -> RawBlock:
     """Return a block whose y and weights are arrays."""
     y, weights = (None if part is None else np.asarray(part) for part in (block.y, block.sample_weight))
     return named(block, lambda block: RawBlock(block.number, convert(block.X), y, weights))
-
-
-def _numbers_of(block: RawBlock) -> int:
-    return stored_numbers(block.X)
-
-
-def _listed(block: RawBlock, task: Callable[[RawBlock], RawBlock]) -> list[RawBlock]:
-    return [task(block)]
 
 
 def _chained(*groups: list[RawBlock]) -> list[RawBlock]:

@@ -240,7 +240,7 @@ def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any) -> ChunkedRows:
     if loss.targets != "labels" and chunks.classes is not None:
         raise ValueError(f"classes are for multi-class losses; loss={loss.name!r} has none")
     passes.count += 1
-    summary = chunks.reduce(partial(_summary, loss=loss, classes=chunks.classes), _merged)
+    summary = chunks.reduce(partial(named, function=partial(_validated, loss=loss, classes=chunks.classes)), _merged)
     classes, m = summary.classes, summary.n_outputs
     if loss.targets == "labels":
         if len(classes) < 2:
@@ -266,10 +266,6 @@ class Summary:
     n_outputs: int
     classes: Any
     first_y: np.ndarray
-
-
-def _summary(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
-    return named(chunk, partial(_validated, loss=loss, classes=classes))
 
 
 def _validated(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:

@@ -159,14 +159,10 @@ _SQUARED_LENGTH, _PAIR = 4.0, 2.0
 class Coordinates:
     """The map from a user's features x to (x - center) / scale."""
 
-    center: np.ndarray | None
-    """(d,), or None for zero."""
-    scale: np.ndarray
-    """(d,), positive; infinite for constant features, which are 0 in these coordinates."""
-    total_weight: float = 0.0
-    """Sum of the weights of the rows."""
-    deviations: np.ndarray | None = None
-    """Root mean squares (d,) of the features about the center; 0 for constant features."""
+    center: np.ndarray | None  # (d,), or None for zero
+    scale: np.ndarray  # (d,), positive; infinite for constant features, which are 0 in these coordinates
+    total_weight: float = 0.0  # the sum of the weights of the rows
+    deviations: np.ndarray | None = None  # root mean squares (d,) about the center; 0 for constant features
 
     @property
     def finite_scale(self) -> np.ndarray:
@@ -228,7 +224,13 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         variances = second - first**2
         least = NULL if rows.entries is None else _LEAST_OF_SPARSE
         squares = np.where(variances > least**2 * about_zero, variances, 0.0)
-        _warn_of_lost(np.flatnonzero((squares == 0.0) & (variances > NOISE**2 * about_zero)), least)
+        lost = np.flatnonzero((squares == 0.0) & (variances > NOISE**2 * about_zero))
+        if len(lost):
+            instead = ", or give a dense X" if least == _LEAST_OF_SPARSE else ""
+            warn_caller(
+                f"features {shown(lost.tolist())} of X count as constant, for the certificate too: their deviations "
+                f"are below {least:g} of their size. Subtract numbers near their means{instead}"
+            )
     else:
         mean, squares = None, about_zero
     if scale is None:
@@ -277,12 +279,3 @@ def _moments_about(block: Block, mean: np.ndarray) -> tuple[np.ndarray, np.ndarr
     rest = np.maximum(block.losses.total_weight - design._with_data(np.ones(len(columns))).adjoint(weights)[0], 0.0)
     rest[np.bincount(columns, minlength=d) == n] = 0.0
     return about.adjoint(weights)[0] - rest * mean, about.adjoint_squares(weights)[0] + rest * mean**2
-
-
-def _warn_of_lost(features: np.ndarray, least: float) -> None:
-    if len(features):
-        instead = ", or give a dense X" if least == _LEAST_OF_SPARSE else ""
-        warn_caller(
-            f"features {shown(features.tolist())} of X count as constant, for the certificate too: their deviations "
-            f"are below {least:g} of their size. Subtract numbers near their means{instead}"
-        )

@@ -31,10 +31,8 @@ class OutputLoss:
 
     loss: Loss
     n_outputs: int
-    classes: np.ndarray | None
-    """The labels of the outputs of a multi-class loss."""
-    offset: Any
-    """An array (n, m) or (1, m) that is added to the outputs, or None."""
+    classes: np.ndarray | None  # the labels of the outputs of a multi-class loss
+    offset: Any  # an array (n, m) or (1, m) that is added to the outputs, or None
 
     @classmethod
     def of_blocks(cls, loss: Loss, m: int, classes: np.ndarray | None, offset: Any) -> OutputLoss:
@@ -63,10 +61,8 @@ class OutputLoss:
 class Losses(OutputLoss):
     """F(O) = sum_i w_i l(y_i, o_i + offset_i) of n rows."""
 
-    y: Any
-    """Numbers (n,) of classes for multi-class losses, or targets (n, m)."""
-    weights: Any = None
-    """(n,), or None for 1: a weight of 2 equals a repeated row."""
+    y: Any  # numbers (n,) of classes for multi-class losses, or targets (n, m)
+    weights: Any = None  # (n,), or None for 1: a weight of 2 equals a repeated row
 
     @classmethod
     def of_data(cls, loss: str | Loss, y: Any, n: int, sample_weight: Any = None, offset: Any = None) -> Losses:

@@ -98,10 +98,6 @@ class FitPolicy:
         small = max_units is None or math.prod(problem.rows.shape) * problem.losses.n_outputs <= _PROVEN
         return self if self.prove is not None else replace(self, prove=small)
 
-    def gap_tol(self, tol: float) -> float:
-        """Return the tolerance of the gap for an estimator's ``tol``."""
-        return tol if self.prove else _ESTIMATED * tol
-
     def solver(self, problem: NetworkProblem, estimator: Any, *, validates: bool) -> ConditionalGradient:
         """Return the solver of a fit with the parameters of an estimator."""
         tol, max_units = estimator.tol or self.tol_at_zero, estimator.max_units
@@ -398,8 +394,7 @@ class NetworkEstimator(NetworkAttributes):
     _coordinates: Coordinates | None
 
     _kernel: ClassVar[KernelName]
-    _metric: ClassVar[Callable[..., float]]
-    """The score of predictions, as ``score`` computes it."""
+    _metric: ClassVar[Callable[..., float]]  # the score of predictions, as ``score`` computes it
     _rules = COMMON | {
         "strength": STRENGTH,
         "ridge": check_nonnegative,
@@ -586,7 +581,7 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=policy.gap_tol(self.tol),
+                tol=self.tol if policy.prove else _ESTIMATED * self.tol,
                 max_iter=policy.max_rounds,
                 max_time=max_time,
                 callback=callback,

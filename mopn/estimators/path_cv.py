@@ -196,7 +196,9 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
         targets = single._encode(y, sample_weight)
         problem = single._problem(*merge_equal_samples(X, targets))
-        strengths, weight = check_strengths(problem, self._strengths()), problem.losses.total_weight
+        if not np.iterable(self.strengths) or isinstance(self.strengths, str):
+            raise ValueError(f"strengths must be numbers > 0 or ratios, several of them, got {shown(self.strengths)}")
+        strengths, weight = check_strengths(problem, self.strengths), problem.losses.total_weight
         del problem
         # The number of all samples, with and without weight.
         n = len(y) if given[2] is None else len(as_array(to_host(given[2]), "sample_weight"))
@@ -219,11 +221,6 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
             self._keep_best(folds, strengths)
             raise
         return self._refitted(deadline, task, *given)
-
-    def _strengths(self) -> Any:
-        if not np.iterable(self.strengths) or isinstance(self.strengths, str):
-            raise ValueError(f"strengths must be numbers > 0 or ratios, several of them, got {shown(self.strengths)}")
-        return self.strengths
 
     def _splitter(self, y: np.ndarray, present: np.ndarray, n: int) -> Any:
         """Return the splitter of the samples present; numbers of folds are stratified for labels, else shuffled."""

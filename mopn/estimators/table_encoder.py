@@ -1,7 +1,7 @@
 """Tables as features: the encoding that a pipeline and the estimators of tables learn."""
 
 import operator
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
@@ -61,7 +61,8 @@ class TableReader(BaseEstimator, metaclass=Listed):
         if reset and not table.n and table.columns:
             raise ValueError("Found array with 0 sample(s): X has no rows; give at least one")
         if not is_named(X):
-            if reset or not (table.named and self._has_columns(table.names)):
+            known = getattr(self, "feature_names_in_", ())  # in any order
+            if reset or not (table.named and sorted(map(str, table.names)) == sorted(map(str, known))):
                 validate_data(self, X, skip_check_array=True, reset=reset)
         elif reset:
             self.feature_names_in_ = np.array(table.names, object)
@@ -75,10 +76,6 @@ class TableReader(BaseEstimator, metaclass=Listed):
         if row is not X and isinstance(X, list | tuple):
             validate_data(self, [list(row)], skip_check_array=True, reset=False)
         return row
-
-    def _has_columns(self, names: Iterable[Any]) -> bool:
-        """Whether the training data had these names, in any order."""
-        return sorted(map(str, names)) == sorted(map(str, getattr(self, "feature_names_in_", ())))
 
     def _learn(self, table: Table, weights: np.ndarray | None) -> None:
         self.encoding_ = learn_encoding(

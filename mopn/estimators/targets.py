@@ -32,17 +32,13 @@ _REPEATED = 10
 class Targets:
     """The targets and weights of n samples."""
 
-    y: np.ndarray
-    """The targets (n, ...) in the form of predictions."""
-    values: np.ndarray
-    """y for a ``NetworkProblem``: codes (n,) for a multi-class loss, else numbers (n, m)."""
+    y: np.ndarray  # (n, ...), in the form of predictions
+    values: np.ndarray  # y for a ``NetworkProblem``: codes (n,) for a multi-class loss, else numbers (n, m)
     loss: Loss
-    form: str
-    """``Model.target``."""
+    form: str  # ``Model.target``
     classes: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
-    class_factor: np.ndarray | None = None
-    """The weights (n,) of the samples' classes."""
+    class_factor: np.ndarray | None = None  # the weights (n,) of the samples' classes
 
     @property
     def weights(self) -> np.ndarray | None:

@@ -43,7 +43,7 @@ class _OfHigherDegree(Game):
 
     def interactions(self, design: Design) -> np.ndarray:
         X = dense_rows(design)
-        Phi = np.stack([self._average(X, self._changes(j)) for j in range(X.shape[1])], axis=-1)
+        Phi = np.stack([self._average(X, partial(self._half_gain, j)) for j in range(X.shape[1])], axis=-1)
         return with_totals(Phi, self.values(design))
 
     def _average(self, X: np.ndarray, function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
@@ -52,15 +52,11 @@ class _OfHigherDegree(Game):
             total += function(X, np.broadcast_to(b, X.shape))
         return total[None] / self.background.n
 
-    def _changes(self, j: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    def _half_gain(self, j: int, X: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Return half the gain if j is in every coalition rather than in none (Grabisch and Roubens, 1999)."""
-
-        def half(X: np.ndarray, B: np.ndarray) -> np.ndarray:
-            with_j, without_j = B.copy(), X.copy()
-            with_j[:, j], without_j[:, j] = X[:, j], B[:, j]
-            return 0.5 * (self.against(X, with_j) - self.against(without_j, B))
-
-        return half
+        with_j, without_j = B.copy(), X.copy()
+        with_j[:, j], without_j[:, j] = X[:, j], B[:, j]
+        return 0.5 * (self.against(X, with_j) - self.against(without_j, B))
 
 
 class Multilinear(_OfHigherDegree):

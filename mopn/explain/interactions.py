@@ -152,7 +152,8 @@ def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale
         for length, features, weight in found
         if length
     ]
-    return Interactions(items, search.missed())
+    # An upper bound of the moduli of all weights that are not among the best.
+    return Interactions(items, max(search.skipped, search.least))
 
 
 def _of_columns(model: TableModel, k: int, labels: list[str]) -> Interactions:
@@ -187,14 +188,10 @@ class _ProductSearch:
         self.weights, self.k, self.left = weights, k, max_nodes
         # The smallest first. No two have the same features, so that arrays are never compared.
         self.best: list[tuple[float, tuple[int, ...], np.ndarray]] = []
-        self._skipped = 0.0
-
-    def missed(self) -> float:
-        """Return an upper bound of the moduli of all weights that are not among the best."""
-        return max(self._skipped, self._least)
+        self.skipped = 0.0
 
     @property
-    def _least(self) -> float:
+    def least(self) -> float:
         return self.best[0][0] if len(self.best) == self.k else 0.0
 
     def extend(self, prefix: tuple[int, ...], product: np.ndarray, size: float) -> None:
@@ -207,23 +204,23 @@ class _ProductSearch:
         for j in range(first, len(self.sizes)):
             # No feature after j is larger than j.
             bound = size * self.sizes[j] ** (len(self.factors) - depth)
-            if bound <= self._least:
+            if bound <= self.least:
                 return
             if self.left is not None:
                 if self.left <= 0:
-                    self._skipped = max(self._skipped, bound)
+                    self.skipped = max(self.skipped, bound)
                     return
                 self.left -= 1
             self.extend((*prefix, j), product * self.factors[depth][:, j], size * self.sizes[j])
 
     def _complete(self, prefix: tuple[int, ...], product: np.ndarray, size: float, first: int) -> None:
         # Sizes decrease, so the candidates come first.
-        stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self._least, side="right"))
+        stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self.least, side="right"))
         if stop <= first:
             return
         values = (self.weights.T * product) @ self.factors[-1][:, first:stop]
         moduli: np.ndarray = np.sqrt(np.einsum("cj,cj->j", values, values)) if len(values) > 1 else np.abs(values[0])
-        candidates = np.flatnonzero(moduli > self._least)
+        candidates = np.flatnonzero(moduli > self.least)
         if len(candidates) > self.k:
             candidates = candidates[np.argpartition(-moduli[candidates], self.k - 1)[: self.k]]
         for c in map(int, candidates):

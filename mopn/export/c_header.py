@@ -10,7 +10,7 @@ import numpy as np
 
 from mopn.data.designs import make_design
 from mopn.data.values import to_host
-from mopn.export.c_integer import integer_header
+from mopn.export.c_integer import IntegerHeader
 from mopn.export.c_writer import CWriter, header_prefix, test_rows, write_encoding
 from mopn.export.comparison import warn_of_lost_digits
 from mopn.export.integers import IntegerModel
@@ -25,14 +25,6 @@ _REALS = {"float32": "float", "float64": "double"}
 
 # Of the self-test: what rounding may change, relative to the sum of the moduli of all that is added up.
 _TOLERANCES = {"float": 1e-5, "double": 1e-12}
-
-
-def float_header(model: Any, name: str, dtype: str) -> str:
-    real = _REALS[choice(_REALS)(dtype, "dtype")]
-    header = _Header(name, real, f"const {real} *x")
-    text = header.text(model)
-    warn_of_lost_digits(model, header.kind)
-    return text
 
 
 class _Header(CWriter):
@@ -309,9 +301,12 @@ def to_c(
     machine, name, integers = fitted_model(model), header_prefix(name, path), None
     if in_integers:
         integers = quantize(machine, to_host(X), "int8" if dtype is None else dtype)
-        text = integer_header(integers, name)
+        text = IntegerHeader(name).text(integers)
     else:
-        text = float_header(machine, name, "float32" if dtype is None else dtype)
+        real = _REALS[choice(_REALS)("float32" if dtype is None else dtype, "dtype")]
+        header = _Header(name, real, f"const {real} *x")
+        text = header.text(machine)
+        warn_of_lost_digits(machine, header.kind)
     with replacement(path) as file:
         file.write(text.encode())
     return integers

@@ -19,12 +19,11 @@ _CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233)
 _STACK = 40
 
 
-def integer_header(integers: IntegerModel, name: str) -> str:
-    return _IntegerHeader(name, "int32_t", f"const {name}_input *x").text(integers)
-
-
-class _IntegerHeader(CWriter):
+class IntegerHeader(CWriter):
     """The functions of a model in integers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "int32_t", f"const {name}_input *x")
 
     def text(self, integers: IntegerModel) -> str:
         model, d, (k, m) = integers.model, len(integers.inputs.bits), integers.V.shape

@@ -97,20 +97,16 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     if machine.target not in ("outputs", "vector") or machine.predicts_means:
         graph.output("outputs", outputs)
     warn_of_lost_digits(machine, graph.dtype)
-    return _made(graph, machine.feature_names)
-
-
-def _made(graph: Graph, feature_names: np.ndarray | None) -> onnx.ModelProto:
-    onnx = graph.onnx
-    made = onnx.helper.make_model(
+    helper = graph.onnx.helper
+    made = helper.make_model(
         graph.proto(),
         producer_name="mopn",
-        opset_imports=[onnx.helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)],
+        opset_imports=[helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)],
         ir_version=_FORMAT,
     )
-    if feature_names is not None:
-        onnx.helper.set_model_props(made, {"feature_names": json.dumps(feature_names.tolist())})
-    return onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
+    if machine.feature_names is not None:
+        helper.set_model_props(made, {"feature_names": json.dumps(machine.feature_names.tolist())})
+    return graph.onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
 
 
 def _outputs(graph: Graph, formula: Formula, X: str) -> str:

@@ -148,7 +148,9 @@ class FactorizationProblem(SingleOutputProblem):
         # One dummy is enough for all lower degrees of the homogeneous kernel.
         augmented = 1 if kernel == "homogeneous" else self.degree - (2 if self.fit_linear else 1)
         self.dummies = augmented if fit_lower == "augment" else 0
-        if isinstance(X, RelationBlocks) and not self._sums_by_table(kernel, theta, loss):
+        # Such problems are summed by the rows of tables, and others take the plain matrix.
+        pairs = kernel == "anova" and self.degree == 2 and theta is None and fit_lower in (None, "explicit")
+        if isinstance(X, RelationBlocks) and not (pairs and loss.code == SQUARED):
             X = X.tocsr()
         if not isinstance(X, RowBlocks):
             (X,), y, sample_weight, offset = present_rows((X,), y, sample_weight, offset)
@@ -170,9 +172,6 @@ class FactorizationProblem(SingleOutputProblem):
         )
         super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
 
-    def _entries(self) -> dict[str, str]:
-        return {"degree": str(self.degree), "kernel": repr(self.kernel_name)} | super()._entries()
-
     def _check_options(self, kernel: str, fit_lower: str | None, theta: Any) -> None:
         if kernel == "all-subsets" and fit_lower is not None:
             raise ValueError(f"kernel='all-subsets' has all degrees in it; set fit_lower=None, not {fit_lower!r}")
@@ -185,11 +184,6 @@ class FactorizationProblem(SingleOutputProblem):
                 "lams='fit' needs penalty='weighted', without which lambda is not penalised, and a single degree "
                 "(fit_lower None or 'augment')"
             )
-
-    def _sums_by_table(self, kernel: str, theta: Any, loss: Loss) -> bool:
-        """Whether relation blocks are summed by the rows of their tables, and not as the plain matrix."""
-        pairs = kernel == "anova" and self.degree == 2 and theta is None and self.fit_lower in (None, "explicit")
-        return pairs and loss.code == SQUARED
 
     def _make_lams(self, lams: Any, rng: Any) -> np.ndarray:
         k = self.n_components
@@ -237,7 +231,14 @@ class FactorizationProblem(SingleOutputProblem):
 
         Penalised parameters of features that no sample has start from zero, as no step would change them.
         """
-        return self.passes_over_part(without_absent_features(self._layout, x))
+        x = x.copy()
+        for term, at in zip(self.terms, self.views(x), strict=True):
+            if isinstance(term, KernelTerm):
+                absent = count_entries(term.design.row_lines) == 0
+                at[term.name][np.ix_(term.ridge > 0, absent)] = 0.0
+            elif isinstance(term, Linear) and term.alpha > 0:
+                at["w"][count_entries(term.design.row_lines) == 0] = 0.0
+        return self.passes_over_part(x)
 
     def passes_over_part(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
         """Return passes over a part of all samples, with the sums of squared gradients of earlier passes."""
@@ -332,15 +333,3 @@ class StochasticPasses:
             for name, value in view.items():
                 value[:] = parts[name]
         return x
-
-
-def without_absent_features(layout: Layout, x: np.ndarray) -> np.ndarray:
-    """Return the point with zeros for the penalised parameters of features that no sample has, and no step changes."""
-    x = x.copy()
-    for term, at in zip(layout.terms, layout.views(x), strict=True):
-        if isinstance(term, KernelTerm):
-            absent = count_entries(term.design.row_lines) == 0
-            at[term.name][np.ix_(term.ridge > 0, absent)] = 0.0
-        elif isinstance(term, Linear) and term.alpha > 0:
-            at["w"][count_entries(term.design.row_lines) == 0] = 0.0
-    return x

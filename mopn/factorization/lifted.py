@@ -125,9 +125,6 @@ class LiftedProblem(SingleOutputProblem):
         products = ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale)
         super().__init__(rows, [*terms, products], rng, ("U", products.names))
 
-    def _entries(self) -> dict[str, str]:
-        return {"degree": str(self.degree), "kernel": repr(self.kernel_name)} | super()._entries()
-
     def _check_options(self, X: Any, kernel: str, fit_linear: bool) -> None:
         if kernel == "anova" and (self.degree != 2 or self.several):
             raise ValueError(

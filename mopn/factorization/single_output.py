@@ -41,6 +41,8 @@ class SingleOutputProblem(Displayed, Smooth):
     ``rng`` is for the default start. ``units`` are their name in results, and the names of their parts in the terms.
     """
 
+    degree: int
+    kernel_name: str
     starts_at_random = True
     # Whether every factor has its own X.
     several = False
@@ -60,8 +62,8 @@ class SingleOutputProblem(Displayed, Smooth):
 
     def _entries(self) -> dict[str, str]:
         return {
-            "n": str(self.rows.shape[0]), "loss": repr(self.losses.loss.name), "terms": str(len(self.terms)),
-            "parameters": str(self.size),
+            "degree": str(self.degree), "kernel": repr(self.kernel_name), "n": str(self.rows.shape[0]),
+            "loss": repr(self.losses.loss.name), "terms": str(len(self.terms)), "parameters": str(self.size),
         }  # fmt: skip
 
     def strength_units(self) -> tuple[float, float]:
@@ -106,7 +108,10 @@ class SingleOutputProblem(Displayed, Smooth):
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Lower and upper bounds on the flat point, or None."""
-        lower = self._layout.lower_bounds()
+        lower = np.full(self.size, -np.inf)
+        for term, at in zip(self.terms, self.views(lower), strict=True):
+            for name, bound in term.lower.items():
+                at[name][:] = bound
         return None if np.isinf(lower).all() else (lower, np.full(self.size, np.inf))
 
     @cached_property

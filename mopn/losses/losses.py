@@ -19,7 +19,7 @@ from scipy.special import expit, xlog1py, xlogy
 from mopn.compiled import codes
 from mopn.losses.hessians import Diagonal, MarginHessian, Softmax
 from mopn.losses.loss import LINKS, Loss
-from mopn.solvers.tools.checks import Rule, choice, number
+from mopn.solvers.tools.checks import Rule, check_positive, choice, number
 
 __all__ = [
     "LOSSES", "Clipped", "Huber", "Loss", "LossDual", "LossName", "Poisson", "Quantile",
@@ -35,7 +35,6 @@ _TARGETS = ("labels", "numbers", "signs", "counts")
 _NEAR = 0.5
 # Fraction of the largest exponent below which sums of exponentials are far from overflow.
 _MODERATE = 0.85
-_POSITIVE = number("a finite number > 0", lambda x: x > 0)
 _WIDTH = number("a finite number > 0 whose reciprocal is finite", lambda x: x > 0 and 1.0 / x < math.inf)
 _LEVEL = number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
 
@@ -320,7 +319,7 @@ class Huber(Clipped):
     name, code = "huber", codes.CLIPPED
 
     def __init__(self, delta: float = 1.0) -> None:
-        self.delta = _POSITIVE(delta, "delta")
+        self.delta = check_positive(delta, "delta")
         super().__init__(1.0, -self.delta, self.delta)
 
     def scaled(self, size: float) -> Huber:

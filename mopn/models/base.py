@@ -257,13 +257,6 @@ def common_offset(offset: np.ndarray | None) -> np.ndarray | None:
     return np.array(offset[0])
 
 
-def check_number(value: Any, name: str) -> float:
-    number = finite_numbers(value, name)
-    if number.ndim:
-        raise ValueError(f"{name} must be a number, got shape {number.shape}")
-    return float(number)
-
-
 def check_scale(value: Any, d: int, name: str = "scale") -> np.ndarray:
     """Return the sizes (d,) of the features."""
     scale = finite_numbers(value, name)

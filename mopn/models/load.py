@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from typing import Any
 
 from mopn.models.files import read
 from mopn.models.multi_output import Model
@@ -47,21 +46,17 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
     """
     values = read(path)
     try:
-        return _model(values)
+        if "columns" in values:
+            encoding = from_fields({name: values.pop(name, None) for name in FIELDS})
+            model = TableModel(Model(**values), encoding)
+            # Files hold names only where these differ from the encoding's.
+            named = values.get("feature_names") is not None
+            return model if named else replace(model, model=replace(model.model, feature_names=encoding.feature_names))
+        if "basis" in values:
+            return Model(**values)
+        if "factors" in values:
+            return FactorizationModel(**values)
+        raise TypeError("it has neither a basis nor factors")
     except (AttributeError, TypeError, ValueError) as error:
         # Fields that are missing, unknown, of another type, or do not fit together.
         raise ValueError(f"{os.fspath(path)!r} is not a mopn model, or it is damaged: {error}") from error
-
-
-def _model(values: dict[str, Any]) -> Model | FactorizationModel | TableModel:
-    if "columns" in values:
-        encoding = from_fields({name: values.pop(name, None) for name in FIELDS})
-        model = TableModel(Model(**values), encoding)
-        # Files hold names only where these differ from the encoding's.
-        named = values.get("feature_names") is not None
-        return model if named else replace(model, model=replace(model.model, feature_names=encoding.feature_names))
-    if "basis" in values:
-        return Model(**values)
-    if "factors" in values:
-        return FactorizationModel(**values)
-    raise TypeError("it has neither a basis nor factors")

@@ -11,7 +11,7 @@ import numpy as np
 
 from mopn.data.designs import Design, rows_at_once
 from mopn.data.validation import check_count, check_factor_kernel, finite_numbers
-from mopn.models.base import Predictor, check_number, common_offset
+from mopn.models.base import Predictor, common_offset
 from mopn.models.formula import Formula, kernel_formula, pairs, products
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import choice
@@ -84,8 +84,10 @@ class FactorizationModel(Predictor):
         degree, dummies = check_count(self.degree, "degree"), check_count(self.dummies, "dummies", least=0)
         if degree > _MAX_DEGREE:
             raise ValueError(f"degree must be at most {_MAX_DEGREE}, got {degree}")
-        factors, intercept = finite_numbers(self.factors, "factors"), check_number(self.intercept, "intercept")
-        self._set(degree=degree, dummies=dummies, factors=factors, intercept=intercept)
+        factors, intercept = finite_numbers(self.factors, "factors"), finite_numbers(self.intercept, "intercept")
+        if intercept.ndim:
+            raise ValueError(f"intercept must be a number, got shape {intercept.shape}")
+        self._set(degree=degree, dummies=dummies, factors=factors, intercept=float(intercept))
         for name in ("lams", "theta", "w"):
             value = getattr(self, name)
             if value is not None:

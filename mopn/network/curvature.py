@@ -68,7 +68,8 @@ class Curvature:
     @cached_property
     def axes(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues (d,) and eigenvectors (d, d), in columns, of X'X with the weights of the samples."""
-        values, vectors = np.linalg.eigh(self.rows.sum(_gram))
+        gram = self.rows.sum(lambda block: block.design.gram(np.ascontiguousarray(block.losses.sample_weights)))
+        values, vectors = np.linalg.eigh(gram)
         return np.maximum(values, 0.0), vectors
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> Blocks:
@@ -87,10 +88,6 @@ class Curvature:
 
 def _sample_size(n: int, d: int, n_outputs: int) -> int:
     return min(n, max(_ROWS, _ROWS_PER_COLUMN * max(d, n_outputs)))
-
-
-def _gram(block: Block) -> np.ndarray:
-    return block.design.gram(np.ascontiguousarray(block.losses.sample_weights))
 
 
 class SecondDerivatives(NamedTuple):

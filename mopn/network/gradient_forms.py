@@ -17,7 +17,7 @@ from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.tools.decorators import cached_property
 
-_SMALLEST = float(np.finfo(float).smallest_subnormal)
+SMALLEST = float(np.finfo(float).smallest_subnormal)
 # Passes over the rows, at most, for a bound that is loose in any case.
 _COLLATZ_STEPS = 20
 # Up to this many samples, the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
@@ -54,7 +54,7 @@ class GradientForms:
 
     def scaled(self) -> tuple[GradientForms, float]:
         """Return the forms with G divided exactly by a power of two, and that power."""
-        scale = power_of_two(self.rows.reduce(_largest, along=(self.G,), combine=max))
+        scale = power_of_two(self.rows.reduce(lambda block, G: float(abs(G).max()), along=(self.G,), combine=max))
         return GradientForms(self.kernel, self.rows, self.G / scale, self.seed), scale
 
     def dense(self) -> DenseStack:
@@ -76,7 +76,7 @@ class GradientForms:
         if self.rows.entries is None:
             n, d = self.rows.shape
             return 4.0 * n * d, 1.0 * n * d * d
-        entries, pairs = self.rows.sum(_work)
+        entries, pairs = self.rows.sum(lambda block: block.design.work)
         return _STORED * 4.0 * entries, _STORED * pairs
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -94,7 +94,7 @@ class GradientForms:
 
     def _underflow(self, counts: np.ndarray) -> np.ndarray:
         """Bound the underflow (k,) in sums of products of two features and a slope, from what ``_moduli`` counts."""
-        return 4.0 * self.shape[1] * _SMALLEST * (1.0 + math.sqrt(self.rows.largest_square)) * counts
+        return 4.0 * self.shape[1] * SMALLEST * (1.0 + math.sqrt(self.rows.largest_square)) * counts
 
     def gram(self) -> np.ndarray:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; with many samples an estimate from a few random vectors."""
@@ -135,7 +135,7 @@ class GradientForms:
         sizes = design.squared_sizes / square @ np.abs(self.G)
         error = (2 * n + 2 * d + 6 + 2 * dual_error(m)) * EPS * float(sizes @ sizes) + eigen_error(M)
         # n^2 products of sums of d, and each may underflow.
-        error += 4.0 * n * n * (d + 2) * _SMALLEST * (1.0 + float(np.sum(self.G**2)))
+        error += 4.0 * n * n * (d + 2) * SMALLEST * (1.0 + float(np.sum(self.G**2)))
         largest = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
         return math.sqrt((max(largest, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * EPS) * square
 
@@ -162,14 +162,6 @@ class GradientForms:
         n, d = self.rows.shape
         units = 4 * (n + d + 10) + dual_error(self.shape[0])
         return max(bound, 0.0) + units * EPS * float(np.max(whole / best)) + lost
-
-
-def _largest(block: Block, G: np.ndarray) -> float:
-    return float(abs(G).max())
-
-
-def _work(block: Block) -> tuple[float, float]:
-    return block.design.work
 
 
 def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

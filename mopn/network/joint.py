@@ -64,7 +64,7 @@ class JointProblem(Displayed, Problem):
         seed: int = 0,
     ) -> None:
         self.regularizer, self.linear_term, self.ridge = regularizer, linear_term, ridge
-        self.directions = _make_directions(regularizer.norm, network.weights)
+        self.directions = _DIRECTIONS[regularizer.norm.exponent](network.weights, regularizer.norm)
         self.layers = two_layers(rows, kernel, single=single)
         self.resolution = _OF_SINGLE if single else 0.0
         self.curvature = self._make_curvature(rows, kernel, seed)
@@ -77,7 +77,7 @@ class JointProblem(Displayed, Problem):
         """Return the curvatures that make up a metric, where it pays."""
         if not (self.regularizer.active or self.ridge.active):
             return None
-        k = self.directions.n_units
+        k = len(self.directions.rows)
         if k and Curvature.pays(rows.shape, k, rows.losses.n_outputs):
             return Curvature(rows, kernel, self.linear_term, seed)
         return RelationCurvature(rows, kernel, self.linear_term) if RelationCurvature.pays(rows) else None
@@ -219,10 +219,6 @@ class _Directions(ABC):
         self.start = weights[self.rows] / self.sizes[:, None]
         self.shape = self.start.shape
 
-    @property
-    def n_units(self) -> int:
-        return self.shape[0]
-
     @abstractmethod
     def map(self, Z: np.ndarray) -> np.ndarray:
         """Return E for the flat Z."""
@@ -316,10 +312,5 @@ class _Signs(_Directions):
         return np.vstack(units), np.vstack(entries)
 
 
-def _make_directions(norm: Norm, weights: np.ndarray) -> _Directions:
-    kinds: dict[float, type[_Signs] | type[_Sphere] | type[_BoxDirections]] = {
-        math.inf: _Signs,
-        2.0: _Sphere,
-        1.0: _BoxDirections,
-    }
-    return kinds[norm.exponent](weights, norm)
+# By the exponents of norms.
+_DIRECTIONS: dict[float, type[_Directions]] = {math.inf: _Signs, 2.0: _Sphere, 1.0: _BoxDirections}

@@ -65,7 +65,9 @@ class LinearTerm:
 
     def adjoint(self, G: Any) -> np.ndarray:
         """Return G' [1, X] (m, 1 + d): the gradient of the losses with respect to W for loss gradients G (n, m)."""
-        return self.rows.sum(_adjoint, along=(G,)) if self.active else np.zeros((G.shape[1], 0))
+        if not self.active:
+            return np.zeros((G.shape[1], 0))
+        return self.rows.sum(lambda block, G: block.linear.adjoint(G), along=(G,))
 
     def value(self, W: np.ndarray) -> float:
         return 0.5 * dot(self.gradient(W).ravel(), W.ravel())
@@ -96,14 +98,15 @@ class LinearTerm:
     def slopes(self, G: Any) -> np.ndarray:
         """Return the moduli (m, 1 + d) of G' [1, X] of an active term, rounded up."""
         # Sums of n products, for a dual point near G; their moduli add up to at most the product of two lengths.
-        lengths = np.sqrt(self.rows.sum(_squared_columns, along=(G,)))[:, None]
+        lengths = np.sqrt(self.rows.sum(lambda block, G: np.sum(G * G, axis=0), along=(G,)))[:, None]
         error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * EPS * lengths * self._lengths
         return np.abs(self.adjoint(G)) + error
 
     @cached_property
     def _lengths(self) -> np.ndarray:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
-        return np.sqrt(self.rows.sum(_squared_column_sizes)) * (1.0 + self.rows.shape[0] * EPS)
+        squares = self.rows.sum(lambda block: block.linear.squared_column_sizes)
+        return np.sqrt(squares) * (1.0 + self.rows.shape[0] * EPS)
 
     def rounding_error(self, errors: np.ndarray, G: Any) -> float:
         """Bound the change of the losses, to first order, by errors (m,) of [1, X] W' relative to lengths of rows."""
@@ -113,7 +116,8 @@ class LinearTerm:
         """Return (1 + d,): in coefficients divided by these, losses of this smoothness have curvatures of at most 1."""
         if not self.active:
             return np.ones(0)
-        return 1.0 / np.sqrt(self.alphas + smoothness * self.rows.sum(_weighted_squares))
+        squares = self.rows.sum(lambda block: block.linear.adjoint_squares(block.losses.sample_weights[:, None])[0, :])
+        return 1.0 / np.sqrt(self.alphas + smoothness * squares)
 
     def curvature(self, smoothness: float) -> float:
         """Return an upper bound of the Lipschitz constant of the losses' gradient with respect to W."""
@@ -129,24 +133,8 @@ def _outputs(block: Block, W: np.ndarray) -> np.ndarray:
     return block.linear.project(W)
 
 
-def _adjoint(block: Block, G: np.ndarray) -> np.ndarray:
-    return block.linear.adjoint(G)
-
-
-def _squared_columns(block: Block, G: Any) -> Any:
-    return np.sum(G * G, axis=0)
-
-
-def _squared_column_sizes(block: Block) -> np.ndarray:
-    return block.linear.squared_column_sizes
-
-
 def _sizes(block: Block, G: Any, lengths: Any) -> Any:
     return block.linear.squared_sizes**0.5 @ (abs(G) @ lengths)
-
-
-def _weighted_squares(block: Block) -> np.ndarray:
-    return block.linear.adjoint_squares(block.losses.sample_weights[:, None])[0, :]
 
 
 def _weighted_sums(block: Block) -> tuple[float, np.ndarray]:

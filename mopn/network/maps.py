@@ -37,10 +37,6 @@ class Maps:
             return self.rows.sum(block_forms, self.kernel, H, along=(G,))
         return self.rows.crossed(features, G)
 
-    def linear_outputs(self, W: np.ndarray) -> np.ndarray:
-        """Return [1, X] W' (n, m)."""
-        return self.linear_term.outputs(W)
-
 
 class MappingErrors(NamedTuple):
     """Errors (k,) of the squares of units, relative to ||x||^2, and (m,) of the linear term, relative to ||[1, x]||."""

@@ -73,7 +73,7 @@ class Network:
     def linear_outputs(self) -> np.ndarray | float:
         """Outputs of the linear term (n, m), shared by networks with the same coefficients."""
         if self._linear_outputs is None:
-            self._linear_outputs = self._maps.linear_outputs(self.linear) if self.linear.size else 0.0
+            self._linear_outputs = self._maps.linear_term.outputs(self.linear) if self.linear.size else 0.0
         return self._linear_outputs
 
     @property

@@ -20,7 +20,7 @@ from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_re
 from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
-from mopn.data.rows import Block, Rows, SumOfLosses
+from mopn.data.rows import Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.gradient_forms import GradientForms
@@ -84,7 +84,7 @@ class OutputGradient:
     @cached_property
     def sizes(self) -> np.ndarray:
         """The sums (m,) of |G_ic| times the squared length of the row, to which rounding errors are relative."""
-        return self._outputs.rows.sum(_sizes, along=(self.G,))
+        return self._outputs.rows.sum(lambda block, G: block.design.squared_sizes @ abs(G), along=(self.G,))
 
     @cached_property
     def of_linear(self) -> float:
@@ -236,7 +236,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         rows = base.in_coordinates(self.user_X.coordinates, dummies)
         self.ridge = self._check_ridge(ridge)
         self._take(rows, LinearTerm(rows, alpha))
-        self._scales = scales_at_zero(rows, "X", _largest_features)
+        # |K(h, x)| <= ||x||^2.
+        self._scales = scales_at_zero(rows, "X", lambda block: block.design.squared_norms)
         check_regularizer(self._regularizer, self._scales)
 
     def _check_ridge(self, ridge: Any) -> float:
@@ -416,24 +417,21 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     ) -> BasisAtoms:
         """Select units for a gradient, with a proven bound on every unit, as tight as the effort allows."""
         run = self._run_of(oracle)
-        return run(self._forms(at, run.seed), effort)
+        return run(at.forms(self.kernel, run.seed), effort)
 
     def bound(
         self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
     ) -> float:
         """Return only the proven bound on every unit of ``lmo``."""
         run = self._run_of(oracle)
-        return run.bound(self._forms(at, run.seed), effort)
+        return run.bound(at.forms(self.kernel, run.seed), effort)
 
     def _run_of(self, oracle: OracleName | BasisOracle | OracleRun) -> OracleRun:
         return oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
 
     def dual_rounding(self, at: OutputGradient) -> float:
         """Bound the effect of rounding on the dual norm of a gradient: a smaller norm may well be 0."""
-        return self._forms(at).rounding(self.norm.exponent)
-
-    def _forms(self, at: OutputGradient, seed: int = 0) -> GradientForms:
-        return at.forms(self.kernel, seed)
+        return at.forms(self.kernel).rounding(self.norm.exponent)
 
     def lower(self, at: OutputGradient, bound: float) -> float:
         """Lower bound of the minimum, given a bound of the dual norm; proven if that is. See :mod:`mopn.core.gap`."""
@@ -570,7 +568,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
             return units
         H = np.random.default_rng(seed).standard_normal((most - len(units), units.shape[1]))
         H /= np.linalg.norm(H, axis=1, keepdims=True)
-        values = self.norm.duals(self._forms(at).forms(H))
+        values = self.norm.duals(at.forms(self.kernel).forms(H))
         return np.vstack([units, H[values > cost]])
 
     def with_random_units(self, network: Network, n_units: int, rng: np.random.Generator) -> Network:
@@ -674,13 +672,3 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
                 raise fitted.error
             network = network.with_linear(fitted.linear)
         return self.output_gradient(network)
-
-
-def _largest_features(block: Block) -> np.ndarray:
-    """Return a bound of the features: |K(h, x)| <= ||x||^2."""
-    return block.design.squared_norms
-
-
-def _sizes(block: Block, G: np.ndarray) -> np.ndarray:
-    """Return the sums (m,) of |G_ic| and the squared length of the row, to which rounding errors are relative."""
-    return block.design.squared_sizes @ abs(G)

@@ -16,12 +16,10 @@ import numpy as np
 from mopn.core.gap import dual_error
 from mopn.core.kernels import Kernel
 from mopn.data.designs import DenseDesign
-from mopn.network.gradient_forms import GradientForms
+from mopn.network.gradient_forms import SMALLEST, GradientForms
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import DenseStack, power_of_two
 from mopn.solvers.tools.decorators import cached_property
-
-_SMALLEST = float(np.finfo(float).smallest_subnormal)
 
 
 class RidgeSegment(NamedTuple):
@@ -183,7 +181,7 @@ class RidgeForms(GradientForms):
         """Bounds (m,) of the errors made in forming ridge W_c; see ``GradientForms``."""
         k, m = self.slopes.shape
         sizes = np.abs(self.slopes).T @ np.einsum("rd,rd->r", self.H, self.H)
-        lost = 16.0 * self.shape[1] * _SMALLEST * (k + float(np.abs(self.slopes).sum()))
+        lost = 16.0 * self.shape[1] * SMALLEST * (k + float(np.abs(self.slopes).sum()))
         return 1.25 * (k + 8 + dual_error(m)) * EPS * sizes + lost
 
     def _added(self, errors: np.ndarray) -> np.ndarray:

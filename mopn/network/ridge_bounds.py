@@ -97,8 +97,9 @@ class RidgeBounds:
         if self._stack is None and regularizer.active:
             return []
         if is_exact(self.ridge, regularizer.norm, self.forms.shape):
-            sizes = self._one_sided_sizes if regularizer.norm.nonnegative else self._eigenvalue_sizes
-            return [EigenvalueConjugate(self.ridge.amount, regularizer.weight_cost(lambda: 0.0), sizes)]
+            values, errors = self._eigenvalues
+            sizes = np.maximum(errors - values, 0.0) if regularizer.norm.nonnegative else np.abs(values) + errors
+            return [EigenvalueConjugate(self.ridge.amount, regularizer.weight_cost(lambda: 0.0), sizes.ravel())]
         largest = regularizer.max_scale(bound) * (1.0 - 2.0 * EPS) if math.isfinite(bound) else 0.0
         crossed, error = self._crossed
         one_sided = regularizer.norm.nonnegative
@@ -118,16 +119,6 @@ class RidgeBounds:
         assert self._stack is not None
         errors = np.array([eigen_error(matrix) for matrix in self._stack.matrices]) + self._stack.error
         return np.linalg.eigvalsh(self._stack.matrices), errors[:, None]
-
-    @cached_property
-    def _eigenvalue_sizes(self) -> np.ndarray:
-        values, errors = self._eigenvalues
-        return (np.abs(values) + errors).ravel()
-
-    @cached_property
-    def _one_sided_sizes(self) -> np.ndarray:
-        values, errors = self._eigenvalues
-        return np.maximum(errors - values, 0.0).ravel()
 
     @cached_property
     def _crossed(self) -> tuple[float, float]:

@@ -192,7 +192,8 @@ class OutputRounding:
     @cached_property
     def _lengths(self) -> np.ndarray:
         """The roots (3,) of the sums of w_i ||x_i||^4, w_i ||[1, x_i]||^2 and w_i ||offset_i||^2, rounded up."""
-        return np.sqrt(self.rows.sum(_weighted_squares)) * (1.0 + self.rows.shape[0] * EPS)
+        squares = self.rows.sum(lambda block: tuple(block.losses.sample_weights @ part for part in _squares(block)))
+        return np.sqrt(squares) * (1.0 + self.rows.shape[0] * EPS)
 
 
 def _squares(block: Block) -> tuple[Any, Any, Any]:
@@ -200,10 +201,6 @@ def _squares(block: Block) -> tuple[Any, Any, Any]:
     offset, sizes = block.losses.offset, block.design.squared_sizes
     offsets = 0.0 * sizes if offset is None else np.sum(offset * offset, axis=1)
     return sizes * sizes, block.linear.squared_sizes, offsets
-
-
-def _weighted_squares(block: Block) -> Any:
-    return tuple(block.losses.sample_weights @ squares for squares in _squares(block))
 
 
 def _without_constant(block: Block, outputs: np.ndarray, errors: np.ndarray) -> float:

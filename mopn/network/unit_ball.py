@@ -42,10 +42,11 @@ class UnitBallProblem(Displayed, Problem):
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
         self.layers = two_layers(rows, kernel)
         squares, entries = rows.sum(_squares_and_entries)
-        self._unit = squares / max(entries, 1.0) or 1.0
+        unit = self._unit = squares / max(entries, 1.0) or 1.0
         self._start = joined(network.basis, self._unit * network.weights, network.linear)
         # A first guess for FISTA, which corrects it by backtracking; any does for features that are all zero.
-        self.curvature = rows.losses.smoothness * rows.sum(_squared_features, self._unit) or 1.0
+        squared = rows.sum(lambda block: block.losses.squared_length(block.design.squared_norms[:, None] / unit))
+        self.curvature = rows.losses.smoothness * squared or 1.0
 
     def _entries(self) -> dict[str, str]:
         basis, weights, _ = self.shapes
@@ -108,7 +109,3 @@ def _squares_and_entries(block: Block) -> tuple[float, float]:
     """Return the sum of the squares of X, and the number of its entries that are not 0."""
     design = block.design
     return float(design.squared_norms.sum()), float(design.occurrences(np.ones(design.shape[0])).sum())
-
-
-def _squared_features(block: Block, unit: float) -> float:
-    return block.losses.squared_length(block.design.squared_norms[:, None] / unit)

@@ -27,34 +27,16 @@ _MOST_LOST = 2e-3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableEncoding:
-    """The encoding of a table of c columns: the features of its numbers first, then those for its categories.
+    """The encoding of a table of c columns: the features of its numbers first, then those for its categories."""
 
-    Attributes
-    ----------
-    columns : tuple of str
-        The names of all columns, in the order of the training data.
-    named : bool
-        Whether the training data had these names; tables with names are then read by name.
-    number_columns : tuple of int
-        The columns of numbers, dates among them.
-    number_kinds : tuple of str
-        What each of them held in training, as ``Table.kinds``.
-    numbers : NumberColumns
-        Their features.
-    category_columns : tuple of int
-    categories : tuple of CategoryColumn
-    report : Report or None
-        The columns at a glance, which ``print`` and notebooks show; files do not have it.
-    """
-
-    columns: tuple[str, ...]
-    named: bool
-    number_columns: tuple[int, ...]
-    number_kinds: tuple[str, ...]
+    columns: tuple[str, ...]  # the names of all columns, in the order of the training data
+    named: bool  # whether the training data had these names; tables with names are then read by name
+    number_columns: tuple[int, ...]  # dates among them
+    number_kinds: tuple[str, ...]  # what each of them held in training, as ``Table.kinds``
     numbers: NumberColumns
     category_columns: tuple[int, ...]
     categories: tuple[CategoryColumn, ...]
-    report: Report | None = None
+    report: Report | None = None  # the columns at a glance, which ``print`` and notebooks show; files do not have it
 
     def __repr__(self) -> str:
         return str(self.report or f"TableEncoding({len(self.columns)} columns, {self.n_features} features)")
@@ -65,12 +47,9 @@ class TableEncoding:
     @cached_property
     def owners(self) -> np.ndarray:
         """The column of every feature, (d,)."""
-        of_categories = [
-            np.full(len(column.means), j) for j, column in zip(self.category_columns, self.categories, strict=True)
-        ]
-        return np.concatenate([np.array(self.number_columns, np.intp)[self.numbers.owners], *of_categories]).astype(
-            np.intp
-        )
+        of_numbers = np.array(self.number_columns, np.intp)[self.numbers.owners]
+        of_categories = np.repeat(np.array(self.category_columns, np.intp), [len(c.means) for c in self.categories])
+        return np.append(of_numbers, of_categories)
 
     @property
     def n_features(self) -> int:
@@ -293,13 +272,9 @@ def _as_in_training(values: np.ndarray, found: str, kind: str, of: str, *, train
     if values.dtype.kind != "f":
         text = next(value for value in values if numbers_of([value]) is None)
         raise ValueError(f"{of} holds {text!r}, but {kind} in the training data; a missing value is NaN or None")
-    raise ValueError(f"{of} holds {found}, such as {shown(_first(values, found))}, but {kind} in the training data")
-
-
-def _first(values: np.ndarray, kind: str) -> Any:
-    """Return the first value of a column that is there."""
-    value = as_given(values[~np.isnan(values)][:1], kind)[0]
-    return value if kind == NUMBERS else str(value)
+    first = as_given(values[~np.isnan(values)][:1], found)[0]
+    example = shown(first if found == NUMBERS else str(first))
+    raise ValueError(f"{of} holds {found}, such as {example}, but {kind} in the training data")
 
 
 def category_texts(values: np.ndarray) -> np.ndarray:

@@ -75,21 +75,18 @@ def from_fields(values: Mapping[str, Any]) -> TableEncoding:
     columns, numbers, categories = (values[name].tolist() for name in ("columns", "number_columns", "category_columns"))
     if sorted(numbers + categories) != list(range(len(set(columns)))) or len(set(columns)) < len(columns):
         raise ValueError("the columns of numbers and of categories are not all columns, each once")
+    kinds = values["number_kinds"].tolist()
+    if len(kinds) != len(numbers) or not {*kinds} <= NUMBER_KINDS:
+        raise ValueError(f"number_kinds must hold {len(numbers)} of the kinds {sorted(NUMBER_KINDS)}, got {kinds}")
     return TableEncoding(
         columns=tuple(columns),
         named=values["columns_named"],
         number_columns=tuple(numbers),
-        number_kinds=_kinds(values["number_kinds"].tolist(), len(numbers)),
+        number_kinds=tuple(kinds),
         numbers=_numbers(values, len(numbers)),
         category_columns=tuple(categories),
         categories=_categories(values, len(categories)),
     )
-
-
-def _kinds(kinds: list[str], count: int) -> tuple[str, ...]:
-    if len(kinds) != count or not {*kinds} <= NUMBER_KINDS:
-        raise ValueError(f"number_kinds must hold {count} of the kinds {sorted(NUMBER_KINDS)}, got {kinds}")
-    return tuple(kinds)
 
 
 def _numbers(values: Mapping[str, Any], count: int) -> NumberColumns:

@@ -131,15 +131,11 @@ def _of_dict(X: Mapping[Any, Any], name: str) -> Table:
 def _of_values(values: Any, of: str) -> _Read:
     """Return a column that is a sequence of any type, or a single value."""
     if hasattr(values, "dtype") or hasattr(values, "type"):
-        _refuse_sparse(values, of)
+        if hasattr(getattr(values, "dtype", None), "fill_value"):
+            raise TypeError(f"{of} is sparse, and tables are dense: take its sparse.to_dense(); {_SPARSE}")
         if category_order(values) is not None:
             return as_column(as_texts(as_cells(values), of), CATEGORIES, of)
     return read_column(np.atleast_1d(as_cells(values)), of)
-
-
-def _refuse_sparse(values: Any, of: str) -> None:
-    if hasattr(getattr(values, "dtype", None), "fill_value"):
-        raise TypeError(f"{of} is sparse, and tables are dense: take its sparse.to_dense(); {_SPARSE}")
 
 
 def _of_frame(X: Any, name: str) -> Table:

@@ -48,7 +48,8 @@ def proven_bound(
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return np.zeros((0, d)), math.inf
-    W, tol = _combinations(stack, p), 0.5 * tol
+    W = np.eye(m) if p == math.inf else half_of_signs(m) if p == 1 else np.linalg.eigh(stack.gram())[1].T
+    tol *= 0.5
     start = lanczos_start(len(W), d, stack.seed)
     H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_LANCZOS_STEPS, one_sided=one_sided)
     values = np.einsum("kd,kd->k", stack.products(W, H), H)
@@ -62,15 +63,6 @@ def proven_bound(
         # Eigenvectors of rotated forms that are zero up to rounding are noise. The rotation is orthogonal up to m eps.
         return H[values > NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * EPS)
     return H, float(np.max(bounds))
-
-
-def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
-    m, _ = stack.shape
-    if p == math.inf:
-        return np.eye(m)
-    if p == 1:
-        return half_of_signs(m)
-    return np.linalg.eigh(stack.gram())[1].T
 
 
 def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool = False) -> float:

@@ -66,16 +66,12 @@ class FailureBudget:
     the entropy of the operating system, unless the user gives a seed.
     """
 
-    proofs: int
-    """Number of random proofs of the run and of those that it continues."""
-    used: bool
-    """Whether the run itself has random proofs."""
-    seed: int | None
-    """The seed of their starts that the user gave."""
-
     def __init__(self, spent: float = 0.0) -> None:
+        # The number of random proofs of the run and of those that it continues.
         self.proofs = round(spent / (FAILURE - spent))
-        self.used, self.seed = False, None
+        # Whether the run itself has random proofs, and the seed of their starts that the user gave.
+        self.used = False
+        self.seed: int | None = None
 
     @property
     def failure(self) -> float:

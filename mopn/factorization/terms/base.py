@@ -89,11 +89,3 @@ class Layout:
 
     def views(self, x: np.ndarray) -> list[Parameters]:
         return [{name: x[place].reshape(shape) for name, place, shape in places} for places in self._places]
-
-    def lower_bounds(self) -> np.ndarray:
-        """Return the lower bounds of all parameters, -inf where there are none."""
-        lower = np.full(self.size, -np.inf)
-        for term, at in zip(self.terms, self.views(lower), strict=True):
-            for name, bound in term.lower.items():
-                at[name][:] = bound
-        return lower

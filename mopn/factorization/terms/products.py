@@ -161,8 +161,11 @@ class Linear(Term):
         return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
 
     def scales(self, rows: Rows) -> Parameters:
-        largest = rows.reduce(_largest, combine=max)
-        return {"w": ridge_scales(rows.sum(_squares), largest, rows.losses.smoothness, self.alpha)}
+        largest = rows.reduce(lambda block: block.design.without_dummies.largest, combine=max)
+        squares = rows.sum(
+            lambda block: block.design.without_dummies.adjoint_squares(block.losses.sample_weights[:, None])[0]
+        )
+        return {"w": ridge_scales(squares, largest, rows.losses.smoothness, self.alpha)}
 
     def on(self, block: Block) -> Linear:
         return Linear(block.design, self.alpha, self.degree)
@@ -173,11 +176,3 @@ class Linear(Term):
         # No derivative depends on the state but for the slopes.
         nothing, scale, ridge = np.zeros((1, self.degree - 1, self.design.shape[0])), np.ones(1), np.array([self.alpha])
         yield lambda: sweep(theta, None, nothing, at["w"][None], scale, ridge)
-
-
-def _largest(block: Block) -> float:
-    return block.design.without_dummies.largest
-
-
-def _squares(block: Block) -> np.ndarray:
-    return block.design.without_dummies.adjoint_squares(block.losses.sample_weights[:, None])[0]
