@@ -230,7 +230,7 @@ class OutputLayerProblem(Displayed, Smooth):
         """
         V, _ = self.split(x)
         used = V.any(axis=1)
-        size = max(2 * np.count_nonzero(used), least)
+        size = max(2 * int(used.sum()), least)
         if 2 * size >= len(V) or not isinstance(self.regularizer, NormRegularizer):
             return None
         at = self.smooth(self.image(x))
