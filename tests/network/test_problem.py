@@ -1,4 +1,4 @@
-"""The convex problem and its solvers: gaps against optima found independently, and equalities that must hold."""
+"""The convex problem, its output layer and solvers: gaps against optima found independently, and equalities."""
 
 from fractions import Fraction
 
@@ -8,7 +8,7 @@ from networks import LOSSES, data, every_norm, problem_of
 from reference import matrix_optimum
 
 import mopn
-from mopn.solvers import FISTA, ConditionalGradient, FullRefit, PlainStep
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit, InteriorPoint, PlainStep
 from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.interface import Form
 
@@ -387,3 +387,50 @@ def test_one_output_all_norms_agree(loss):
     found = [solve(mopn.NetworkProblem(X, y, loss=loss, norm=n, strength=1.0), tol=1e-6, refit="full") for n in NORMS]
     assert all(r.success for r in found)
     assert [r.fun for r in found] == pytest.approx([found[0].fun] * 3, rel=2e-6)
+
+
+# -- the output layer --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "expected"), [(30, InteriorPoint), (80, FISTA)])
+def test_the_default_solver_is_that_of_refits(k, expected):
+    features = np.random.default_rng(0).uniform(0, 1, (60, k))
+    problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
+    assert isinstance(problem.default_solver(), expected)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lbfgs_and_fista_agree_on_the_smooth_problem(loss):
+    X, y = data(loss)
+    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm="squared-l2", strength=0.5)
+    fista = mopn.minimize(problem, FISTA(), tol=1e-9, max_iter=5000)
+    lbfgs = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-9)
+    assert fista.success
+    assert lbfgs.success
+    assert lbfgs.fun == pytest.approx(fista.fun, rel=3e-9)
+    assert lbfgs.weights == pytest.approx(fista.weights, abs=1e-3)
+    with pytest.raises(TypeError, match=r"there is none for a smooth penalty; use LBFGS\(\)"):
+        mopn.minimize(problem, InteriorPoint())
+
+
+@pytest.mark.parametrize("tol", [1e-13, 2e-13, 4e-13])
+def test_success_is_a_gap_below_the_tolerance_with_its_rounding(tol):
+    for seed in range(8):
+        problem = mopn.OutputLayerProblem(
+            *np.split(np.random.default_rng(seed).standard_normal((50, 6)), [5], 1), loss="squared", strength=1.0
+        )
+        result = mopn.minimize(problem, InteriorPoint(), tol=tol)
+        assert result.success == (result.gap <= tol * result.fun)
+
+
+@pytest.mark.parametrize("solver", [InteriorPoint(), FISTA()], ids=repr)
+@pytest.mark.parametrize(("y", "strength", "start"), [(1.5, 0.5, -1.1e8), (1.25, 0.75, -1.1e8), (1.25, 0.75, -3e7)])
+def test_bounds_from_far_starts_are_kept_as_they_were_proven(y, strength, start, solver):
+    """For one sample x = 1 the minimum is strength y - strength^2 / 2; at a far start fun - gap is rounded by more."""
+    problem = mopn.OutputLayerProblem(np.ones((1, 1)), [[y]], loss="squared", norm="l1", strength=strength)
+    result = mopn.minimize(problem, solver, start=np.array([[start]]), tol=1e-3)
+    weight, lam = Fraction(float(result.weights[0, 0])), Fraction(strength)
+    minimum = lam * Fraction(y) - lam**2 / 2
+    exact = (weight - Fraction(y)) ** 2 / 2 + lam * abs(weight)
+    assert Fraction(result.lower) <= minimum
+    assert Fraction(result.gap) >= max(exact, Fraction(result.fun)) - minimum
