@@ -160,25 +160,6 @@ def test_coordinate_descent_never_increases_the_objective(kind, loss):
     assert not result.gap_is_proven
 
 
-@pytest.mark.parametrize("kind", MULTICONVEX)
-def test_a_block_leaves_the_last_coordinate_at_its_minimum(kind):
-    """For the squared loss a step is exact: the derivative along the coordinate that was last is zero."""
-    X, y, weights, offset = data()
-    problem = make(kind, X, y, sample_weight=weights, offset=offset)
-    if "gradient" not in problem.oracles:
-        pytest.skip("there is no plain gradient")
-    x = interior(problem)
-    blocks = problem.blocks(x)
-    before = np.abs(problem.value_gradient(x).gradient).max()
-    for update in blocks.updates:
-        old = blocks.point()
-        update()
-        moved = np.flatnonzero(blocks.point() != old)
-        gradient = problem.value_gradient(blocks.point()).gradient
-        if kind != "fitted":
-            assert abs(gradient[moved[-1]]) <= 1e-10 * before
-
-
 def slow_epoch(problem, x):
     """Algorithm 1 of the ICML paper with derivatives from the definition: multilinear, so differences are exact."""
     x = x.copy()

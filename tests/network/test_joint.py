@@ -76,18 +76,6 @@ def test_recompression_keeps_outputs_and_limits_units():
     assert np.abs(views["weights"]).sum() == pytest.approx(nuclear, rel=1e-9)
 
 
-@every_norm
-@every_kernel
-def test_gradient_of_the_smooth_part(norm, kernel):
-    X, y = data("logistic", n=15)
-    problem = mopn.NetworkProblem(X, y, kernel=kernel, norm=norm, strength=1.0, augment=True)
-    rng = np.random.default_rng(0)
-    d = problem.design.shape[1]
-    joint = problem.joint(problem.start((rng.standard_normal((3, d)), rng.standard_normal((3, 3)))), Form("composite"))
-    x = 0.3 * rng.standard_normal(3 * (d + 3))
-    assert joint.smooth(x).gradient == pytest.approx(derivatives(joint.smooth_value, x), rel=1e-6, abs=1e-7)
-
-
 POWERS_OF_TWO = tuple(2.0**k for k in (-20, 1, 20))
 DECADES = (1e-6, 0.3, 1e6)
 

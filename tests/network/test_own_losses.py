@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 from own_losses import OWN_LOSSES, REGRESSION_LOSSES, Huber, LogCosh, OfParent, SoftLabels, Sparsemax, data
 from reference import matrix_optimum
-from scipy import sparse
 
 import mopn
 from mopn.losses.hessians import Diagonal
 from mopn.losses.losses import LOSSES, get_loss
 from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, OutputRefit
 
-every_own = pytest.mark.parametrize("loss", OWN_LOSSES, ids=lambda loss: loss.name)
+every_loss = pytest.mark.parametrize("loss", [*OWN_LOSSES, *REGRESSION_LOSSES], ids=repr)
 
 
-@pytest.mark.parametrize("loss", [*OWN_LOSSES, *REGRESSION_LOSSES], ids=repr)
+@every_loss
 @pytest.mark.parametrize("form", ["strength", "radius"])
 @pytest.mark.slow
 def test_no_gap_is_below_the_true_distance(loss, form):
@@ -23,7 +22,7 @@ def test_no_gap_is_below_the_true_distance(loss, form):
     check_gaps(problem, X, form)
 
 
-@every_own
+@every_loss
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 def test_no_gap_of_a_layer_is_below_the_true_distance(loss, norm):
     X, y = data(loss, seed=1)
@@ -39,7 +38,7 @@ def test_no_gap_of_a_layer_is_below_the_true_distance(loss, norm):
         assert run.gap <= 1e-5 * run.fun
 
 
-@every_own
+@every_loss
 def test_no_gap_of_a_smooth_layer_is_below_the_true_distance(loss):
     X, y = data(loss, seed=2)
     problem = mopn.OutputLayerProblem(np.abs(X), y, loss=loss, norm="squared-l2", strength=0.5)
@@ -142,39 +141,6 @@ def test_classifiers_take_losses_of_ones_own():
     sparse = estimators.MultiOutputPNClassifier(loss=Sparsemax(), strength=0.5, max_units=4).fit(X, y)
     assert not hasattr(sparse, "predict_proba")
     assert sparse.score(X, y) > 0.5
-
-
-every_loss = pytest.mark.parametrize("loss", REGRESSION_LOSSES, ids=repr)
-
-
-@every_loss
-@pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
-def test_newton_and_first_order_steps_agree(loss, norm):
-    X, y = data(loss, n=40, d=4)
-    Y = np.column_stack([y, y[::-1]])
-    problem = mopn.OutputLayerProblem(np.abs(X), Y, loss=loss, norm=norm, strength=0.5)
-    newton, fista = (mopn.minimize(problem, solver, tol=1e-7, max_iter=3000) for solver in (InteriorPoint(), FISTA()))
-    assert newton.gap <= 1e-7 * newton.fun
-    for one, other in ((newton, fista), (fista, newton)):
-        assert one.fun - one.gap <= other.fun * (1 + 1e-14)
-
-
-@every_loss
-@pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csc_array])
-def test_weights_are_repetitions_and_storage_does_not_matter(loss, storage):
-    X, y = data(loss)
-    counts = np.arange(len(y)) % 3 + 1
-    again = np.repeat(np.arange(len(y)), counts)
-    problems = [
-        mopn.NetworkProblem(storage(X), y, loss=loss, strength=1.0, augment=True, sample_weight=counts),
-        mopn.NetworkProblem(X[again], y[again], loss=loss, strength=1.0, augment=True),
-    ]
-    runs = [mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-6) for problem in problems]
-    np.testing.assert_allclose(runs[0].fun, runs[1].fun, rtol=3e-6)
-    for problem, run, other in zip(problems, runs, runs[::-1], strict=True):
-        measured = mopn.certify(problem, other.basis, other.weights)
-        np.testing.assert_allclose(measured.fun, other.fun, rtol=1e-12)
-        assert run.fun - run.gap <= measured.fun
 
 
 def test_counts_have_no_negative_targets():

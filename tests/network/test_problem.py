@@ -13,7 +13,6 @@ from mopn.solvers.conditional_gradient import make_corrective_step
 from mopn.solvers.interface import Form
 
 NORMS = ("l1", "l1/l2", "l1/linf")
-KERNELS = ("homogeneous", "anova")
 
 
 def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options):
@@ -190,20 +189,6 @@ def test_a_weight_is_a_repetition(norm, loss):
         a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
         assert a.fun == pytest.approx(b.fun, rel=1e-12)
         assert a.gap == pytest.approx(b.gap, rel=1e-8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("norm", NORMS)
-def test_warm_start_equals_cold_start(norm):
-    X, y = data("logistic")
-    problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
-    cold = solve(problem, tol=1e-5, refit="full")
-    warm = solve(problem, tol=1e-5, refit="full", start=cold)
-    assert warm.nit <= 1
-    assert warm.fun == pytest.approx(cold.fun, rel=2e-5)
-    other = mopn.NetworkProblem(X, y, norm=norm, strength=1.2)
-    again = solve(problem, tol=1e-5, refit="full", start=solve(other, tol=1e-3))
-    assert again.fun == pytest.approx(cold.fun, rel=1e-4)
 
 
 def test_start_is_scaled_and_made_feasible():

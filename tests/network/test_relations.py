@@ -25,6 +25,7 @@ OPTIONS = {
     "anova, dummies, linear term": {"kernel": "anova", "augment": True, "alpha": 0.5},
     "anova, scaled": {"kernel": "anova", "alpha": 0.5, "scale": "features"},
     "anova, large features scaled": {"kernel": "anova", "scale": "large"},
+    "anova, dummies, ridge": {"kernel": "anova", "augment": True, "ridge": 0.5},
     "homogeneous": {"kernel": "homogeneous"},
     "homogeneous, dummy, linear term": {"kernel": "homogeneous", "augment": True, "alpha": 0.5, "scale": "data"},
 }

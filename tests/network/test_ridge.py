@@ -289,36 +289,6 @@ def test_refits_of_the_output_layer_prove_their_gap(solver):
         assert again.lower <= found.fun
 
 
-def test_relation_blocks_are_the_plain_matrix():
-    rng = np.random.default_rng(0)
-    tables = np.eye(5), rng.standard_normal((4, 3))
-    rows = np.column_stack([rng.integers(5, size=60), rng.integers(4, size=60)])
-    y = rng.standard_normal(60)
-    blocks = mopn.RelationBlocks(tables, rows)
-    X = sparse.csr_array(np.hstack([table[ids] for table, ids in zip(tables, rows.T, strict=True)]))
-    options = {"loss": "squared", "kernel": "anova", "norm": "l1", "strength": 0.5, "ridge": 0.5, "augment": True}
-    related, plain = (
-        mopn.minimize(mopn.NetworkProblem(data, y, **options), ConditionalGradient(refit="full"), tol=1e-5)
-        for data in (blocks, X)
-    )
-    assert related.success
-    assert plain.success
-    assert related.fun == pytest.approx(plain.fun, rel=2e-5)
-
-
-@pytest.mark.parametrize("refit", ["output", "full"])
-def test_rows_in_blocks_are_the_plain_matrix(refit):
-    X, y = data("logistic", n=60)
-    options = {"norm": "l1", "strength": 3.0, "ridge": 0.5}
-    blocks = mopn.RowBlocks([X[:25], X[25:]], y)
-    found, plain = (
-        mopn.minimize(problem, ConditionalGradient(refit=refit), tol=1e-2)
-        for problem in (mopn.NetworkProblem(blocks, **options), mopn.NetworkProblem(X, y, **options))
-    )
-    assert found.success
-    assert found.fun == pytest.approx(plain.fun, rel=1e-2)
-
-
 def test_warm_starts_from_either_side_end_where_cold_ones_do():
     problem, solver = problem_of("l1", ridge=0.2, strength=1.0), ConditionalGradient(refit="full")
     cold = mopn.minimize(problem, solver, tol=1e-4)

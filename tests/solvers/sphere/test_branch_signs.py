@@ -141,21 +141,7 @@ def test_branch_and_bound_is_a_proof_for_hostile_stacks(d, tol, limits):
         assert attained(stack.matrices, h[None], 1) <= bound
         if limits is None:
             assert bound <= optimum * (1 + tol) * (1 + 1e-7)
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "positive", "sum to zero", "unequal", "rank one"])
-@pytest.mark.parametrize("start", ["good", "bad"])
-def test_branch_and_bound_is_enumeration_with_many_features(kind, start):
-    rng = np.random.default_rng(4)
-    sizes = 0.8 ** np.arange(60)
-    for _ in range(3):
-        A = symmetric(STACKS[kind](rng, 4, 60) * sizes[:, None] * sizes)
-        stack, _ = DenseStack(A).scaled()
-        H = refine(stack, unit_vectors(rng, 20, 60), 1)[0] if start == "good" else np.eye(60)[-1:]
-        h, bound = branch_and_bound(stack, H)
-        optimum = slow_maximum(stack.matrices)
-        assert optimum <= bound <= optimum * (1 + 1e-7)
-        assert attained(stack.matrices, h[None], 1) >= optimum * (1 - 1e-7)
+            assert attained(stack.matrices, h[None], 1) >= optimum * (1 - tol) * (1 - 1e-7)
 
 
 def test_errors_of_the_matrices_join_the_bound():

@@ -1,15 +1,13 @@
-"""The relaxations by sums of squares, and the symmetric powers that they are about, against plain tensors."""
+"""The relaxations by sums of squares: their proofs, rising degrees, limits, and the last proof as a start."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from stacks import best_of_many, draw_small, every_kind, unit_vectors
+from stacks import draw_small, unit_vectors
 
 from mopn.solvers.sphere import DenseStack
 from mopn.solvers.sphere.boundary_point import Multipliers, step_work, tighten
-from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.sum_of_squares import Quartic, bound_by_squares
 from mopn.solvers.tools.budgets import Budget
 
@@ -46,19 +44,6 @@ def choi_lam_stack():
     A = np.zeros((10, 4, 4))
     A[:, i, j] = A[:, j, i] = (vectors * np.sqrt(values)).T / np.where(i == j, 1.0, np.sqrt(2.0))
     return A
-
-
-@every_kind
-@pytest.mark.parametrize("degree", [2, 3])
-def test_sums_of_squares_bound_every_value(kind, degree):
-    rng = np.random.default_rng(4)
-    for _ in range(8):
-        stack, _ = DenseStack(draw_small(kind, rng)).scaled()
-        value = best_of_many(stack.matrices, 2, rng, starts=50)
-        bound = math.sqrt(tightened(quartics(stack.matrices, degree), (1 + 1e-5) * value**2).bound)
-        assert bound >= value
-        # Tight but for rounding, on forms as small as these.
-        assert bound <= value * (1 + 1e-3) + 1e-7
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4])
@@ -105,18 +90,6 @@ def test_higher_degrees_prove_what_the_first_cannot():
     assert optimum <= found.bound <= optimum * (1 + 1.01e-5)
 
 
-@every_kind
-def test_scales_change_nothing(kind):
-    """Powers of two, far beyond the squares' range once the stack is scaled."""
-    rng = np.random.default_rng(6)
-    A = draw_small(kind, rng)
-    stack, _ = DenseStack(A).scaled()
-    one = bound_by_squares(stack, np.eye(A.shape[1]), tol=1e-4).bound
-    for power in (-500, 500):
-        scaled, _ = DenseStack(np.ldexp(A, power)).scaled()
-        assert bound_by_squares(scaled, np.eye(A.shape[1]), tol=1e-4).bound == one
-
-
 def test_multiples_of_the_identity():
     """Their quartic is constant, and no degree brings the bound below its rounding."""
     stack = DenseStack(np.array([0.6, -0.8])[:, None, None] * np.eye(3))
@@ -137,70 +110,3 @@ def test_it_starts_from_the_last_proof():
     smaller, _ = DenseStack(A[:, :-1, :-1]).scaled()
     bound_by_squares(smaller, start[:-1, :-1], tol=1e-4, budget=third, last=cold.last)
     assert third.spent > 0
-
-
-# -- symmetric powers: lengths, values, symmetric parts, and forms of the next degree ----------------------------------
-
-
-SIZES = [(1, 2), (1, 3), (4, 2), (4, 3), (3, 4), (2, 5)]
-every_size = pytest.mark.parametrize(("d", "degree"), SIZES)
-
-
-def tensor_basis(d, degree):
-    """The scaled monomials as orthonormal symmetric tensors (D, d^k), in lexicographic order."""
-    rows = []
-    for monomial in itertools.combinations_with_replacement(range(d), degree):
-        tensor = np.zeros((d,) * degree)
-        for order in set(itertools.permutations(monomial)):
-            tensor[order] = 1.0
-        rows.append(tensor.ravel() / np.linalg.norm(tensor))
-    return np.array(rows)
-
-
-def random_form(lift, rng):
-    form = rng.standard_normal((lift.dimension, lift.dimension))
-    return form + form.T
-
-
-@every_size
-def test_powers_are_the_coordinates_of_tensors(d, degree):
-    h = np.random.default_rng(0).standard_normal(d)
-    tensor = h
-    for _ in range(degree - 1):
-        tensor = np.multiply.outer(tensor, h).ravel()
-    lift = lifting(d, degree)
-    (z,) = lift.powers(h[None])
-    assert lift.dimension == math.comb(d + degree - 1, degree)
-    np.testing.assert_allclose(z, tensor_basis(d, degree) @ tensor, rtol=1e-12)
-    assert np.linalg.norm(z) == pytest.approx(np.linalg.norm(h) ** degree, rel=1e-12)
-    rest = lifting(d, degree - 1).powers(h[None])
-    np.testing.assert_allclose(lift.unfolded(z[None])[0], np.outer(h, rest), rtol=1e-12)
-
-
-@every_size
-def test_the_symmetric_part_is_a_projection_that_keeps_values(d, degree):
-    rng, lift = np.random.default_rng(1), lifting(d, degree)
-    M, other, Z = random_form(lift, rng), random_form(lift, rng), lift.powers(rng.standard_normal((50, d)))
-    N = lift.project(M)
-    assert np.array_equal(N, N.T)
-    scale = np.abs(M).max() * (Z**2).sum(axis=1)
-    assert np.all(np.abs(np.einsum("ra,ab,rb->r", Z, N, Z)) <= 1e-13 * lift.dimension**2 * scale)
-    np.testing.assert_allclose(lift.project(N), N, atol=1e-12)
-    assert np.vdot(N, lift.symmetrised(other)) == pytest.approx(0.0, abs=1e-10)
-    # Forms that vanish on powers are as many as there are entries more than monomials of twice the degree.
-    D, monomials = lift.dimension, math.comb(d + 2 * degree - 1, 2 * degree)
-    units = np.eye(D * D).reshape(-1, D, D)
-    symmetric = 0.5 * (units + units.transpose(0, 2, 1))
-    rank = np.linalg.matrix_rank(np.array([lift.project(unit).ravel() for unit in symmetric]))
-    assert rank == D * (D + 1) // 2 - monomials
-
-
-@every_size
-def test_raised_forms_are_the_symmetric_part_of_the_form_beside_the_identity(d, degree):
-    rng, lift = np.random.default_rng(2), lifting(d, degree + 1)
-    form = random_form(lifting(d, degree), rng)
-    below, above = tensor_basis(d, degree), tensor_basis(d, degree + 1)
-    whole = np.kron(np.eye(d), below.T @ form @ below)
-    raised = lift.raised(form)
-    np.testing.assert_allclose(raised, above @ whole @ above.T, atol=1e-12)
-    assert np.linalg.eigvalsh(raised)[-1] <= np.linalg.eigvalsh(form)[-1] + 1e-12
