@@ -54,9 +54,7 @@ def from_files(folder, suffix, parts):
 
 
 @pytest.mark.parametrize("form", ["arrays", "csr", ".npy", ".npz", ".parquet", "callables", "memmap", "one file"])
-@pytest.mark.parametrize(
-    "options", [{}, {"alpha": 1.0}, {"ridge": 0.5}, {"augment": True, "center": True, "scale": "features"}]
-)
+@pytest.mark.parametrize("options", [{}, {"alpha": 1.0}, {"ridge": 0.5}, CENTERED])
 def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
     forms = {
         "arrays": lambda: mopn.RowBlocks(cut(X), Y, WEIGHTS),

@@ -2,11 +2,20 @@
 
 import numpy as np
 import pytest
-from own_losses import OWN_LOSSES, REGRESSION_LOSSES, Huber, LogCosh, OfParent, SoftLabels, Sparsemax, data
+from own_losses import (
+    OWN_LOSSES,
+    REGRESSION_LOSSES,
+    Huber,
+    HuberWithHessian,
+    LogCosh,
+    OfParent,
+    SoftLabels,
+    Sparsemax,
+    data,
+)
 from reference import matrix_optimum
 
 import mopn
-from mopn.losses.hessians import Diagonal
 from mopn.losses.losses import LOSSES, get_loss
 from mopn.solvers import FISTA, LBFGS, SGD, ConditionalGradient, CoordinateDescent, InteriorPoint, OutputRefit
 
@@ -206,23 +215,10 @@ PLAIN = rng.standard_normal((N, 1))
 OUTLIER = np.where(np.arange(N)[:, None] == 31, 1e6, PLAIN)
 
 
-class Own(mopn.Loss):
-    """Huber's loss as one of one's own; the methods of its dual side are replaced."""
+class Own(HuberWithHessian):
+    """A loss of one's own; the methods of its dual side are replaced."""
 
-    targets, threshold = "numbers", THRESHOLD
-
-    def smoothness(self, m):
-        return 1.0
-
-    def value_gradient(self, y, O):  # noqa: E741
-        G = np.clip(O - y, -self.threshold, self.threshold)
-        return np.sum(G * (O - y - 0.5 * G), axis=1), G
-
-    def conjugate(self, y, G):
-        return np.sum(G * (0.5 * G + y), axis=1)
-
-    def hessian(self, y, O):  # noqa: E741
-        return Diagonal(np.where(np.abs(O - y) <= self.threshold, 1.0, 0.0))
+    threshold = THRESHOLD
 
 
 def beyond(change):

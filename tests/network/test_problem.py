@@ -10,7 +10,6 @@ from reference import matrix_optimum
 import mopn
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit, InteriorPoint, PlainStep
 from mopn.solvers.conditional_gradient import make_corrective_step
-from mopn.solvers.interface import Form
 
 NORMS = ("l1", "l1/l2", "l1/linf")
 
@@ -121,22 +120,6 @@ def test_theorem_1_along_plain_steps(loss, step):
     assert trace["fun"].min() - lower.fun <= 0.05 * (trace["fun"][0] - lower.fun)
     if step != "open-loop":
         assert np.all(np.diff(trace["fun"]) <= 1e-12 * trace["fun"][0])
-
-
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("form", ["strength", "radius"])
-def test_refits_are_monotone_and_full_is_never_worse(norm, form):
-    X, y = data("logistic", n=60)
-    problem = mopn.NetworkProblem(X, y, norm=norm, **{form: 2.0})
-    solver = ConditionalGradient(max_units=6)
-    output = mopn.minimize(problem, solver, tol=1e-6)
-    assert np.all(np.diff(output.trace["fun"]) <= 1e-10 * output.trace["fun"][0])
-    network = problem.start(output)
-    joint = mopn.minimize(problem.joint(network, Form("composite")), FISTA(), tol=1e-6, max_iter=500)
-    full = problem.network(joint.basis, joint.weights)
-    assert problem.output_gradient(full).value <= output.fun * (1 + 1e-12)
-    assert problem.output_gradient(full).value < output.fun - 1e-6 * output.fun
-    assert np.linalg.norm(joint.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -53,7 +53,7 @@ def test_the_objective_has_the_squared_length_of_the_functions(norm, kernel, aug
 @every_kernel
 @pytest.mark.parametrize("form", ["gradient", "composite"])
 def test_gradients_of_joint_refits(norm, kernel, form):
-    problem = problem_of(norm, kernel, augment=True)
+    problem = problem_of(norm, kernel, augment=True, alpha=0.7)
     joint = problem.joint(network_of(problem), Form(form))
     x = joint.start()
     if form == "gradient":
