@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from mpmath import mp, mpf
 from networks import LOSSES, data, every_form, every_kernel, every_norm, problem_of, random_network, wide_problem
+from reference import kernel_values
 from sklearn.datasets import load_iris
 
 import mopn
@@ -128,14 +129,6 @@ def make_problem(norm, form, kernel, loss="logistic", alpha=None):
     return mopn.NetworkProblem(X, y, loss=loss, kernel=kernel, norm=norm, augment=True, alpha=alpha, **{form: 1.0})
 
 
-def kernels_of(problem, network):
-    """K(x, h), sample by sample and unit by unit."""
-    rows = np.hstack([np.ones((40, problem.kernel.dummies)), data("logistic")[0]])
-    upper = np.triu_indices(rows.shape[1], k=1)
-    pairs = {"homogeneous": np.outer, "anova": lambda a, b: np.outer(a, b)[upper]}[problem.kernel.name]
-    return np.array([[np.sum(pairs(x, x) * pairs(h, h)) for h in network.basis] for x in rows])
-
-
 def check(problem, network, best):
     """The gaps of a network lie in their order, above its distance to the best weights of its units."""
     measured = problem.measure(network)
@@ -159,7 +152,9 @@ def check_refitted(problem, network):
 def test_it_bounds_the_distance_to_the_best_weights(norm, kernel, form, loss):
     problem, y = make_problem(norm, form, kernel, loss), data(loss)[1]
     network = random_network(problem, k=2)
-    layer = mopn.OutputLayerProblem(kernels_of(problem, network), y, loss=loss, norm=norm, **{form: 1.0})
+    X = np.hstack([np.ones((40, problem.kernel.dummies)), data("logistic")[0]])
+    features = kernel_values(kernel, network.basis, X)
+    layer = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, **{form: 1.0})
     best = mopn.minimize(layer, InteriorPoint(prove=True), tol=TOL)
     assert best.success
     for share in (0.0, 0.01, 0.5, 1.0):
