@@ -13,7 +13,7 @@ from properties import examples, generators, tried
 
 import mopn
 from mopn.core.norms import L1L2, NORMS
-from mopn.core.regularizers import Ball, Penalty, SquaredL2, make_norm_regularizer, make_regularizer
+from mopn.core.regularizers import Ball, Penalty, SquaredL2, make_regularizer
 
 NAMES = TWO_SIDED
 SHAPES = [(1, 1), (4, 1), (1, 3), (3, 2), (5, 4)]
@@ -315,11 +315,6 @@ def test_rounding_of_max_scale_does_not_make_a_proof_infinite(name, strength, du
     assert penalty.conjugate(s * dual) == 0.0
     assert penalty.conjugate(s * (1 + 1e-12) * dual) == np.inf
     assert penalty.max_scale(0.0) == np.inf
-
-
-def test_network_problems_take_norms_that_make_units_zero():
-    with pytest.raises(ValueError, match="'squared-l2' makes no unit zero"):
-        make_norm_regularizer("squared-l2", 1.0, None)
 
 
 @every_regularizer

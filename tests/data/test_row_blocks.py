@@ -97,15 +97,6 @@ def test_every_refit_reads_blocks(norm, kernel, refit):
     assert found.trace["passes"][-1] <= problem.passes
 
 
-def test_blocks_do_not_depend_on_threads(monkeypatch):
-    found = []
-    for threads in ("1", "3"):
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=6.0)
-        found.append(mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3).x)
-    np.testing.assert_array_equal(*found)
-
-
 def test_at_most_two_blocks_are_held():
     held, most = set(), []
 

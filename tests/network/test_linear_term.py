@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from networks import rows_of
 from properties import generators, tried
-from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import mopn
@@ -136,21 +135,6 @@ def test_bad_coefficients():
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
-@pytest.mark.parametrize("augment", [False, True])
-def test_a_model_has_the_outputs_of_its_problem(storage, augment, tmp_path):
-    problem = make_problem(norm="l1/l2", storage=storage, augment=augment, offset=np.array([1.0, 2.0, 3.0]))
-    result = solve(problem, tol=1e-2, refit="full")
-    model = mopn.Model.from_result(problem, result)
-    expected = problem.start(result).outputs + np.array([1.0, 2.0, 3.0])
-    np.testing.assert_allclose(model.outputs(storage(X)), expected, rtol=1e-10, atol=1e-12)
-    model.save(tmp_path / "model.npz")
-    np.testing.assert_array_equal(mopn.load(tmp_path / "model.npz").outputs(X), model.outputs(X))
-    combination = np.array([1.0, -2.0, 0.5])
-    single = mopn.FactorizationModel.from_outputs(model, combination)
-    np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-10, atol=1e-12)
 
 
 def test_estimators_with_a_linear_term():

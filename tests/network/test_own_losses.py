@@ -152,11 +152,6 @@ def test_classifiers_take_losses_of_ones_own():
     assert sparse.score(X, y) > 0.5
 
 
-def test_counts_have_no_negative_targets():
-    with pytest.raises(ValueError, match="loss='poisson' takes counts, numbers that are at least 0; y has -1"):
-        mopn.NetworkProblem(np.eye(2), [1.0, -1.0], loss="poisson", strength=1.0)
-
-
 def test_large_counts_and_large_data_do_not_overflow():
     """Outputs of the first trial steps are in the hundreds of thousands."""
     rng = np.random.default_rng(0)

@@ -309,17 +309,6 @@ def test_paths_keep_the_ridge():
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_ridge_needs_a_penalty():
-    X, y = data("logistic")
-    with pytest.raises(ValueError, match=r"ridge=0\.5 needs a penalty: give strength"):
-        mopn.NetworkProblem(X, y, radius=1.0, ridge=0.5)
-    with pytest.raises(ValueError, match="ridge must be"):
-        mopn.NetworkProblem(X, y, strength=1.0, ridge=-1.0)
-    with pytest.raises(ValueError, match="ridge is too small"):
-        mopn.NetworkProblem(X, y, strength=1.0, ridge=1e-150)
-    assert "ridge=0.5" in repr(mopn.NetworkProblem(X, y, strength=1.0, ridge=0.5))
-
-
 def test_oracles_without_a_strength():
     problem = problem_of(strength=0.0)
     assert problem.oracles == {"corrective"}

@@ -403,17 +403,6 @@ def test_each_step_has_the_direction_of_the_paper(norm, form, direction):
 
 
 @other_directions
-@ball_or_penalty
-def test_a_linear_term_moves_with_the_steps_towards_units(form, direction):
-    X, y = samples()
-    problem = mopn.NetworkProblem(X, y, norm="l1", alpha=20.0, **form)
-    solver = ConditionalGradient(PlainStep(direction=direction))
-    result = mopn.minimize(problem, solver, tol=3e-2, max_iter=300)
-    assert result.success
-    assert np.all(np.diff(result.trace["fun"]) <= 1e-12 * result.fun)
-
-
-@other_directions
 def test_without_a_strength_nothing_bounds_the_vertices(direction):
     problem = mopn.NetworkProblem(*samples(), norm="l1", strength=0.0)
     with pytest.raises(TypeError, match="with strength=0 nothing bounds a step"):
