@@ -23,7 +23,6 @@ pytest.importorskip("mopn.dask")
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 3))
 LABELS = np.array(["a", "b", "c"])[np.digitize(X[:, 0] * X[:, 1], [-0.1, 0.1])]
-CODES = np.unique(LABELS, return_inverse=True)[1]
 NUMBERS = X[:, 0] * X[:, 1] + X[:, 2]
 WEIGHTS = RNG.uniform(0.5, 2.0, 150)
 CHUNKS = (60, 7, 83)
@@ -277,17 +276,6 @@ def test_a_client_that_closes_leaves_the_best_network(cluster, on_workers, nit, 
             found = mopn.dask.fit(classifier, **data)
     assert found.gap_ == np.inf  # the rows that its proof would read are lost
     assert set(found.predict(X)) <= set(LABELS)
-
-
-@pytest.mark.slow
-def test_data_frames_with_an_empty_partition(client, on_workers):
-    table = pd.DataFrame(X, columns=["u", "v", "w"]).assign(y=CODES)
-    frame = frames.from_pandas(table, npartitions=3, sort=False).map_partitions(lambda part: part[part.index >= 50])
-    plain = estimators.MultiOutputFMClassifier(**STEP)
-    found = mopn.dask.fit(plain, frame[["u", "v", "w"]], frame["y"], timeout=300)
-    assert_same(found, clone(plain).fit(mopn.RowBlocks([X[:0], X[50:100], X[100:]]), CODES[50:]))
-    lazy = mopn.dask.predict(found, frame[["u", "v", "w"]])
-    np.testing.assert_array_equal(lazy.compute(), found.predict(table.iloc[50:, :3]))
 
 
 @pytest.mark.parametrize("where", ["workers", "memory"])

@@ -156,24 +156,6 @@ def test_a_ratio_becomes_a_strength_at_its_first_use(monkeypatch):
     assert len(searched) == 2
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_weight_is_a_repetition(norm, loss):
-    X, y = data(loss, n=25)
-    counts = np.random.default_rng(3).integers(0, 4, len(X))
-    counts[:6] = 1  # keep every class
-    weighted = mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=1.0, sample_weight=counts)
-    repeated = mopn.NetworkProblem(np.repeat(X, counts, 0), np.repeat(y, counts, 0), loss=loss, norm=norm, strength=1.0)
-    rng = np.random.default_rng(4)
-    m = weighted.losses.n_outputs
-    assert m == repeated.losses.n_outputs
-    start = rng.standard_normal((3, X.shape[1])), rng.standard_normal((3, m))
-    for oracle in ("auto", "refine"):
-        a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
-        assert a.fun == pytest.approx(b.fun, rel=1e-12)
-        assert a.gap == pytest.approx(b.gap, rel=1e-8)
-
-
 def test_start_is_scaled_and_made_feasible():
     X, y = data("logistic")
     problem = mopn.NetworkProblem(X, y, norm="l1", radius=1.0)
@@ -240,19 +222,6 @@ def test_an_oracle_of_another_norm_is_refused(norm):
         mopn.minimize(problem, ConditionalGradient(oracle=mopn.oracles.basis_oracle("l1")))
     with pytest.raises(TypeError, match="oracle must be"):
         mopn.minimize(problem, ConditionalGradient(oracle=3))
-
-
-@pytest.mark.parametrize("step", ["short", "line-search", "open-loop"])
-@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
-def test_plain_steps_stay_in_the_ball(norm, step):
-    """Also where the oracle's vertex is worse than the point itself."""
-    X, y = data("squared")
-    problem = mopn.NetworkProblem(X, y, loss="squared", norm=norm, radius=2.0)
-    good = solve(problem, tol=1e-3, refit="full")
-    seen, solver = [], ConditionalGradient(refit=PlainStep(step), oracle="eigh")
-    mopn.minimize(problem, solver, start=good, tol=0, max_iter=20, callback=lambda **now: seen.extend(now.values()))
-    assert len(seen) >= 2
-    assert max(problem.norm.value(now.weights) for now in seen) <= 2.0 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6, 1e8])

@@ -289,16 +289,6 @@ def test_refits_of_the_output_layer_prove_their_gap(solver):
         assert again.lower <= found.fun
 
 
-def test_warm_starts_from_either_side_end_where_cold_ones_do():
-    problem, solver = problem_of("l1", ridge=0.2, strength=1.0), ConditionalGradient(refit="full")
-    cold = mopn.minimize(problem, solver, tol=1e-4)
-    for other in (2.0, 0.5):
-        first = mopn.minimize(problem.with_strength(other), solver, tol=1e-4)
-        warm = mopn.minimize(problem, solver, start=first, tol=1e-4)
-        assert warm.success
-        assert warm.fun == pytest.approx(cold.fun, rel=2e-4)
-
-
 def test_paths_keep_the_ridge():
     found = mopn.path(problem_of("l1/l2", ridge=0.2), [2.0, 1.0], tol=1e-3, rounds=None)
     for strength, result in zip((2.0, 1.0), found.results, strict=True):
