@@ -500,11 +500,6 @@ def test_certificates_are_true_whatever_the_function_selects(norm, function, ref
         assert f"{100 * found.relative_gap:.3g} %" in found.message
 
 
-def test_the_best_units_for_l1_find_the_minimum():
-    solver = ConditionalGradient(refit="full", oracle=eigenvector)
-    assert mopn.minimize(problem("l1"), solver, tol=1e-5).success
-
-
 @pytest.mark.parametrize("units", [np.zeros(4), np.ones(3), np.ones((0, 4)), np.full(4, np.nan), np.ones((2, 2, 4))])
 def test_wrong_units(units):
     at = problem("l1").output_gradient(problem("l1").start())
