@@ -1,6 +1,7 @@
-"""Models with random numbers, as fits leave them, and whether two of them are the same."""
+"""Models with random numbers, as fits leave them; whether two are the same; and numbers as fractions."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -146,3 +147,13 @@ def same(a, b):
             for x, y in ((ours[name], theirs[name]) for name in ours)
         )
     )
+
+
+def random_model(rng, d, m=3, k=4, **fields):
+    """Return a network with a linear term whose classes meet near the origin."""
+    H, V, W = rng.standard_normal((k, d)), rng.standard_normal((k, m)), rng.standard_normal((m, 1 + d))
+    return mopn.Model(H, V, linear=W, classes=np.arange(max(m, 2)), **fields)
+
+
+def rational(values):
+    return np.vectorize(Fraction, otypes=[object])(values)

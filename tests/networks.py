@@ -35,9 +35,7 @@ def data(loss, n=40, d=4, m=3, seed=0):
 
 def problem_of(norm, form="strength", value=1.0, loss="logistic", kernel="homogeneous", n=60, d=4):
     """Three classes that a network of one unit an output tells apart."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (n, d))
-    y = np.argmax(np.einsum("ni,cij,nj->nc", X, rng.standard_normal((3, d, d)), X), axis=1)
+    X, y = data("logistic", n, d)
     y = np.arange(n) % 3 if len(set(y)) < 3 else y
     return mopn.NetworkProblem(X, y, loss=loss, kernel=kernel, norm=norm, augment=True, **{form: value})
 

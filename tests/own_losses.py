@@ -7,16 +7,16 @@ import mopn
 
 
 class Huber(mopn.Loss):
-    """r^2 / 2 for |r| <= 1, |r| - 1/2 beyond."""
+    """r^2 / 2 up to a threshold of |r|, linear beyond."""
 
-    targets = "numbers"
+    targets, threshold = "numbers", 1.0
 
     def smoothness(self, m):
         return 1.0
 
     def value_gradient(self, y, O):  # noqa: E741
         R = O - y
-        G = np.clip(R, -1.0, 1.0)
+        G = np.clip(R, -self.threshold, self.threshold)
         return np.sum(G * (R - 0.5 * G), axis=1), G
 
     def conjugate(self, y, G):
@@ -102,7 +102,7 @@ class HuberWithHessian(Huber):
     def hessian(self, y, O):  # noqa: E741
         from mopn.losses.hessians import Diagonal
 
-        return Diagonal(np.where(np.abs(O - y) <= 1.0, 1.0, 0.0))
+        return Diagonal(np.where(np.abs(O - y) <= self.threshold, 1.0, 0.0))
 
 
 class OfParent(mopn.Loss):

@@ -53,6 +53,48 @@ def loss_of_sample(name: str, y, o: np.ndarray) -> float:
     return float(values[name]())
 
 
+def kernel_values(kernel: str, H: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """K(h_r, x_i) as sums over single features, or over pairs of distinct features."""
+    K = np.zeros((len(X), len(H)))
+    for (i, x), (r, h) in itertools.product(enumerate(X), enumerate(H)):
+        if kernel == "homogeneous":
+            K[i, r] = sum(a * b for a, b in zip(h, x, strict=True)) ** 2
+        else:
+            K[i, r] = sum(h[a] * x[a] * h[b] * x[b] for a, b in itertools.combinations(range(len(x)), 2))
+    return K
+
+
+def check_products(design, Z: np.ndarray, sizes: np.ndarray, rng, tolerance: float) -> None:
+    """Compare a design with its explicit data Z (n, d), whose entries are differences of numbers of these sizes."""
+    (n, d), k = Z.shape, 3
+    H, R, g = rng.standard_normal((k, d)), rng.standard_normal((n, k)), rng.standard_normal(n)
+    rows = rng.permutation(n)[:4]
+    grams = [(design.gram(w), (Z * w[:, None]).T @ Z) for w in (g, np.abs(g), -np.abs(g), np.maximum(g, 0.0), 0.0 * g)]
+    for found, expected in (
+        *grams,
+        (design.project(H), Z @ H.T),
+        (design.project_squares(H), Z**2 @ H.T),
+        (design.adjoint(R), R.T @ Z),
+        (design.adjoint_squares(R), R.T @ Z**2),
+        (design.squared_norms, np.sum(Z**2, axis=1)),
+        (design.squared_sizes, np.sum(sizes**2, axis=1)),
+        (design.squared_column_sizes, np.sum(sizes**2, axis=0)),
+        (design.inner_products(0.5), Z @ Z.T / 0.25),
+        (design.squares.inner_products(4.0), Z**2 @ (Z**2).T / 16),
+        (design.occurrences(np.abs(g)), np.abs(g) @ (Z != 0)),
+        (design.absolute.project(H), sizes @ H.T),
+        (design.absolute.adjoint(R), R.T @ sizes),
+        (design.absolute.adjoint_squares(R), R.T @ sizes**2),
+        (design.rows(rows).project(H), Z[rows] @ H.T),
+    ):
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+    # A sum with zeros is dense.
+    np.testing.assert_allclose(design.matrix() + np.zeros((n, d)), Z, rtol=0, atol=tolerance)
+    assert design.shape == (n, d)
+    assert np.abs(Z).max() <= design.largest <= sizes.max()
+
+
 def _clipped(r: float, width: float, slope: float) -> float:
     """slope abs(r), within ``width * slope`` of 0 a parabola that touches it."""
     return r * r / (2.0 * width) if abs(r) <= width * slope else slope * abs(r) - width * slope * slope / 2.0

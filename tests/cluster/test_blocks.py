@@ -43,15 +43,6 @@ def parts(array):
     return np.split(array, np.cumsum(CHUNKS)[:-1])
 
 
-def made(functions, like):
-    """An array whose blocks of 50 rows functions without arguments return."""
-    return da.concatenate([da.from_delayed(dask.delayed(f)(), (50, *like.shape[1:]), meta=like[:0]) for f in functions])
-
-
-def of(array):
-    return [lambda part=part: part for part in np.split(array, 4)]
-
-
 def problem(X, y=None, sample_weight=None, classes=None, client=None, **options):
     """The problem of blocks on the workers, as fits make it."""
     held = of_dask.dask_blocks(X, chunked(Y) if y is None else y, sample_weight, classes, client, LIMIT)
@@ -156,17 +147,6 @@ def test_chunks_of_any_sizes(client):
         problem(unknown, chunked(Y, (100, 100)))
 
 
-def test_classes_that_are_given(client):
-    spread = problem(chunked(X), classes=["c", "d", "b", "a"])
-    np.testing.assert_array_equal(spread.classes, ["a", "b", "c", "d"])
-    # At outputs of zero each row has the loss log m.
-    assert spread.output_gradient(spread.start()).value == pytest.approx(len(Y) * np.log(4))
-    with pytest.raises(ValueError, match=r"block \d: y has the label .*'c'.*, which is not among the classes"):
-        problem(chunked(X), classes=["a", "b"])
-    with pytest.raises(ValueError, match="classes are for multi-class losses"):
-        problem(chunked(X), chunked(X), loss="squared", classes=["a", "b"])
-
-
 def test_what_is_wrong_with_blocks(client):
     holes = np.tile(X, (2, 1))
     holes[7 * 40 + 12, 1] = np.nan
@@ -174,6 +154,8 @@ def test_what_is_wrong_with_blocks(client):
         problem(da.from_array(holes, chunks=(40, 4)), da.from_array(np.tile(Y, 2), chunks=40))
     with pytest.raises(ValueError, match=r"block 1 has 3 features, and block 0 has 4"):
         problem(chunked(X).map_blocks(lambda x: x[:, : 3 if len(x) == 7 else 4], dtype=float, meta=X[:0]))
+    with pytest.raises(ValueError, match="classes are for multi-class losses"):
+        problem(chunked(X), chunked(X), loss="squared", classes=["a", "b"])
 
 
 def test_what_is_no_data_in_chunks():
@@ -191,13 +173,13 @@ def test_what_is_no_data_in_chunks():
 
 
 def test_a_block_that_raises(client):
-    def fails():
-        raise RuntimeError("no such table")
+    def read(part):
+        if len(part) == CHUNKS[2]:
+            raise RuntimeError("no such table")
+        return part
 
-    functions = of(X)
-    functions[2] = fails
     with pytest.raises(OSError, match=r"block 2 cannot be computed: RuntimeError\('no such table'\)"):
-        problem(made(functions, X), chunked(Y, (50,) * 4))
+        problem(chunked(X).map_blocks(read, dtype=float, meta=X[:0]))
 
 
 class NotThere:

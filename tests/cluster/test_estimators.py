@@ -1,33 +1,34 @@
-"""Estimators on a cluster: they are those of blocks in one process."""
+"""Estimators on a cluster: they are those of blocks in one process, whatever the types of the partitions."""
 
 import pickle
 import re
 import warnings
+from itertools import pairwise
 
 import numpy as np
-import pandas
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import mopn
-from mopn import estimators
+from mopn import Ratio, estimators
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
+frames = pytest.importorskip("dask.dataframe")
 pytest.importorskip("mopn.dask")
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 3))
 LABELS = np.array(["a", "b", "c"])[np.digitize(X[:, 0] * X[:, 1], [-0.1, 0.1])]
-CODES = np.unique(LABELS, return_inverse=True)[1]
 NUMBERS = X[:, 0] * X[:, 1] + X[:, 2]
 WEIGHTS = RNG.uniform(0.5, 2.0, 150)
 CHUNKS = (60, 7, 83)
 # A step: some ninety passes.
 STEP = {"strength": 2.0, "refit": "none", "max_units": 1, "tol": 0.5}
-FITTED = ("basis_", "weights_", "linear_", "objective_", "gap_")
+FITTED = ("basis_", "weights_", "linear_", "objective_", "gap_", "strength_", "n_features_in_")
 
 
 def chunked(array):
@@ -66,8 +67,9 @@ def made(case):
 
 
 def assert_same(found, expected):
+    assert type(found) is type(expected)
     for attribute in FITTED:
-        np.testing.assert_array_equal(getattr(found, attribute), getattr(expected, attribute))
+        np.testing.assert_array_equal(getattr(found, attribute, None), getattr(expected, attribute, None))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -77,7 +79,6 @@ def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, 
     given = vars(plain).copy()
     found = mopn.dask.fit(plain, chunked(X), chunked(y), None if weights is None else chunked(weights), timeout=300)
     assert vars(plain) == given
-    assert type(found) is type(plain)
     assert found.get_params() == plain.get_params()
     assert vars(found).keys() == vars(local).keys()
     assert_same(found, local)
@@ -277,25 +278,12 @@ def test_a_client_that_closes_leaves_the_best_network(cluster, on_workers, nit, 
     assert set(found.predict(X)) <= set(LABELS)
 
 
-@pytest.mark.slow
-def test_data_frames_with_an_empty_partition(client, on_workers):
-    frames = pytest.importorskip("dask.dataframe")
-    table = pandas.DataFrame(X, columns=["u", "v", "w"]).assign(y=CODES)
-    frame = frames.from_pandas(table, npartitions=3, sort=False).map_partitions(lambda part: part[part.index >= 50])
-    plain = estimators.MultiOutputFMClassifier(**STEP)
-    found = mopn.dask.fit(plain, frame[["u", "v", "w"]], frame["y"], timeout=300)
-    assert_same(found, clone(plain).fit(mopn.RowBlocks([X[:0], X[50:100], X[100:]]), CODES[50:]))
-    lazy = mopn.dask.predict(found, frame[["u", "v", "w"]])
-    np.testing.assert_array_equal(lazy.compute(), found.predict(table.iloc[50:, :3]))
-
-
 @pytest.mark.parametrize("where", ["workers", "memory"])
 def test_data_frames(client, where, request):
     if where == "workers":
         request.getfixturevalue("on_workers")
-    frames = pytest.importorskip("dask.dataframe")
-    table = pandas.DataFrame(X, columns=["u", "v", "w"])
-    levels = pandas.Series((NUMBERS > 0) + 1)
+    table = pd.DataFrame(X, columns=["u", "v", "w"])
+    levels = pd.Series((NUMBERS > 0) + 1)
     X_frame, y_frame = (frames.from_pandas(part, npartitions=2) for part in (table, levels))
     plain = estimators.OrdinalFMRegressor(**STEP | {"alpha": None})
     found = mopn.dask.fit(plain, X_frame, y_frame, timeout=300)
@@ -317,3 +305,89 @@ def test_data_frames(client, where, request):
     assert len(given) == 1
     with pytest.raises(ValueError, match="same order as they were in fit"):
         mopn.dask.fit(found.set_params(warm_start=True), X_frame[["w", "u", "v"]], y_frame)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+N, CUTS = 150, (0, 60, 60, 150)
+FRAME = pd.DataFrame({"size": RNG.standard_normal(N), "color": RNG.choice(["red", "green", "blue"], N)})
+FRAME.loc[100:, "color"] = "pink"
+TRUTH = (FRAME["size"] * np.where(FRAME["color"] == "red", 1.0, -1.0)).to_numpy()
+FRAME.loc[70::9, "size"] = np.nan
+HIGH_OR_LOW = np.where(TRUTH > 0.0, "high", "low")
+FIXED = {"strength": Ratio(0.5), "curves": 0, "max_units": 1, "tol": 0.5}
+
+
+def cut(rows):
+    return [rows[a:b] for a, b in pairwise(CUTS)]
+
+
+def spread(y):
+    """Return the partitions of X, with the categories that they have and one without rows, and of y."""
+    partitions = [part.assign(color=part["color"].astype("category")) for part in cut(FRAME)]
+    X = frames.from_map(lambda part: part, partitions, meta=FRAME[:0])
+    return X, frames.from_map(lambda part: part, cut(pd.Series(y)), meta=pd.Series(y)[:0])
+
+
+def assert_same_tables(found, expected):
+    assert_same(found, expected)
+    assert found.feature_names_in_.tolist() == expected.feature_names_in_.tolist()
+    assert found.encoding_.feature_names.tolist() == expected.encoding_.feature_names.tolist()
+
+
+of_both_kinds = pytest.mark.parametrize(
+    ("name", "y"), [("TableClassifier", HIGH_OR_LOW), pytest.param("TableRegressor", TRUTH, marks=pytest.mark.slow)]
+)
+
+
+@of_both_kinds
+def test_tables_on_workers_are_those_of_blocks_in_one_process(client, on_workers, name, y):
+    X, labels = spread(y)
+    plain = getattr(estimators, name)(**FIXED)
+    found = mopn.dask.fit(plain, X, labels, timeout=300)
+    assert_same_tables(found, clone(plain).fit(mopn.RowBlocks(cut(FRAME), y)))
+    methods = ["predict", *(["predict_proba"] if name == "TableClassifier" else [])]
+    for model in (found, found.model_):
+        for method in methods:
+            lazy, plain = mopn.dask.predict(model, X, method=method), getattr(found, method)(FRAME)
+            computed = lazy.compute()
+            assert lazy.ndim == plain.ndim
+            assert np.allclose(computed, plain) if plain.dtype.kind == "f" else (computed == plain).all()
+    with pytest.raises(ValueError, match="The feature names should match"):
+        mopn.dask.predict(found, X.rename(columns={"size": "length"}))
+
+
+@of_both_kinds
+def test_small_tables_are_fitted_in_this_process(client, name, y):
+    plain = getattr(estimators, name)(curves=1, max_units=2)
+    assert_same_tables(mopn.dask.fit(plain, *spread(y)), clone(plain).fit(FRAME, y))
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean"])
+def test_labels_keep_their_type_and_columns_are_read_by_name(client, dtype):
+    y = pd.Series(TRUTH > 0.0, dtype="boolean")
+    y = y if dtype == "boolean" else y.astype(dtype) + 2**53
+    X, labels = (frames.from_pandas(part, npartitions=2) for part in (FRAME, y))
+    found = mopn.dask.fit(estimators.TableClassifier(**FIXED), X, labels, timeout=300)
+    assert found.classes_.tolist() == sorted(set(y.tolist()))
+    turned = X[["color", "size"]]
+    assert np.array_equal(*(mopn.dask.predict(found, part).compute() for part in (turned, X)))
+
+
+def test_what_of_tables_is_refused(client, on_workers):
+    y = frames.from_pandas(pd.Series(HIGH_OR_LOW), npartitions=2)
+    classifier = estimators.TableClassifier(**FIXED)
+    with pytest.raises(ValueError, match=r"block \d: column 'size' of X contains infinity"):
+        mopn.dask.fit(classifier, frames.from_pandas(FRAME.assign(size=np.inf), npartitions=2), y)
+    with pytest.warns(UserWarning, match="X has no value in column 'color'"):
+        mopn.dask.fit(classifier, frames.from_pandas(FRAME.assign(color=np.nan), npartitions=2), y)
+    with pytest.raises(TypeError, match=r"lazy frame.*mopn\.dask\.fit"):
+        classifier.fit(frames.from_pandas(FRAME, npartitions=2), HIGH_OR_LOW)
+
+
+@pytest.mark.slow
+def test_the_strength_is_chosen_on_a_sample_in_this_process(client, on_workers):
+    plain = estimators.TableClassifier(**{**FIXED, "strength": "auto"})
+    found = mopn.dask.fit(plain, *spread(HIGH_OR_LOW), timeout=300)
+    assert found.strength_ == clone(plain).fit(mopn.RowBlocks(cut(FRAME), HIGH_OR_LOW)).strength_

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from networks import TWO_SIDED
 from properties import generators, tried
 from reference import derivatives
-from scipy.optimize import minimize
 
 from mopn.core.norms import NORMS
 from mopn.core.regularizers import make_regularizer
@@ -64,42 +63,6 @@ def centred(name, form, V, mu):
     return barrier, *barrier.linearize(mu)
 
 
-def lowest(name, V):
-    """The sizes that the bounds must exceed."""
-    if name == "l1":
-        return np.abs(V).ravel()
-    return np.linalg.norm(V, 2 if name == "l1/l2" else np.inf, axis=1)
-
-
-def cone_barrier(name, V, t):
-    """The logarithmic barriers of the docstring's cones, in plain Python."""
-    if name == "l1/l2":
-        return sum(-0.5 * math.log(u * u - sum(v * v for v in row)) for u, row in zip(t, V.tolist(), strict=True))
-    bounds = t.reshape(V.shape) if name == "l1" else np.repeat(t[:, None], V.shape[1], axis=1)
-    pairs = zip(bounds.ravel().tolist(), V.ravel().tolist(), strict=True)
-    return sum(-math.log(u - v) - math.log(u + v) for u, v in pairs)
-
-
-def reference_value(name, form, V, mu):
-    """min over t of strength * sum(t), or of the barrier of the radius, plus those of the cones: by BFGS.
-
-    Unknowns are logarithms of slacks, or in a ball of their shares of the room, so that every trial is feasible.
-    """
-    low = lowest(name, V)
-    room = SIZE - low.sum()
-
-    def objective(u):
-        if form == "strength":
-            t = low + mu / SIZE * np.exp(u)
-            return SIZE * t.sum() / mu + cone_barrier(name, V, t)
-        shares = np.exp(np.r_[u, 0.0] - max(u.max(), 0.0))
-        shares *= room / shares.sum()
-        return -math.log(shares[-1]) + cone_barrier(name, V, low + shares[:-1])
-
-    # The best slacks lie within a factor of mu / multiplier; a large radius pays little for the slack.
-    return mu * minimize(objective, np.zeros(len(low)), method="BFGS", options={"gtol": 1e-6}).fun
-
-
 def dense(quadratic, shape):
     """Entry by entry, from the definition."""
     diagonal = np.broadcast_to(quadratic.diagonal, shape)
@@ -109,25 +72,6 @@ def dense(quadratic, shape):
         e[r] = quadratic.rows[r]
         A -= np.outer(e, e)
     return A if quadratic.common is None else A + np.outer(quadratic.common, quadratic.common)
-
-
-@every_case(mu=levels)
-def test_value_equals_the_minimum_over_the_bounds(name, form, shape, rng, mu):
-    V = draw(name, form, rng, shape)
-    barrier, *_ = state(name, form, V, mu)
-    expected = reference_value(name, form, V, mu)
-    scale = abs(expected) + mu * barrier.degree
-    np.testing.assert_allclose(barrier.value(V), expected, rtol=0, atol=1e-9 * scale)
-
-
-@every_norm
-@pytest.mark.parametrize("outside", [1.0, 1.0 + 1e-12, 3.0])
-def test_value_is_infinite_outside_of_a_ball(name, outside):
-    V = np.zeros((3, 2))
-    V[1, 0] = SIZE
-    barrier, *_ = state(name, "radius", 0.5 * V, 0.1)
-    assert barrier.value(outside * V) == np.inf
-    assert math.isfinite(barrier.value((1 - 1e-9) * V))
 
 
 @every_case(mu=levels)
@@ -153,18 +97,6 @@ def test_degree_times_mu_bounds_the_gap_where_the_gradient_is_a_losss(name, form
     else:
         gap = SIZE * dual - np.vdot(g, V)
     assert -1e-14 <= gap <= barrier.degree * mu * (1 + 1e-8) + 1e-14
-
-
-@every_case(mu=levels)
-def test_product_equals_the_dense_matrix(name, form, shape, rng, mu):
-    V = draw(name, form, rng, shape)
-    _, quadratic, _ = state(name, form, V, mu)
-    D = rng.standard_normal(shape)
-    A = dense(quadratic, shape)
-    product = quadratic.product(D)
-    pieces = sum(float(np.vdot(x, x)) for x in (quadratic.rows, quadratic.common) if x is not None)
-    size = np.abs(quadratic.diagonal).sum() + pieces
-    np.testing.assert_allclose(product.ravel(), A @ D.ravel(), rtol=0, atol=1e-15 * V.size * size)
 
 
 def curvatures(name, form, V, mu, quadratic):
@@ -242,28 +174,6 @@ def test_steps_stay_strictly_inside_with_a_positive_definite_quadratic(name, for
         assert np.linalg.eigvalsh(scales[:, None] * A * scales).min() >= -1e-15 * A.shape[0]
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 2)])
-@every_norm
-@every_form
-@varied()
-def test_multipliers_follow_the_newton_step(name, form, shape, rng):
-    """Along D their part of the gradient changes as the quadratic says: a small step with full multipliers is exact.
-
-    A second state, centred at the new weights, must have nearly the same quadratic: they differ to second order.
-    """
-    V, mu = draw(name, form, rng, shape) + 0.05, 0.3
-    V = V if form == "strength" else V * min(1.0, 0.6 * SIZE / NORMS[name].value(V))
-    D = rng.standard_normal(shape)
-    errors = []
-    for h in (1e-3, 1e-4):
-        barrier, *_ = centred(name, form, V, mu)
-        barrier.advance(h * D, 1.0)
-        moved = dense(barrier.linearize(mu)[0], shape)
-        there = dense(centred(name, form, V + h * D, mu)[1], shape)
-        errors.append(np.abs(moved - there).max() / np.abs(there).max())
-    assert errors[1] <= errors[0] / 30 + 1e-9
-
-
 @every_norm
 @every_form
 def test_sparsified_keeps_weights_with_active_bounds(name, form):
@@ -279,19 +189,6 @@ def test_sparsified_keeps_weights_with_active_bounds(name, form):
     if name == "l1":
         expected[3, 1] = 0.0
     np.testing.assert_array_equal(barrier.sparsified(), expected)
-
-
-@every_norm
-@varied(mu=st.sampled_from([1e-9, 1e-3, 10.0]), share=st.sampled_from([0.0, 0.5, 1.0]))
-def test_a_start_in_the_ball_is_moved_strictly_inside(name, rng, mu, share):
-    """Also one on its boundary; along its own ray."""
-    V, gradient = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
-    V *= share * SIZE / NORMS[name].value(V)
-    barrier = make_regularizer(name, **sizes("radius")).barrier(V, mu, gradient)
-    assert NORMS[name].value(barrier.V) < SIZE
-    np.testing.assert_allclose(barrier.V * np.abs(V).sum(), V * np.abs(barrier.V).sum(), rtol=1e-13)
-    barrier.linearize(mu)
-    assert math.isfinite(barrier.value(barrier.V))
 
 
 def test_multipliers_that_vanish_beside_large_weights_divide_nothing():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from networks import rows_of
 from properties import seeds, tried
+from reference import check_products
 from scipy import sparse
 
 from mopn.data.designs import AugmentedDesign, SparseDesign, make_design, stored_design
@@ -38,29 +39,7 @@ def test_products_equal_those_of_the_explicit_array(storage, dummies, seed):
     design = AugmentedDesign(CenteredDesign(SparseDesign(storage(X)), c), dummies)
     ones = np.ones((len(X), dummies))
     Z, sizes = np.hstack([ones, X - c]), np.hstack([ones, np.abs(X) + np.abs(c)])
-    (n, d), k = Z.shape, 3
-    H, R, g = rng.standard_normal((k, d)), rng.standard_normal((n, k)), rng.standard_normal(n)
-
-    def equal(actual, expected):
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-13 * (1 + sizes.max()) ** 2)
-
-    assert design.shape == (n, d)
-    equal(design.project(H), Z @ H.T)
-    equal(design.project_squares(H), Z**2 @ H.T)
-    equal(design.adjoint(R), R.T @ Z)
-    equal(design.adjoint_squares(R), R.T @ Z**2)
-    equal(design.gram(g), Z.T @ (g[:, None] * Z))
-    equal(design.squared_norms, np.sum(Z**2, axis=1))
-    equal(design.squared_sizes, np.sum(sizes**2, axis=1))
-    equal(design.squared_column_sizes, np.sum(sizes**2, axis=0))
-    equal(design.inner_products(0.5), Z @ Z.T / 0.25)
-    equal(design.squares.inner_products(4.0), Z**2 @ (Z**2).T / 16)
-    equal(design.absolute.project(H), sizes @ H.T)
-    equal(design.matrix(), Z)
-    equal(design.occurrences(np.abs(g)), np.abs(g) @ (Z != 0))
-    rows = rng.permutation(n)[:4]
-    equal(design.rows(rows).project(H), Z[rows] @ H.T)
-    assert np.abs(Z).max() <= design.largest <= sizes.max()
+    check_products(design, Z, sizes, rng, 1e-13 * (1 + sizes.max()) ** 4)
 
 
 @every_format

@@ -39,7 +39,7 @@ def test_right_losses_pass_with_targets_of_any_size(loss, unit):
 def of_huber(name, method, base=Huber):
     """Return a Huber loss with another method, or attribute."""
     kept = ("smoothness", "value_gradient", "conjugate", *(("hessian",) if base is not Huber else ()))
-    body = {"targets": "numbers"} | {key: getattr(base, key) for key in kept} | {name: method}
+    body = {"targets": "numbers", "threshold": 1.0} | {key: getattr(base, key) for key in kept} | {name: method}
     return type("Broken", (mopn.Loss,), body)()
 
 

@@ -15,7 +15,6 @@ import mopn
 from mopn.data.rows import RowArray
 from mopn.estimators import (
     FactorizationMachineClassifier,
-    MultiOutputFMClassifier,
     MultiOutputPNClassifier,
     MultiOutputPNRegressor,
     OrdinalFMRegressor,
@@ -26,6 +25,7 @@ from mopn.solvers import ConditionalGradient, Status
 X, Y = data("logistic", n=40, d=4)
 WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, 40)
 CUTS = (0, 7, 23, 40)
+CENTERED = {"augment": True, "center": True, "scale": "features"}
 NETWORK = np.random.default_rng(2).standard_normal((3, 4)), np.random.default_rng(3).standard_normal((3, 3))
 
 
@@ -54,7 +54,7 @@ def from_files(folder, suffix, parts):
 
 
 @pytest.mark.parametrize("form", ["arrays", "csr", ".npy", ".npz", ".parquet", "callables", "memmap", "one file"])
-@pytest.mark.parametrize("options", [{}, {"alpha": 1.0}, {"augment": True, "center": True, "scale": "features"}])
+@pytest.mark.parametrize("options", [{}, {"alpha": 1.0}, {"ridge": 0.5}, CENTERED])
 def test_every_form_of_blocks_is_the_problem_in_memory(tmp_path, form, options):
     forms = {
         "arrays": lambda: mopn.RowBlocks(cut(X), Y, WEIGHTS),
@@ -95,15 +95,6 @@ def test_every_refit_reads_blocks(norm, kernel, refit):
     assert found.fun - found.gap <= whole.fun
     assert whole.fun - whole.gap <= found.fun
     assert found.trace["passes"][-1] <= problem.passes
-
-
-def test_blocks_do_not_depend_on_threads(monkeypatch):
-    found = []
-    for threads in ("1", "3"):
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        problem = mopn.NetworkProblem(mopn.RowBlocks(X, Y, size=9), strength=6.0)
-        found.append(mopn.minimize(problem, ConditionalGradient(refit="full"), tol=1e-3).x)
-    np.testing.assert_array_equal(*found)
 
 
 def test_at_most_two_blocks_are_held():
@@ -331,22 +322,6 @@ def test_a_file_of_other_rows_is_refused(tmp_path):
         mopn.NetworkProblem(mopn.RowBlocks(path, Y), strength=1.0)
 
 
-def test_a_file_that_vanishes_between_passes_keeps_the_best_point(tmp_path):
-    paths = from_files(tmp_path, ".npy", cut(X))
-    problem = mopn.NetworkProblem(mopn.RowBlocks(paths, Y), strength=0.1)
-
-    def remove(intermediate_result):
-        if intermediate_result.nit == 1:
-            paths[1].unlink()
-
-    solver = ConditionalGradient(refit="full")
-    result = mopn.minimize(problem, solver, tol=1e-9, callback=remove)
-    assert result.status == Status.FAILED
-    assert isinstance(result.error, FileNotFoundError)
-    assert "block 1 cannot be read" in str(result.error)
-    assert len(result.basis) > 0
-
-
 def test_what_a_refit_reached_is_kept_whenever_the_data_vanish():
     """The first iteration that is recorded is the empty network, and the next one comes after the whole refit."""
     reads = [math.inf]
@@ -419,14 +394,3 @@ def test_estimators_of_one_output_read_blocks():
         for number, (part, labels) in enumerate(zip(cut(X), cut(y), strict=True)):
             epochs[1].partial_fit(part, labels, classes=["a", "b"] if number == 0 else None)
     np.testing.assert_array_equal(epochs[0].model_.factors, epochs[1].model_.factors)
-
-
-@pytest.mark.parametrize("estimator", [MultiOutputPNClassifier, MultiOutputFMClassifier, OrdinalFMRegressor])
-@pytest.mark.slow
-def test_estimators_of_networks_read_blocks(estimator):
-    options = {"max_units": 5, "tol": 1e-2} | ({"strength": 0.1} if estimator is OrdinalFMRegressor else {})
-    whole = estimator(**options).fit(X, Y)
-    for blocks in (mopn.RowBlocks(cut(X), Y), mopn.RowBlocks(callables(X, Y, WEIGHTS))):
-        found = estimator(**options).fit(blocks)
-        assert found.n_features_in_ == 4
-        assert found.score(X, Y) == pytest.approx(whole.score(X, Y), abs=0.1)

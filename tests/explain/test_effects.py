@@ -75,15 +75,6 @@ def test_effects_are_means_over_all_combinations(model):
         np.testing.assert_allclose(item.deviation, shaped(deviations[item.columns], model), **close)
 
 
-@every_model
-def test_effects_add_up_to_the_outputs(model):
-    X = table(12, 5)
-    found = mopn.explain.effects(model, X)
-    pairs = sum(found.pair(a, b) for a, b in itertools.combinations(COLUMNS, 2))
-    total = found.constant + sum(found.main(name) for name in COLUMNS) + pairs
-    np.testing.assert_allclose(total, shaped(outputs(model, X), model), rtol=0, atol=1e-12 * np.abs(total).max())
-
-
 def test_a_shapley_value_is_a_main_effect_and_half_of_the_pairs_beyond_their_means():
     model, X = MODELS["network"], table(9, 5)
     found = mopn.explain.effects(model, X)

@@ -294,6 +294,7 @@ def test_outputs_of_a_network_as_one(kernel, augment):
         kernel=kernel,
         augment=augment,
         offset=rng.standard_normal(2),
+        linear=rng.standard_normal((2, 5)),
     )
     combination, X = np.array([2.0, -1.0]), rng.standard_normal((5, 4))
     single = mopn.FactorizationModel.from_outputs(model, combination)

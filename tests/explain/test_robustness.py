@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from certified_models import random_model, rational
-from fitted_models import KINDS, LINKED, NUMBERS, network, table
+from fitted_models import KINDS, LINKED, NUMBERS, network, random_model, rational, table
 from hypothesis import strategies as st
 from properties import generators, tried
 from scipy import sparse

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from fitted_models import network
 
-import mopn
 from benchmarks.tables.exports import c_outputs, onnx_outputs
 from mopn.estimators import MultiOutputPNRegressor
 from mopn.export import to_c, to_onnx
@@ -133,11 +132,3 @@ def test_onnx_says_that_empty_texts_are_missing_ones():
             to_onnx(model)
         assert len(said) == count
         assert all("column 't' has the text '' and missing values" in str(one.message) for one in said)
-
-
-def test_files_and_exports_of_loaded_models_are_the_same(tmp_path):
-    model = model_of(pd.DataFrame({"t": COLUMNS["milliseconds since 1970"], "c": COLUMNS["texts and missing"]}))
-    model.save(tmp_path / "model.npz")
-    for name, one in (("a", model), ("b", mopn.load(tmp_path / "model.npz"))):
-        to_c(one, tmp_path / f"{name}.h", name="model", dtype="float64")
-    assert (tmp_path / "a.h").read_text() == (tmp_path / "b.h").read_text()

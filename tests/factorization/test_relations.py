@@ -7,8 +7,6 @@ from properties import generators, tried
 from scipy import sparse
 
 import mopn
-from mopn.core.factor_kernels import RelatedPairs, make_factor_kernel
-from mopn.data.designs import make_design
 from mopn.data.relation_design import RelationDesign
 from mopn.solvers import LBFGS, AdaGrad, CoordinateDescent
 
@@ -98,16 +96,3 @@ def test_a_dominating_column_loses_no_digits():
     options = {"start": {"P": P[None]}, "tol": 0, "max_iter": 3}
     found, expected = (mopn.minimize(problem, CoordinateDescent(), **options) for problem in problems)
     assert found.fun == pytest.approx(expected.fun, rel=1e-9)
-
-
-def test_kernel():
-    rng = np.random.default_rng(0)
-    related, plain, _, _ = drawn(rng)
-    P, lams, slopes = rng.standard_normal((K, plain.shape[1])), rng.standard_normal(K), rng.standard_normal(N)
-    kernel, expected, design = RelatedPairs(), make_factor_kernel("anova", 2), make_design(plain)
-    for found, right in (
-        (kernel.features(related.design, P), expected.features(design, P)),
-        (kernel.outputs(related.design, P, lams), expected.outputs(design, P, lams)),
-        (kernel.gradient(related.design, P, lams, slopes), expected.gradient(design, P, lams, slopes)),
-    ):
-        np.testing.assert_allclose(found, right, rtol=1e-12, atol=1e-12)

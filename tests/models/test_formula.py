@@ -1,8 +1,10 @@
 """What models compute, against the definitions of the kernels: every kind, storage and size of blocks."""
 
+from itertools import combinations
+from math import prod
+
 import numpy as np
 import pytest
-from definitions import outputs_by_definition
 from fitted_models import KINDS
 from numpy.testing import assert_allclose
 from scipy import sparse
@@ -14,6 +16,50 @@ from mopn.data.designs import make_design
 X = np.random.default_rng(0).uniform(-1, 1, (23, 4)) * (np.random.default_rng(1).uniform(size=(23, 4)) < 0.7)
 STORAGES = (np.array, sparse.csr_array, sparse.csc_array, np.float32)
 every_model = pytest.mark.parametrize("model", KINDS.values(), ids=KINDS)
+
+
+def subsets(z, degree):
+    """The sum over all sets of so many entries of their products."""
+    return sum(prod(entries) for entries in combinations(z, degree))
+
+
+def kernel_by_definition(model, degree, p, x):
+    if model.kernel == "homogeneous":
+        return (p @ x) ** degree
+    if model.kernel == "all-subsets":
+        return sum(subsets(p * x, t) for t in range(len(x) + 1))
+    if model.theta is not None:
+        return sum(theta * subsets(p * x, t) for t, theta in enumerate(model.theta, 1))
+    return subsets(p * x, degree)
+
+
+def lifted_by_definition(model, x):
+    units = range(model.factors.shape[1])
+    if model.kernel == "homogeneous":
+        return sum(prod(U[s] @ x for U in model.factors) for s in units)
+    A, B = model.factors
+    pairs = list(combinations(range(len(x)), 2))
+    return sum(0.5 * (A[s, i] * B[s, j] + A[s, j] * B[s, i]) * x[i] * x[j] for s in units for i, j in pairs)
+
+
+def outputs_by_definition(model, x):
+    """The outputs of a network or a factorization machine for one row, before any link."""
+    if isinstance(model, mopn.Model):
+        dummies = model.basis.shape[1] - model.n_features
+        z, W = np.append(np.ones(dummies), x), model.linear
+        values = [(h @ z) ** 2 if model.kernel == "homogeneous" else subsets(h * z, 2) for h in model.basis]
+        linear = 0.0 if W is None else W @ np.append(1.0, x)
+        return np.array(values) @ model.weights + linear + model.offset
+    z = np.append(np.ones(model.dummies), x)
+    if model.form == "lifted":
+        units = lifted_by_definition(model, z)
+    else:
+        units = sum(
+            lam * kernel_by_definition(model, model.degree - order, p, z)
+            for order, P in enumerate(model.factors)
+            for lam, p in zip(model.lams, P, strict=True)
+        )
+    return np.array([units + (0.0 if model.w is None else model.w @ x) + model.intercept])
 
 
 @every_model

@@ -1,29 +1,20 @@
-"""Whole fits that are proven, certificates of any model, and what is not called proven."""
+"""Whole fits that are proven, certificates of any model, the gap with the units as they are, and the dual point."""
+
+import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from mpmath import mp, mpf
-from networks import LOSSES, data, every_form, every_norm, problem_of, random_network, wide_problem
+from networks import LOSSES, data, every_form, every_kernel, every_norm, problem_of, random_network, wide_problem
+from reference import kernel_values
+from sklearn.datasets import load_iris
 
 import mopn
 import mopn.network.problem
 from mopn.data.rows import SumOfLosses
-from mopn.solvers import ConditionalGradient, Status
-
-
-@pytest.mark.slow
-@every_form
-@every_norm
-def test_fits_are_proven_optimal(norm, form):
-    problem = problem_of(norm, form, value=2.0)
-    solver = ConditionalGradient(refit="full", oracle="exact", atoms_per_round=3)
-    result = mopn.minimize(problem, solver, tol=1e-4, max_iter=60)
-    assert result.success, result
-    assert result.gap_is_proven
-    # A run that goes on with another refit and another oracle finds nothing below what is proven.
-    other = mopn.minimize(problem, ConditionalGradient(oracle="refine"), tol=1e-6, max_iter=10, start=result)
-    assert other.fun <= result.fun * (1 + 1e-14)
-    assert other.fun >= result.fun - result.gap
+from mopn.estimators import MultiOutputPNClassifier
+from mopn.solvers import FISTA, ConditionalGradient, InteriorPoint, Status
 
 
 @every_form
@@ -61,6 +52,8 @@ def test_the_allowance_for_rounding_has_no_unit_of_its_own_for_the_squared_loss(
 def test_certify_any_model(norm, form):
     problem = problem_of(norm, form, value=1.5)
     best = mopn.minimize(problem, ConditionalGradient(refit="full", oracle="exact"), tol=1e-4, max_iter=60)
+    assert best.success, best
+    assert best.gap_is_proven
     measure = mopn.certify(problem, best.basis, best.weights, "exact")
     assert measure.fun == pytest.approx(best.fun, rel=1e-12)
     assert measure.gap <= 3e-3 * measure.fun
@@ -123,3 +116,192 @@ def test_the_best_scale_of_the_dual_point_is_found_in_few_evaluations(loss, form
     monkeypatch.setattr(SumOfLosses, "conjugates_and_sizes", lambda *a: asked.extend(a[2]) or conjugates(*a))
     assert problem.lower(at, bound) >= best - 1e-5 * abs(best) - 1e-8
     assert len(asked) <= 25
+
+
+# -- the gap with the units as they are, against minima over their weights that another solver finds -------------------
+
+
+TOL = 1e-9
+
+
+def make_problem(norm, form, kernel, loss="logistic", alpha=None):
+    X, y = data(loss)
+    return mopn.NetworkProblem(X, y, loss=loss, kernel=kernel, norm=norm, augment=True, alpha=alpha, **{form: 1.0})
+
+
+def check(problem, network, best):
+    """The gaps of a network lie in their order, above its distance to the best weights of its units."""
+    measured = problem.measure(network)
+    assert measured.fun - best.fun <= measured.restricted_gap <= measured.gap
+    # No network whatever lies below the whole gap, and none of these units below the restricted one.
+    assert best.fun - best.gap >= measured.fun - measured.gap
+
+
+def check_refitted(problem, network):
+    """At the best weights only other units help."""
+    measured = problem.measure(network)
+    # Weights within TOL of the minimum have a gradient, and so a dual point, within about its root.
+    assert measured.restricted_gap <= 1e-4 * measured.fun
+    assert measured.gap > 0.05 * measured.fun
+
+
+@every_form
+@every_kernel
+@every_norm
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_it_bounds_the_distance_to_the_best_weights(norm, kernel, form, loss):
+    problem, y = make_problem(norm, form, kernel, loss), data(loss)[1]
+    network = random_network(problem, k=2)
+    X = np.hstack([np.ones((40, problem.kernel.dummies)), data("logistic")[0]])
+    features = kernel_values(kernel, network.basis, X)
+    layer = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, **{form: 1.0})
+    best = mopn.minimize(layer, InteriorPoint(prove=True), tol=TOL)
+    assert best.success
+    for share in (0.0, 0.01, 0.5, 1.0):
+        check(problem, network.with_weights(share * network.weights), best)
+        check(problem, network.with_weights((1.0 - share) * best.weights + share * network.weights), best)
+    check_refitted(problem, network.with_weights(best.weights))
+
+
+@every_form
+@every_norm
+def test_the_linear_term_belongs_to_the_weights(norm, form):
+    problem = make_problem(norm, form, "homogeneous", alpha=0.5)
+    network = random_network(problem, k=2)
+    best = mopn.minimize(problem.output_layer(network), FISTA(), tol=1e-7, max_iter=20_000)
+    assert best.success
+    refitted = network.with_layer(best)
+    for share in (0.0, 0.1, 1.0):
+        check(problem, refitted.with_linear(share * best.linear), best)
+        check(problem, network.with_linear(share * best.linear), best)
+    check_refitted(problem, refitted)
+
+
+def test_without_units_nothing_can_be_gained_by_weights_and_without_a_regulariser_all():
+    problem = make_problem("l1/l2", "strength", "homogeneous")
+    measured = problem.measure(problem.start())
+    assert measured.restricted_gap <= 1e-9 * measured.fun
+    assert measured.gap > 0.5 * measured.fun
+    free = problem.with_strength(0.0)
+    assert free.measure(random_network(free)).restricted_gap == np.inf
+
+
+@pytest.mark.parametrize("refit", ["none", "output", "full"])
+def test_runs_report_both_gaps(refit):
+    problem = make_problem("l1", "strength", "homogeneous")
+    solver = ConditionalGradient(refit=refit, max_units=None if refit == "none" else 2)
+    seen = []
+    result = mopn.minimize(problem, solver, max_iter=5, callback=lambda **now: seen.extend(now.values()))
+    network = problem.start(result)
+    assert result.restricted_gap == pytest.approx(problem.measure(network).restricted_gap, rel=1e-6, abs=1e-9)
+    assert np.all(result.trace["restricted_gap"] <= result.trace["gap"])
+    for row, gap in zip(seen, result.trace["restricted_gap"], strict=True):
+        assert row.restricted_gap == gap
+        assert gap == pytest.approx(problem.measure(problem.start(row)).restricted_gap, rel=1e-6, abs=1e-9)
+    if refit == "output":
+        # Refits end at a hundredth of the gap.
+        assert result.restricted_gap <= 0.01 * result.gap < 0.1 * result.fun
+
+
+def test_past_the_time_limit_no_bound_is_proven_twice(monkeypatch):
+    problem, proven = make_problem("l1", "strength", "homogeneous"), []
+    restricted_lower = mopn.NetworkProblem.restricted_lower
+    monkeypatch.setattr(mopn.NetworkProblem, "restricted_lower", lambda *a: proven.append(a) or restricted_lower(*a))
+    result = mopn.minimize(problem, start=random_network(problem), max_time=0.0)
+    assert (result.status, len(proven)) == (Status.MAX_TIME, 1)
+    assert result.restricted_gap == result.trace["restricted_gap"][0] < np.inf
+
+
+# -- the dual point, checked by plain NumPy: the gradient, the dual norm, the conjugate and the bound ------------------
+
+
+IRIS, KINDS = load_iris(return_X_y=True)
+IRIS = (IRIS - IRIS.mean(axis=0)) / 3
+order = np.random.default_rng(0).permutation(len(KINDS))
+IRIS, KINDS = IRIS[order], KINDS[order]
+WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, len(KINDS))
+STORAGES = {
+    "dense": (IRIS, KINDS, WEIGHTS),
+    "csr": (sp.csr_matrix(IRIS), KINDS, WEIGHTS),
+    "blocks": (mopn.RowBlocks([IRIS[:60], IRIS[60:]], KINDS, sample_weight=WEIGHTS), None, None),
+}
+SIZES = {"strength": 2.0, "radius": 4.0}
+
+
+def iris_problem(size="strength", storage="dense", **options):
+    options = {"norm": "l1", size: SIZES[size]} | options
+    data, labels, weights = STORAGES[storage]
+    return mopn.NetworkProblem(data, labels, sample_weight=weights, **options)
+
+
+def conjugate(D, T):
+    """Return F* of the weighted multi-class logistic loss: negative entropies of D / w + T, probabilities."""
+    q = np.maximum(D / WEIGHTS[:, None] + T, 0.0)
+    np.testing.assert_allclose(q.sum(axis=1), 1.0, atol=1e-9)
+    return float(WEIGHTS @ np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1))
+
+
+def dual_norm(Z, D):
+    return max(np.abs(np.linalg.eigvalsh(Z.T * column @ Z)).max() for column in D.T)
+
+
+@pytest.mark.parametrize(
+    ("size", "storage", "options"),
+    [
+        ("strength", "dense", {}),
+        ("strength", "blocks", {"alpha": 0.5}),
+        ("radius", "csr", {"augment": True}),
+        ("radius", "blocks", {}),
+    ],
+)
+def test_the_dual_point_proves_the_bound_again(size, storage, options):
+    problem = iris_problem(size, storage, **options)
+    result = mopn.minimize(problem, ConditionalGradient("full"), tol=1e-2, max_iter=10)
+    certificate = mopn.certify(problem, result.basis, result.weights, linear=result.linear)
+    T, ones = np.eye(3)[KINDS], np.ones((len(KINDS), 1))
+    for dual, lower in ((result.dual, result.lower), (certificate.dual, certificate.lower)):
+        D = dual.point(problem)
+        Z = np.hstack([ones, IRIS]) if "augment" in options else IRIS
+        ridge = 0.0
+        if "alpha" in options:
+            alphas = np.array([0.005, *[0.5] * 4])
+            ridge = float(((D.T @ np.hstack([ones, IRIS])) ** 2 / (2 * alphas)).sum())
+        norm = dual_norm(Z, D)
+        assert dual.lower == lower
+        assert norm <= dual.bound <= norm * (1 + 1e-9)
+        if size == "strength":
+            assert dual.bound <= 2.0 * (1 + 1e-12)
+        of_ball = 4.0 * dual.bound if size == "radius" else 0.0
+        assert -conjugate(D, T) - of_ball - ridge == pytest.approx(lower, rel=1e-9, abs=1e-9)
+
+
+def test_the_dual_point_is_of_the_network_it_names_and_is_small():
+    problem = iris_problem()
+    result = mopn.minimize(problem, tol=1e-4)
+    dual = pickle.loads(pickle.dumps(result.dual))
+    O = (IRIS @ dual.basis.T) ** 2 @ dual.weights  # noqa: E741
+    P = np.exp(O - O.max(axis=1, keepdims=True))
+    G = WEIGHTS[:, None] * (P / P.sum(axis=1, keepdims=True) - np.eye(3)[KINDS])
+    np.testing.assert_allclose(dual.point(problem), dual.scale * G, atol=1e-12)
+    assert dual == result.dual
+    assert not result.dual.basis.flags.writeable
+    assert len(pickle.dumps(dual)) < 100 * (7 + len(dual.basis) * 7)
+    assert mopn.certify(problem, result.basis, result.weights) == mopn.certify(problem, result.basis, result.weights)
+
+
+def test_a_dual_point_is_of_a_bound_and_a_problem():
+    dual = mopn.minimize(iris_problem(), max_iter=1).dual
+    with pytest.raises(ValueError, match="problem must be of 4 features and 3 outputs as the dual point, got 3 and 3"):
+        dual.point(mopn.NetworkProblem(IRIS[:, :3], KINDS, norm="l1", strength=1.0))
+    unbounded = iris_problem(strength=0.0)
+    assert mopn.minimize(unbounded, ConditionalGradient(max_units=2), tol=0, max_iter=2).dual is None
+    layer = mopn.OutputLayerProblem(IRIS**2, KINDS, norm="l1", strength=1.0)
+    assert mopn.minimize(layer).dual is None
+
+
+def test_estimators_have_the_dual_point_of_their_fit():
+    model = MultiOutputPNClassifier(norm="l1", strength=2.0, ridge=0.0).fit(IRIS, KINDS)
+    problem = mopn.NetworkProblem(IRIS, KINDS, norm="l1", strength=2.0, augment=True, center=True, scale="features")
+    assert model.dual_.lower == pytest.approx(model.objective_ - model.gap_, rel=1e-9)
+    Z = np.hstack([np.ones((len(KINDS), 1)), problem.design.matrix()[:, 1:]])
+    assert dual_norm(Z, model.dual_.point(problem)) <= model.dual_.bound

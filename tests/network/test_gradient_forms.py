@@ -1,7 +1,5 @@
 """Forms of a gradient, matrix-free: bounds against attained values, products against the matrices themselves."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,9 +8,8 @@ from networks import DATA, attained_by_forms, draw_forms, every_kernel, forms_of
 from properties import examples, seeds
 from stacks import best_of_many, every_p, good_vectors, norms, spectral
 
-from mopn.solvers.sphere import enumerate_signs, lanczos, refine
+from mopn.solvers.sphere import enumerate_signs
 from mopn.solvers.sphere.bounds import upper_bound
-from mopn.solvers.sphere.eigenvectors import lanczos_start
 
 SIZES = [(1, 1, 1), (10, 4, 3), (8, 9, 2)]
 every_data = pytest.mark.parametrize("data", DATA)
@@ -60,23 +57,6 @@ def test_matrix_free_bound_is_close_to_the_perron_value(kernel, data, p):
 def majorant(kernel, X, G, p):
     A = np.einsum("i,ij,ik->jk", norms(G, p), np.abs(X), np.abs(X))
     return A if kernel == "homogeneous" else 0.5 * (A - np.diag(np.diag(A)))
-
-
-@every_kernel
-@pytest.mark.parametrize("data", ["dense", "positive", "two-hot", "empty columns"])
-@pytest.mark.parametrize("sparsely", [False, True])
-def test_matrix_free_lanczos_and_refinement_equal_dense_ones(kernel, data, sparsely):
-    for seed in range(3):
-        forms, _, _ = draw_forms(kernel, data, seed, n=30, d=8, sparsely=sparsely)
-        dense, start = forms.dense(), lanczos_start(3, 8)
-        size = 1e-9 * np.abs(dense.matrices).sum()
-        free, full = (lanczos(partial(stack.products, np.eye(3)), start, tol=1e-12) for stack in (forms, dense))
-        values = [np.abs(np.diag(dense.forms(H))) for H in (free, full)]
-        np.testing.assert_allclose(*values, rtol=0, atol=size)
-        for p in (1, 2, np.inf):
-            refined, values = refine(forms, free, p, tol=1e-12)
-            assert (values >= norms(forms.forms(free), p)).all()
-            np.testing.assert_allclose(values, norms(dense.forms(refined), p), rtol=0, atol=size)
 
 
 def test_gram_of_a_stack():

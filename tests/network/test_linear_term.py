@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from networks import rows_of
 from properties import generators, tried
-from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import mopn
@@ -102,19 +101,6 @@ def test_every_refit_finds_the_same_minimum(norm, form):
     assert exact.fun - exact.gap <= plain.fun <= exact.fun * 1.2
 
 
-def test_objective_is_what_it_says():
-    result = solve(problem := make_problem(norm="l1/l2", augment=True), tol=1e-3, refit="full")
-    ones = np.hstack([np.ones((N, 2)), X])
-    squares = (ones @ result.basis.T) ** 2 - (ones**2) @ (result.basis**2).T
-    outputs = 0.5 * squares @ result.weights + ONES @ result.linear.T
-    loss = np.log1p(np.exp(-TARGETS["binary-logistic"] * outputs)).sum()
-    penalty = np.linalg.norm(result.weights, axis=1).sum() + 0.5 * np.sum(ALPHAS * result.linear**2)
-    assert result.fun == pytest.approx(loss + penalty, rel=1e-10)
-    again = mopn.certify(problem, result.basis, result.weights, linear=result.linear)
-    assert again.fun == pytest.approx(result.fun, rel=1e-12)
-    assert again.fun - again.gap <= result.fun
-
-
 def test_without_units_it_is_ridge_logistic_regression():
     """scikit-learn's, with an intercept that pays a hundredth: a constant feature of value 10."""
     problem = make_problem(strength=1e3)
@@ -135,17 +121,6 @@ def test_strength_max_is_where_units_begin(norm):
     assert len(below.basis) > 0
 
 
-def test_a_warm_start_goes_on():
-    problem = make_problem(norm="l1/l2")
-    cold = solve(problem, refit="full")
-    warm = mopn.minimize(problem, ConditionalGradient(refit="full"), start=cold, tol=1e-4)
-    assert warm.nit <= 1
-    assert warm.fun <= cold.fun * (1 + 1e-9)
-    # A start without a linear term finds one.
-    other = mopn.minimize(problem, ConditionalGradient(refit="full"), start=(cold.basis, cold.weights), tol=1e-4)
-    assert other.fun == pytest.approx(cold.fun, rel=1e-3)
-
-
 def test_bad_coefficients():
     problem, empty = make_problem(), (np.zeros((0, D)), np.zeros((0, M)))
     with pytest.raises(ValueError, match=r"start.linear must have shape \(3, 5\), got \(3, 4\)"):
@@ -160,21 +135,6 @@ def test_bad_coefficients():
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("storage", [np.array, sparse.csr_array])
-@pytest.mark.parametrize("augment", [False, True])
-def test_a_model_has_the_outputs_of_its_problem(storage, augment, tmp_path):
-    problem = make_problem(norm="l1/l2", storage=storage, augment=augment, offset=np.array([1.0, 2.0, 3.0]))
-    result = solve(problem, tol=1e-2, refit="full")
-    model = mopn.Model.from_result(problem, result)
-    expected = problem.start(result).outputs + np.array([1.0, 2.0, 3.0])
-    np.testing.assert_allclose(model.outputs(storage(X)), expected, rtol=1e-10, atol=1e-12)
-    model.save(tmp_path / "model.npz")
-    np.testing.assert_array_equal(mopn.load(tmp_path / "model.npz").outputs(X), model.outputs(X))
-    combination = np.array([1.0, -2.0, 0.5])
-    single = mopn.FactorizationModel.from_outputs(model, combination)
-    np.testing.assert_allclose(single.predict(X), model.outputs(X) @ combination, rtol=1e-10, atol=1e-12)
 
 
 def test_estimators_with_a_linear_term():

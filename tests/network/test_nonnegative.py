@@ -138,9 +138,10 @@ def test_own_oracles_are_valued_from_one_side():
     _, problem = make("squared")
     run = problem.oracle(lambda gammas: np.linalg.eigh(gammas)[1][:, :, [0, -1]].transpose(0, 2, 1).reshape(-1, 4))
     at = problem.output_gradient(problem.start())
-    expected = problem.lmo(at)
-    assert problem.lmo(at, run).values[0] == pytest.approx(expected.values[0], rel=1e-12)
-    assert problem.lmo(at, run).bound == expected.bound
+    expected, found = problem.lmo(at), problem.lmo(at, run)
+    assert found.values[0] == pytest.approx(expected.values[0], rel=1e-12)
+    assert abs(found.basis[0] @ expected.basis[0]) == pytest.approx(1.0)
+    assert found.bound == expected.bound
 
 
 # -- gaps --------------------------------------------------------------------------------------------------------------

@@ -1,13 +1,11 @@
 """Certificates of two matrices: against minima over balls of matrices, exact minima, and networks that were changed."""
 
-import itertools
-
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 from networks import LOSSES, data, every_kernel, every_norm
 from properties import generators, tried
-from reference import loss_of_sample, norm_of_rows, pulled_back, quadratic_outputs, sign_patterns
+from reference import kernel_values, loss_of_sample, norm_of_rows, pulled_back, quadratic_outputs, sign_patterns
 from scipy import sparse
 
 import mopn
@@ -43,13 +41,8 @@ def with_ones(X, columns):
 
 def outputs_of(H, V, X, kernel="homogeneous", linear=None):
     """Those of units with as many columns as they have, biases first, sample by sample; and of (W, b)."""
-    X, pairs = with_ones(X, H.shape[1]), itertools.combinations(range(H.shape[1]), 2)
-    if kernel == "homogeneous":
-        features = [[float(h @ x) ** 2 for h in H] for x in X]
-    else:
-        pairs = list(pairs)
-        features = [[sum(h[i] * x[i] * h[j] * x[j] for i, j in pairs) for h in H] for x in X]
-    outputs = np.array(features) @ V
+    X = with_ones(X, H.shape[1])
+    outputs = kernel_values(kernel, H, X) @ V
     return outputs if linear is None else outputs + X[:, -linear[0].shape[1] :] @ linear[0].T + linear[1]
 
 

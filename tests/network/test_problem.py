@@ -1,19 +1,17 @@
-"""The convex problem and its solvers: gaps against optima found independently, and equalities that must hold."""
+"""The convex problem, its output layer and solvers: gaps against optima found independently, and equalities."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from networks import LOSSES, data, every_norm, problem_of
+from networks import LOSSES, data, every_form, every_norm, problem_of
 from reference import matrix_optimum
 
 import mopn
-from mopn.solvers import FISTA, ConditionalGradient, FullRefit, PlainStep
+from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit, InteriorPoint, PlainStep
 from mopn.solvers.conditional_gradient import make_corrective_step
-from mopn.solvers.interface import Form
 
 NORMS = ("l1", "l1/l2", "l1/linf")
-KERNELS = ("homogeneous", "anova")
 
 
 def solve(problem, tol=1e-4, start=None, oracle="auto", max_iter=300, **options):
@@ -125,22 +123,6 @@ def test_theorem_1_along_plain_steps(loss, step):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("form", ["strength", "radius"])
-def test_refits_are_monotone_and_full_is_never_worse(norm, form):
-    X, y = data("logistic", n=60)
-    problem = mopn.NetworkProblem(X, y, norm=norm, **{form: 2.0})
-    solver = ConditionalGradient(max_units=6)
-    output = mopn.minimize(problem, solver, tol=1e-6)
-    assert np.all(np.diff(output.trace["fun"]) <= 1e-10 * output.trace["fun"][0])
-    network = problem.start(output)
-    joint = mopn.minimize(problem.joint(network, Form("composite")), FISTA(), tol=1e-6, max_iter=500)
-    full = problem.network(joint.basis, joint.weights)
-    assert problem.output_gradient(full).value <= output.fun * (1 + 1e-12)
-    assert problem.output_gradient(full).value < output.fun - 1e-6 * output.fun
-    assert np.linalg.norm(joint.basis, axis=1) == pytest.approx(1.0, rel=1e-12)
-
-
-@pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_strength_max(norm, loss):
     """Zero is optimal at strength_max, proven; for the exact oracles it is not at a slightly smaller strength."""
@@ -172,38 +154,6 @@ def test_a_ratio_becomes_a_strength_at_its_first_use(monkeypatch):
     assert problem.strength == again.strength
     assert problem.regularized
     assert len(searched) == 2
-
-
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_weight_is_a_repetition(norm, loss):
-    X, y = data(loss, n=25)
-    counts = np.random.default_rng(3).integers(0, 4, len(X))
-    counts[:6] = 1  # keep every class
-    weighted = mopn.NetworkProblem(X, y, loss=loss, norm=norm, strength=1.0, sample_weight=counts)
-    repeated = mopn.NetworkProblem(np.repeat(X, counts, 0), np.repeat(y, counts, 0), loss=loss, norm=norm, strength=1.0)
-    rng = np.random.default_rng(4)
-    m = weighted.losses.n_outputs
-    assert m == repeated.losses.n_outputs
-    start = rng.standard_normal((3, X.shape[1])), rng.standard_normal((3, m))
-    for oracle in ("auto", "refine"):
-        a, b = (p.measure(p.start(start), oracle) for p in (weighted, repeated))
-        assert a.fun == pytest.approx(b.fun, rel=1e-12)
-        assert a.gap == pytest.approx(b.gap, rel=1e-8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("norm", NORMS)
-def test_warm_start_equals_cold_start(norm):
-    X, y = data("logistic")
-    problem = mopn.NetworkProblem(X, y, norm=norm, strength=1.0)
-    cold = solve(problem, tol=1e-5, refit="full")
-    warm = solve(problem, tol=1e-5, refit="full", start=cold)
-    assert warm.nit <= 1
-    assert warm.fun == pytest.approx(cold.fun, rel=2e-5)
-    other = mopn.NetworkProblem(X, y, norm=norm, strength=1.2)
-    again = solve(problem, tol=1e-5, refit="full", start=solve(other, tol=1e-3))
-    assert again.fun == pytest.approx(cold.fun, rel=1e-4)
 
 
 def test_start_is_scaled_and_made_feasible():
@@ -274,19 +224,6 @@ def test_an_oracle_of_another_norm_is_refused(norm):
         mopn.minimize(problem, ConditionalGradient(oracle=3))
 
 
-@pytest.mark.parametrize("step", ["short", "line-search", "open-loop"])
-@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
-def test_plain_steps_stay_in_the_ball(norm, step):
-    """Also where the oracle's vertex is worse than the point itself."""
-    X, y = data("squared")
-    problem = mopn.NetworkProblem(X, y, loss="squared", norm=norm, radius=2.0)
-    good = solve(problem, tol=1e-3, refit="full")
-    seen, solver = [], ConditionalGradient(refit=PlainStep(step), oracle="eigh")
-    mopn.minimize(problem, solver, start=good, tol=0, max_iter=20, callback=lambda **now: seen.extend(now.values()))
-    assert len(seen) >= 2
-    assert max(problem.norm.value(now.weights) for now in seen) <= 2.0 * (1 + 1e-9)
-
-
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6, 1e8])
 def test_proofs_survive_large_offsets(size):
     """The terms of the dual value cancel; in exact arithmetic its least value still lies above the claimed bound."""
@@ -350,6 +287,11 @@ def test_the_way_of_a_gradient_to_the_domain_of_the_conjugate_is_allowed_for(los
         ({"strength": 1.0, "sample_weight": np.ones(3)}, "sample_weight must have shape"),
         ({"strength": 1.0, "offset": np.ones(7)}, "offset must have shape"),
         ({"strength": 1.0, "offset": np.full(3, np.nan)}, "offset contains NaN"),
+        # Before means are taken.
+        ({"strength": 1.0, "scale": "data", "sample_weight": np.full(40, 1e308)}, "sample_weight is too large"),
+        ({"radius": 1.0, "ridge": 0.5}, r"ridge=0\.5 needs a penalty: give strength"),
+        ({"strength": 1.0, "ridge": -1.0}, "ridge must be"),
+        ({"strength": 1.0, "ridge": 1e-150}, "ridge is too small"),
         ({"strength": 1.0, "center": True}, "center=True needs kernel='homogeneous' and augment=True"),
         ({"strength": 1.0, "center": True, "augment": True, "kernel": "anova"}, "got kernel='anova' and augment=True"),
     ],
@@ -368,6 +310,7 @@ def test_bad_arguments(arguments, message):
         ([0, 1, np.nan, 1], "logistic", "y has missing labels"),
         (np.ones((4, 2)), "logistic", "is multi-class and takes labels"),
         ([0, 1, 0, 1], "binary-logistic", r"targets -1 and \+1"),
+        ([0, 1, -1, 1], "poisson", "loss='poisson' takes counts, numbers that are at least 0; y has -1"),
         (["a", "b", "a", "b"], "squared", "numeric targets"),
         ([0.0, np.inf, 0, 1], "squared", "y contains NaN"),
         (np.ones((4, 2, 2)), "squared", "y must have shape"),
@@ -387,3 +330,91 @@ def test_one_output_all_norms_agree(loss):
     found = [solve(mopn.NetworkProblem(X, y, loss=loss, norm=n, strength=1.0), tol=1e-6, refit="full") for n in NORMS]
     assert all(r.success for r in found)
     assert [r.fun for r in found] == pytest.approx([found[0].fun] * 3, rel=2e-6)
+
+
+# -- the output layer --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "expected"), [(30, InteriorPoint), (80, FISTA)])
+def test_the_default_solver_is_that_of_refits(k, expected):
+    features = np.random.default_rng(0).uniform(0, 1, (60, k))
+    problem = mopn.OutputLayerProblem(features, features[:, 0] > 0.5, norm="l1", strength=0.1)
+    assert isinstance(problem.default_solver(), expected)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lbfgs_and_fista_agree_on_the_smooth_problem(loss):
+    X, y = data(loss)
+    problem = mopn.OutputLayerProblem(X**2, y, loss=loss, norm="squared-l2", strength=0.5)
+    fista = mopn.minimize(problem, FISTA(), tol=1e-9, max_iter=5000)
+    lbfgs = mopn.minimize(problem, LBFGS(gtol=1e-12), tol=1e-9)
+    assert fista.success
+    assert lbfgs.success
+    assert lbfgs.fun == pytest.approx(fista.fun, rel=3e-9)
+    assert lbfgs.weights == pytest.approx(fista.weights, abs=1e-3)
+    with pytest.raises(TypeError, match=r"there is none for a smooth penalty; use LBFGS\(\)"):
+        mopn.minimize(problem, InteriorPoint())
+
+
+@pytest.mark.parametrize("tol", [1e-13, 2e-13, 4e-13])
+def test_success_is_a_gap_below_the_tolerance_with_its_rounding(tol):
+    for seed in range(8):
+        problem = mopn.OutputLayerProblem(
+            *np.split(np.random.default_rng(seed).standard_normal((50, 6)), [5], 1), loss="squared", strength=1.0
+        )
+        result = mopn.minimize(problem, InteriorPoint(), tol=tol)
+        assert result.success == (result.gap <= tol * result.fun)
+
+
+@pytest.mark.parametrize("solver", [InteriorPoint(), FISTA()], ids=repr)
+@pytest.mark.parametrize(("y", "strength", "start"), [(1.5, 0.5, -1.1e8), (1.25, 0.75, -1.1e8), (1.25, 0.75, -3e7)])
+def test_bounds_from_far_starts_are_kept_as_they_were_proven(y, strength, start, solver):
+    """For one sample x = 1 the minimum is strength y - strength^2 / 2; at a far start fun - gap is rounded by more."""
+    problem = mopn.OutputLayerProblem(np.ones((1, 1)), [[y]], loss="squared", norm="l1", strength=strength)
+    result = mopn.minimize(problem, solver, start=np.array([[start]]), tol=1e-3)
+    weight, lam = Fraction(float(result.weights[0, 0])), Fraction(strength)
+    minimum = lam * Fraction(y) - lam**2 / 2
+    exact = (weight - Fraction(y)) ** 2 / 2 + lam * abs(weight)
+    assert Fraction(result.lower) <= minimum
+    assert Fraction(result.gap) >= max(exact, Fraction(result.fun)) - minimum
+
+
+@every_form
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("norm", [*NORMS, "nonnegative-l1"])
+def test_working_sets_lead_to_the_minimum_over_all_units(norm, loss, form):
+    rng = np.random.default_rng(0)
+    features = (rng.uniform(-1, 1, (60, 5)) @ rng.standard_normal((5, 120))) ** 2
+    y = features[:, :3] - features[:, 3:6] if loss == "squared" else np.argmax(features[:, :3], axis=1)
+    ratio = mopn.OutputLayerProblem(features, y, loss, norm, strength=1.0)
+    slopes = ratio.smooth(ratio.image(ratio.start())).gradient
+    strength = 0.3 * ratio.regularizer.dual(ratio.split(slopes)[0])
+    value = {"strength": strength, "radius": 2.0 / strength}[form]
+    problem = mopn.OutputLayerProblem(features, y, loss, norm, **{form: value})
+    result = mopn.minimize(problem, FISTA(), tol=1e-5, max_iter=10_000)
+    assert result.success
+    assert 0 < np.count_nonzero(result.weights.any(axis=1)) <= 50
+    # Computed again from the weights of all units; the best bound of the run may be of another point.
+    assert problem.measure(result.x).gap <= 1e-4 * result.fun
+
+
+@every_norm
+def test_a_working_set_is_the_problem_of_its_units(norm):
+    """With a ridge and a linear term; a set that is no half of the units begins with those that have weights."""
+    rng = np.random.default_rng(0)
+    X, H, V = rng.uniform(-1, 1, (60, 4)), rng.standard_normal((120, 4)), rng.standard_normal((120, 2))
+    V[rng.permutation(120)[3:]] = 0.0
+    options = {"norm": norm, "strength": 0.1, "ridge": 0.3, "alpha": 0.1}
+    network = mopn.NetworkProblem(X, X[:, 0] * X[:, 1] > 0, **options)
+    layer = network.output_layer(network.start((H, V)))
+    x = layer.start(V)
+    inner, kept, lower = layer.working_set(x, 50)
+    assert layer.working_set(x, 60) is None
+    assert set(np.flatnonzero(x)) <= set(kept)
+    assert inner.shape == (50, 2)
+    whole = layer.smooth(layer.image(x))
+    part = inner.smooth(inner.image(x[kept]))
+    assert part.value == pytest.approx(whole.value, rel=1e-12)
+    assert part.gradient == pytest.approx(whole.gradient[kept], rel=1e-9, abs=1e-12)
+    assert inner.regularizer_value(x[kept]) == pytest.approx(layer.regularizer_value(x), rel=1e-12)
+    assert lower == layer.dual_bound(whole) <= inner.dual_bound(part) + 1e-12 * whole.value

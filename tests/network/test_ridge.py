@@ -53,7 +53,7 @@ def test_the_objective_has_the_squared_length_of_the_functions(norm, kernel, aug
 @every_kernel
 @pytest.mark.parametrize("form", ["gradient", "composite"])
 def test_gradients_of_joint_refits(norm, kernel, form):
-    problem = problem_of(norm, kernel, augment=True)
+    problem = problem_of(norm, kernel, augment=True, alpha=0.7)
     joint = problem.joint(network_of(problem), Form(form))
     x = joint.start()
     if form == "gradient":
@@ -289,46 +289,6 @@ def test_refits_of_the_output_layer_prove_their_gap(solver):
         assert again.lower <= found.fun
 
 
-def test_relation_blocks_are_the_plain_matrix():
-    rng = np.random.default_rng(0)
-    tables = np.eye(5), rng.standard_normal((4, 3))
-    rows = np.column_stack([rng.integers(5, size=60), rng.integers(4, size=60)])
-    y = rng.standard_normal(60)
-    blocks = mopn.RelationBlocks(tables, rows)
-    X = sparse.csr_array(np.hstack([table[ids] for table, ids in zip(tables, rows.T, strict=True)]))
-    options = {"loss": "squared", "kernel": "anova", "norm": "l1", "strength": 0.5, "ridge": 0.5, "augment": True}
-    related, plain = (
-        mopn.minimize(mopn.NetworkProblem(data, y, **options), ConditionalGradient(refit="full"), tol=1e-5)
-        for data in (blocks, X)
-    )
-    assert related.success
-    assert plain.success
-    assert related.fun == pytest.approx(plain.fun, rel=2e-5)
-
-
-@pytest.mark.parametrize("refit", ["output", "full"])
-def test_rows_in_blocks_are_the_plain_matrix(refit):
-    X, y = data("logistic", n=60)
-    options = {"norm": "l1", "strength": 3.0, "ridge": 0.5}
-    blocks = mopn.RowBlocks([X[:25], X[25:]], y)
-    found, plain = (
-        mopn.minimize(problem, ConditionalGradient(refit=refit), tol=1e-2)
-        for problem in (mopn.NetworkProblem(blocks, **options), mopn.NetworkProblem(X, y, **options))
-    )
-    assert found.success
-    assert found.fun == pytest.approx(plain.fun, rel=1e-2)
-
-
-def test_warm_starts_from_either_side_end_where_cold_ones_do():
-    problem, solver = problem_of("l1", ridge=0.2, strength=1.0), ConditionalGradient(refit="full")
-    cold = mopn.minimize(problem, solver, tol=1e-4)
-    for other in (2.0, 0.5):
-        first = mopn.minimize(problem.with_strength(other), solver, tol=1e-4)
-        warm = mopn.minimize(problem, solver, start=first, tol=1e-4)
-        assert warm.success
-        assert warm.fun == pytest.approx(cold.fun, rel=2e-4)
-
-
 def test_paths_keep_the_ridge():
     found = mopn.path(problem_of("l1/l2", ridge=0.2), [2.0, 1.0], tol=1e-3, rounds=None)
     for strength, result in zip((2.0, 1.0), found.results, strict=True):
@@ -337,17 +297,6 @@ def test_paths_keep_the_ridge():
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_ridge_needs_a_penalty():
-    X, y = data("logistic")
-    with pytest.raises(ValueError, match=r"ridge=0\.5 needs a penalty: give strength"):
-        mopn.NetworkProblem(X, y, radius=1.0, ridge=0.5)
-    with pytest.raises(ValueError, match="ridge must be"):
-        mopn.NetworkProblem(X, y, strength=1.0, ridge=-1.0)
-    with pytest.raises(ValueError, match="ridge is too small"):
-        mopn.NetworkProblem(X, y, strength=1.0, ridge=1e-150)
-    assert "ridge=0.5" in repr(mopn.NetworkProblem(X, y, strength=1.0, ridge=0.5))
 
 
 def test_oracles_without_a_strength():

@@ -257,12 +257,6 @@ def test_verbose_prints_every_so_many_rows(capsys, monkeypatch):
     assert [line.split()[0] for line in lines[1:4]] == ["0", "3", "6"]
 
 
-def test_gap_in_the_trace_never_grows_faster_than_the_objective():
-    """The gap is measured against the best lower bound so far."""
-    trace = mopn.minimize(network(), ConditionalGradient(), tol=1e-3, max_iter=10).trace
-    assert np.all(np.diff(trace["fun"] - trace["gap"]) >= -1e-9)
-
-
 def test_the_clock_stands_still_in_callbacks():
     began = time.perf_counter()
     result = mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=5, callback=lambda **_: time.sleep(0.05))

@@ -120,15 +120,6 @@ def test_few_iterations(norm, form):
 
 
 @every_form
-@pytest.mark.parametrize("loss", ["logistic", "squared"])
-def test_offset(loss, norm, form):
-    features, y = data(loss)
-    offset = np.linspace(-1, 1, 3)
-    problem = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, offset=offset, **{form: 1.0})
-    check_optimal(problem, norm, form, solve(problem), rel=1e-7)
-
-
-@every_form
 @pytest.mark.parametrize(("weight", "unit"), [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-4), (1.0, 1e4)])
 def test_scale_of_the_loss_and_of_the_features(norm, form, weight, unit):
     """A weight of all samples, or features in another unit, and the strength or the radius with them."""
@@ -329,25 +320,6 @@ def test_a_loss_without_hessian_has_no_barrier():
     assert problem.oracles == {"composite"}
     with pytest.raises(TypeError, match="asks for the oracle 'barrier', which OutputLayerProblem"):
         solve(problem)
-
-
-@every_form
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), np.linalg.LinAlgError("singular")])
-def test_a_failure_keeps_the_best_point(norm, form, error, monkeypatch):
-    problem = layer("logistic", norm, form)
-    whole = solve(problem, tol=0, max_iter=3)
-    hessian, calls = problem.hessian, []
-
-    def failing(image):
-        calls.append(1)
-        if len(calls) == 4:
-            raise error
-        return hessian(image)
-
-    monkeypatch.setattr(problem, "hessian", failing)
-    result = solve(problem, tol=0)
-    assert result.status == (Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.FAILED)
-    np.testing.assert_array_equal(result.x, whole.x)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

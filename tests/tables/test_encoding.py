@@ -8,8 +8,6 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from mopn.tables.fields import FIELDS, from_fields, to_fields
@@ -179,13 +177,6 @@ def test_indicators_of_many_categories_are_sparse():
     features = learned(table).encode(table)
     assert features.format == "csr"
     assert np.array_equal(features[:, 5:].toarray().sum(axis=1), np.ones(900))
-
-
-@given(st.lists(st.integers(1, 3), min_size=60, max_size=60))
-def test_weights_are_repetitions(weights):
-    repeated = {name: np.repeat(np.array(column, object), weights) for name, column in MISSING.items()}
-    weighted = learned(MISSING, np.array(weights, float))
-    assert np.array_equal(weighted.encode(MISSING), learned(repeated).encode(MISSING))
 
 
 @pytest.mark.parametrize("columns", [COLUMNS, MISSING, {"city": COLUMNS["city"]}, {"real": COLUMNS["real"]}])

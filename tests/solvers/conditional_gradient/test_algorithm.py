@@ -125,14 +125,6 @@ def test_refits_of_a_problem_that_offers_steps_alone_are_refused_before_the_run(
     assert steps.calls == []
 
 
-def test_plain_steps_take_such_a_problem():
-    problem, minimum = low_rank()
-    steps = LowRankSteps(problem.M, problem.B, problem.strength)
-    result = minimize(steps, ConditionalGradient("none"), tol=0.05, max_iter=200)
-    assert result.status == Status.CONVERGED
-    check_trace(result, minimum)
-
-
 class Spy(CorrectiveStep):
     """A correction that notes when it is asked for what; it adds units without weight and fits nothing."""
 

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fakes import FakeMonitor, LowRankSteps, low_rank
+from fakes import FakeMonitor
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from mopn.solvers import ConditionalGradient, PlainStep, minimize
+from mopn.solvers import PlainStep
 from mopn.solvers.conditional_gradient.schedule import Grow
 from mopn.solvers.conditional_gradient.steps import line_search
 
@@ -175,21 +175,3 @@ def test_steps_know_the_least_objective_so_far():
         steps.insert(None, At(value), None)
         seen.append(problem.least)
     assert seen == [5.0, 5.0, 3.0]
-
-
-@pytest.mark.parametrize("rule", ["line-search", "open-loop", "short"])
-def test_plain_steps_converge(rule):
-    """Sublinearly: the distance falls like 8 L R^2 / (t + 2) with the radius R = F(0) / strength of the epigraph."""
-    problem, minimum = low_rank()
-    steps = LowRankSteps(problem.M, problem.B, problem.strength)
-    solver = ConditionalGradient(PlainStep(rule), oracle="exact")
-    trace = minimize(steps, solver, tol=1e-9, max_iter=60).trace
-    distance, t = trace["fun"] - minimum, np.arange(1, len(trace))
-    radius = trace["fun"][0] / problem.strength
-    assert np.all(distance >= -1e-12 * minimum)
-    assert np.all(trace["gap"] >= distance)
-    assert np.all(distance[1:] <= 8.0 * problem.M.max() * radius**2 / (t + 2))
-    # The first step of the open loop goes all the way.
-    assert distance[-1] < 0.05 * distance.max()
-    if rule != "open-loop":
-        assert np.all(np.diff(trace["fun"]) <= 1e-12 * trace["fun"][0])

@@ -162,17 +162,6 @@ def test_scales_stand_for_other_variables(bounded):
         assert at_scaled.value == pytest.approx(at.value, rel=1e-12)
 
 
-@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
-def test_the_unit_of_the_objective_does_not_matter(unit):
-    def in_unit(x):
-        at = rosenbrock(x)
-        return Evaluation(unit * at.value, unit * at.gradient)
-
-    start = np.array([-1.2, 1.0])
-    for (x, _, _), (x_in_unit, _, _) in zip(run(rosenbrock, start), run(in_unit, start), strict=True):
-        np.testing.assert_array_equal(x_in_unit, x)
-
-
 class Inverse:
     """The inverse of a matrix, among free variables."""
 

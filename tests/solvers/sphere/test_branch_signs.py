@@ -1,13 +1,35 @@
-"""Branch and bound over signs, against enumeration."""
+"""Branch and bound over signs, against enumeration; with many features, nodes on principal directions."""
+
+import itertools
+from copy import copy
 
 import numpy as np
 import pytest
 from properties import seeds, tried
-from stacks import attained, draw, every_kind, gaussian, good_vectors, shapes, slow_maximum, spectral
+from stacks import (
+    STACKS,
+    attained,
+    best_of_many,
+    decaying,
+    draw,
+    every_kind,
+    gaussian,
+    good_vectors,
+    hostile,
+    shapes,
+    slow_maximum,
+    spectral,
+    symmetric,
+    unit_vectors,
+    varied,
+)
 
 from benchmarks.certificates.drawn_stacks import draw_clustered_stack
 from mopn.oracles import basis_oracle
-from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, branch_signs, enumerate_signs
+from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, branch_signs, enumerate_signs, refine
+from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound, majorants
+from mopn.solvers.sphere.node_matrices import Reduced, reduced, whole
+from mopn.solvers.tools.budgets import Budget
 
 
 @pytest.mark.parametrize("seed", [9, 26, 33, 65])
@@ -47,3 +69,85 @@ def test_enumeration_refuses_many_outputs(m):
     stack = np.ones((m, 1, 1))
     with pytest.raises(ValueError, match=rf"refused above m = 20 outputs, got m = {m}; use 'refine'"):
         enumerate_signs(DenseStack(stack))
+
+
+# -- nodes on principal directions, against whole matrices -------------------------------------------------------------
+
+
+LARGE = 0.5  # a tolerance with which few directions will do
+
+
+def nodes_of(A, rng, tol=LARGE):
+    """Return a scaled stack, the reduced matrices of its nodes, which may be none, and the whole ones."""
+    stack, _ = DenseStack(symmetric(A)).scaled()
+    H, values = refine(stack, unit_vectors(rng, 20, stack.shape[1]), 1)
+    M, violation = majorants(stack, steps=0)
+    return stack, reduced(stack, M, violation, H[np.argmax(values)], tol), whole(stack, M, violation)
+
+
+def every_node(m):
+    """Return the signs of all nodes: 0 where free, which is at the end."""
+    return np.array([(*s, *[0] * (m - j)) for j in range(m + 1) for s in itertools.product((1, -1), repeat=j)], np.int8)
+
+
+@varied()
+def test_reduced_nodes_bound_whole_ones(seed):
+    rng = np.random.default_rng(seed)
+    stack, nodes, exact = nodes_of(decaying(rng, 4, 40, rng.choice([0.6, 0.8, 0.9])), rng)
+    assert isinstance(nodes, Reduced)
+    signs = every_node(4)
+    bounds, sizes = nodes.bounds(signs) + nodes.slack, exact.bounds(signs)
+    assert (bounds >= sizes).all()
+    assert nodes.slack <= 1e-6 * nodes.t
+    # They are not much larger where it matters; a vector near the bound's eigenvector is found as well.
+    leaves, top = (signs != 0).all(axis=1), np.argmax(bounds)
+    assert bounds[leaves].max() <= max(sizes[leaves].max(), nodes.t) * (1 + LARGE)
+    h = nodes.vectors(signs[[top]])
+    assert np.linalg.norm(h) == pytest.approx(1.0)
+    assert attained(stack.matrices, h, 1) <= bounds[top]
+
+
+def test_what_reduced_nodes_give_away_vanishes_with_the_rest():
+    rng = np.random.default_rng(1)
+    small = np.zeros((3, 50, 50))
+    small[:, :16, :16] = decaying(rng, 3, 16, 0.9)
+    Q, _ = np.linalg.qr(rng.standard_normal((50, 50)))
+    for rest in (0.0, 1e-14, 1e-9):
+        A = Q @ (small + rest * symmetric(rng.standard_normal((3, 50, 50)))) @ Q.T
+        _, nodes, exact = nodes_of(A, rng)
+        assert nodes.basis.shape == (50, 16)
+        signs = every_node(3)
+        expected = np.maximum(exact.bounds(signs), nodes.t)
+        np.testing.assert_allclose(nodes.bounds(signs), expected, rtol=1e-7)
+
+
+def test_without_principal_directions_there_are_no_reduced_nodes():
+    rng = np.random.default_rng(2)
+    for A in (decaying(rng, 3, 40, 1.0), np.zeros((3, 40, 40)), STACKS["near ties"](rng, 3, 40)):
+        assert nodes_of(A, rng, tol=1e-3)[1] is None
+
+
+@pytest.mark.parametrize("limits", [None, Budget(0.0), Budget(5 * NODE_WORK), Budget(seconds=0.0)])
+@pytest.mark.parametrize("tol", [1e-9, 1e-2])
+@pytest.mark.parametrize("d", [40, 90])
+def test_branch_and_bound_is_a_proof_for_hostile_stacks(d, tol, limits):
+    rng = np.random.default_rng(3)
+    for A in hostile(rng, 5, d):
+        stack, _ = DenseStack(symmetric(A)).scaled()
+        H = refine(stack, unit_vectors(rng, 5, d), 1)[0]
+        h, bound = branch_and_bound(stack, H, tol, limits and copy(limits))
+        optimum = slow_maximum(stack.matrices)
+        assert bound >= max(optimum, best_of_many(stack.matrices, 1, rng, starts=20)) * (1 - 1e-14)
+        assert attained(stack.matrices, h[None], 1) <= bound
+        if limits is None:
+            assert bound <= optimum * (1 + tol) * (1 + 1e-7)
+            assert attained(stack.matrices, h[None], 1) >= optimum * (1 - tol) * (1 - 1e-7)
+
+
+def test_errors_of_the_matrices_join_the_bound():
+    rng = np.random.default_rng(5)
+    A = symmetric(decaying(rng, 3, 50, 0.7))
+    A /= np.abs(A).max()
+    H = refine(DenseStack(A), unit_vectors(rng, 20, 50), 1)[0]
+    plain, uncertain = (branch_and_bound(DenseStack(A, np.full(3, e)), H)[1] for e in (0.0, 1e-3))
+    assert uncertain >= plain + 3e-3
