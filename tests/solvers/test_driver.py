@@ -136,7 +136,7 @@ def test_a_failure_at_any_moment_keeps_the_best_point(refit, error):
 
     Refits of both layers have many: each fails by one of the errors.
     """
-    solver = ConditionalGradient(refit=make_corrective_step(refit, max_iter=8), max_units=2, schedule="fill")
+    solver = ConditionalGradient(refit=make_corrective_step(refit, max_iter=6), max_units=2, schedule="fill")
     problem = network()
     total = failing_at(problem, -1, error)
     whole = mopn.minimize(problem, solver, tol=0)
@@ -239,9 +239,9 @@ def test_fista_gives_up_where_no_step_has_a_value(monkeypatch):
 @every_solver
 def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys, monkeypatch):
     monkeypatch.setattr(driver, "_BETWEEN", math.inf)
-    first = mopn.minimize(make(), solver, tol=0, max_iter=3)
+    first = mopn.minimize(make(), solver, tol=0, max_iter=2)
     assert capsys.readouterr().out == ""
-    second = mopn.minimize(make(), solver, tol=0, max_iter=3, verbose=1, callback=lambda intermediate_result: None)
+    second = mopn.minimize(make(), solver, tol=0, max_iter=2, verbose=1, callback=lambda intermediate_result: None)
     out = capsys.readouterr().out
     assert np.array_equal(first.x, second.x)
     assert np.array_equal(first.trace["fun"], second.trace["fun"])

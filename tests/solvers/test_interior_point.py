@@ -144,8 +144,7 @@ def test_any_start_leads_to_the_same_objective(loss, norm, form):
     # The last one lies on a coordinate axis, in a ball at one of its vertices.
     corner = np.zeros(problem.shape)
     corner[2, 1] = 5.0
-    for start in (cold, far, corner):
-        result = solve(problem, start=start)
+    for result in (cold, *(solve(problem, start=start) for start in (far, corner))):
         check_optimal(problem, norm, form, result, rel=1e-7)
         assert result.fun == pytest.approx(cold.fun, rel=2e-9)
         assert result.fun <= result.trace["fun"][0]
@@ -218,12 +217,11 @@ def test_unused_and_repeated_columns(loss, norm, form):
     """Units without features change nothing; nor do repeated ones."""
     features, y = data(loss, n=30)
     padded = mopn.OutputLayerProblem(np.insert(features, [0, 3, 8], 0, axis=1), y, loss=loss, norm=norm, **{form: 1.0})
-    result = solve(padded)
+    result, once = solve(padded), solve(layer(loss, norm, form, n=30))
     check_optimal(padded, norm, form, result, rel=2e-7)
-    assert result.fun == pytest.approx(solve(layer(loss, norm, form, n=30)).fun, rel=2e-9)
+    assert result.fun == pytest.approx(once.fun, rel=2e-9)
     twice = solve(mopn.OutputLayerProblem(np.hstack([features] * 2), y, loss=loss, norm=norm, **{form: 1.0}))
     assert twice.success
-    once = solve(layer(loss, norm, form, n=30))
     assert twice.fun == pytest.approx(once.fun, rel=2e-9)
 
 
