@@ -308,7 +308,7 @@ def test_without_a_proof_a_fit_ends_near_the_minimum():
     assert fitted.objective_ <= proven.objective_ * (1.0 + fitted.tol)
     before, last = fitted.trace_["fun"][-2:]
     estimated = fitted.estimated_gap_ <= 20.0 * fitted.tol * fitted.objective_
-    assert estimated or before - last <= 0.1 * fitted.tol * last
+    assert estimated or before - last <= 0.5 * fitted.tol * last
     assert fitted.n_iter_ < proven.n_iter_
 
 

@@ -432,7 +432,7 @@ def test_what_of_tables_is_refused(draw, error, message):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from (current )?font")
 @pytest.mark.parametrize("names", [NAMES[part::5] for part in range(5)], ids=range(5))
 def test_names_are_drawn_as_they_are(names):
     """No formula, and no label that legends leave out."""
