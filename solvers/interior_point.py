@@ -9,12 +9,9 @@ import numpy as np
 
 from mopn.solvers.interface import Barrier, BarrierHessian, LayerHessian, Monitor, Solver, WithBarrier
 from mopn.solvers.lbfgs import ARMIJO
-from mopn.solvers.numerics.precision import EPS, NOISE
+from mopn.solvers.numerics.precision import EPS, JITTER, NOISE
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import check_flag, check_options
-
-# Added to the diagonal of the blocks, relative, as they may be singular.
-_RIDGE = 1e-10
 
 
 def conjugate_gradient(
@@ -61,7 +58,7 @@ class BlockPreconditioner:
         _, k, _ = blocks.shape
         matrices = blocks.copy()
         entries = np.arange(k)
-        matrices[:, entries, entries] *= 1.0 + _RIDGE
+        matrices[:, entries, entries] *= 1.0 + JITTER
         matrices[:, entries, entries] += diagonal.T
         self.inverses = _inverses(matrices, careful=careful)
         self.rows = self.capacitance = self.common = self.coarse = None

@@ -61,8 +61,9 @@ _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": _FLOATS, 
 _FAR = 1e8
 _STREAMS = "FactorizationMachineClassifier and FactorizationMachineRegressor have it, with solver='adagrad' or 'sgd'"
 # A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
-# how far the objective is from its minimum, and of the decrease in a round (benchmarks/tables).
-_ESTIMATED, _LOWERED = 20.0, 0.5
+# how far the objective is from its minimum, and of the decrease in a round; no refit is tighter than the last
+# (benchmarks/tables).
+_ESTIMATED, _LOWERED, _REFITTED = 20.0, 0.5, 0.1
 # Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
 _PROVEN = 5e7
 # The other statuses are success, or limits that the user sets.
@@ -101,7 +102,9 @@ class FitPolicy:
     def solver(self, problem: NetworkProblem, estimator: Any, *, validates: bool) -> ConditionalGradient:
         """Return the solver of a fit with the parameters of an estimator."""
         tol, max_units = estimator.tol or self.tol_at_zero, estimator.max_units
-        full = {"polish_tol": min(tol, self.polish_tol), "precision": self._precision(problem, max_units)}
+        least_tol = 0.0 if self.prove else _REFITTED * tol
+        polish_tol, precision = min(tol, self.polish_tol), self._precision(problem, max_units)
+        full = {"polish_tol": polish_tol, "least_tol": least_tol, "precision": precision}
         step = make_corrective_step(estimator.refit, full=full, tol=min(tol, self.layer_tol))
         return ConditionalGradient(
             refit=step,

@@ -17,6 +17,8 @@ TINY = float(np.finfo(np.float64).tiny)
 NOISE = 1e-14
 # Eigenvalues, sizes of weights, shares and differences below this are rounding errors, relative to the largest.
 NULL = 1e-12
+# Added to the diagonal of matrices that may be singular, relative.
+JITTER = 1e-10
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from copy import copy
 import numpy as np
 from scipy.optimize import nnls
 
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, JITTER
 from mopn.solvers.sphere.boundary_point import Multipliers, RelaxationBound, step_work, tighten
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.lifting import lifting
@@ -24,8 +24,8 @@ from mopn.solvers.tools.budgets import Budget
 
 # The largest k; the largest order of M beyond k = 2, as steps take a second; and the least steps that prove something.
 _LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20
-# Units of at least this fraction of the best value are active, and the ridge of their Gram matrix.
-_ACTIVE, _RIDGE = 0.95, 1e-10
+# Units of at least this fraction of the best value are active.
+_ACTIVE = 0.95
 
 
 class Quartic:
@@ -102,7 +102,7 @@ def _raised(proof: Multipliers, below: Quartic, above: Quartic, H: np.ndarray) -
     H, _ = distinct(H, np.ones(len(H)), SAME_MAXIMUM)
     Z = below.lift.powers(H)
     # Least squares ||sum_r w_r z_r z_r' - X|| over w >= 0, by its normal equations.
-    factor = np.linalg.cholesky((Z @ Z.T) ** 2 + _RIDGE * np.eye(len(Z)))
+    factor = np.linalg.cholesky((Z @ Z.T) ** 2 + JITTER * np.eye(len(Z)))
     moments = np.linalg.solve(factor, np.einsum("ra,ab,rb->r", Z, proof.X, Z))
     weights, _ = nnls(factor.T, moments, maxiter=100 * len(Z))  # it raises an error at its limit
     Z = above.lift.powers(H)

@@ -421,17 +421,17 @@ LEVELS = np.column_stack([HIGH == "high", FRAME["known"]]).astype(int)
 def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, monkeypatch, table, y, options):
     """The losses on held-out rows are those in memory; else on a part of the rows."""
     estimator = table(curves=0, max_units=2, tol=0.1, **options)
-    frame, y, weights = FRAME[:150], y[:150], np.where(np.arange(N) % 7, WEIGHTS, 0.0)[:150]
+    frame, y, weights = FRAME[:100], y[:100], np.where(np.arange(N) % 7, WEIGHTS, 0.0)[:100]
     blocks, folds, walk = mopn.RowBlocks(cut(frame), y, weights), [], Fold.walk
     monkeypatch.setattr(Fold, "walk", lambda fold, *path: folds.append(fold) or walk(fold, *path))
     found, expected = (clone(estimator).fit(*data) for data in ([blocks], [frame, y, weights]))
     assert folds[0].scores == pytest.approx(folds[1].scores, rel=1e-6)
     assert found.strength_ == pytest.approx(expected.strength_, rel=1e-6)
-    monkeypatch.setattr(strength_choice, "IN_MEMORY", 150 * expected.encoding_.n_features // 2)
+    monkeypatch.setattr(strength_choice, "IN_MEMORY", 100 * expected.encoding_.n_features // 2)
     estimator.fit(blocks)
     rows = [fold.X.shape[0] for fold in folds]
     assert rows[:2] == [np.count_nonzero(weights)] * 2
-    assert 0.2 * 150 < rows[2] < 0.7 * 150
+    assert 0.2 * 100 < rows[2] < 0.7 * 100
 
 
 def test_samples_to_validate_on_are_in_memory():
