@@ -32,7 +32,7 @@ PARTS, FEW = 3, 1000
 _ROWS = 4096
 # Of each refit: scores differ long before the end, but with half of them networks of many classes stop so early that
 # smaller strengths seem to fit no noise.
-_ITERATIONS = 12
+_ITERATIONS = 8
 # The end of a fit by one of these says more than the end of the choice before it.
 _INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
 
