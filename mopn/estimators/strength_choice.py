@@ -30,8 +30,8 @@ _RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
 PARTS, FEW = 3, 1000
 # Held-out rows that are copied at once.
 _ROWS = 4096
-# Of each refit: scores differ long before the end, but with half of them networks of many classes stop so early that
-# smaller strengths seem to fit no noise.
+# Of each refit: scores differ long before the end, but of six, without a metric, networks of many classes stopped so
+# early that smaller strengths seemed to fit no noise.
 _ITERATIONS = 8
 # The end of a fit by one of these says more than the end of the choice before it.
 _INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
