@@ -48,7 +48,7 @@ before = kilobytes("VmSize")
 def extend_heap():
     # Where the buffers of an iterator of NumPy cannot be allocated, NumPy (2.4) raises the error without holding the
     # interpreter lock, and crashes; so the heap has some memory, and the larger arrays fail.
-    [bytearray(1 << 16) for _ in range(32)]
+    [bytearray(1 << 16) for _ in range(64)]
 
 def outcome(size):
     extend_heap()
