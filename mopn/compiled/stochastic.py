@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from mopn.compiled.coordinates import derivative
-from mopn.compiled.jit import WIDTH, jit
+from mopn.compiled.jit import WIDTH, inlined, jit
 from mopn.compiled.kernels import longest_line, row_gradient, row_values, workspace
 from mopn.compiled.storage import place, span, value
 
@@ -35,6 +35,19 @@ def _step(parameter, sums, gradient, step, adaptive):  # type: ignore[no-untyped
         sums += gradient * gradient
         return parameter - step * gradient / (math.sqrt(sums) + _TINY), sums
     return parameter - step * gradient, sums
+
+
+@inlined()
+def _step_units(panel, sums, gradient, feature, part, ridges, step, adaptive):  # type: ignore[no-untyped-def]
+    """Take the step of a feature's parameters of eight units, and set their gradient to 0."""
+    for s in range(WIDTH):
+        g = gradient[feature, s] + part * ridges[s] * panel[feature, s]
+        gradient[feature, s] = 0.0
+        if adaptive:
+            sums[feature, s] += g * g
+            panel[feature, s] -= step * g / (math.sqrt(sums[feature, s]) + _TINY)
+        else:
+            panel[feature, s] -= step * g
 
 
 @jit()
@@ -87,16 +100,7 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
             part = met[feature] / counts[feature]
             met[feature] = 0.0
             for c in range(len(panels)):
-                if adaptive:
-                    for s in range(WIDTH):
-                        g = gradient[c, feature, s] + part * ridges[c, s] * panels[c, feature, s]
-                        panel_sums[c, feature, s] += g * g
-                        panels[c, feature, s] -= step * g / (math.sqrt(panel_sums[c, feature, s]) + _TINY)
-                else:
-                    for s in range(WIDTH):
-                        g = gradient[c, feature, s] + part * ridges[c, s] * panels[c, feature, s]
-                        panels[c, feature, s] -= step * g
-                gradient[c, feature] = 0.0
+                _step_units(panels[c], panel_sums[c], gradient[c], feature, part, ridges[c], step, adaptive)
             if linear and feature >= dummies:
                 g = w_gradient[feature] + part * alpha * w[feature]
                 w[feature], w_sums[feature] = _step(w[feature], w_sums[feature], g, step, adaptive)
