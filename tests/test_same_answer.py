@@ -116,7 +116,7 @@ def answer(result):
 
 
 def network(n=60, m=3, **options):
-    """All units: the fit of a network, and a point beside it, where a lower bound too large excludes the fit."""
+    """All units: the fit of a network, and a point near it, where a lower bound too large excludes the fit."""
 
     def solve(samples):
         problem = network_problem(samples, options)

@@ -42,12 +42,8 @@ def _step_units(panel, sums, gradient, feature, part, ridges, step, adaptive):  
     """Take the step of a feature's parameters of eight units, and set their gradient to 0."""
     for s in range(WIDTH):
         g = gradient[feature, s] + part * ridges[s] * panel[feature, s]
+        panel[feature, s], sums[feature, s] = _step(panel[feature, s], sums[feature, s], g, step, adaptive)
         gradient[feature, s] = 0.0
-        if adaptive:
-            sums[feature, s] += g * g
-            panel[feature, s] -= step * g / (math.sqrt(sums[feature, s]) + _TINY)
-        else:
-            panel[feature, s] -= step * g
 
 
 @jit()

@@ -194,7 +194,7 @@ def tables_seeds(patch):
 
 # -- programs that print and write nothing -----------------------------------------------------------------------------
 
-# The program, its command line, and expressions with the numbers of times that they are in what is printed.
+# The program, its command line, and expressions with their numbers in the output.
 PRINTERS = {
     "alternatives, choice": (choice.main, "--sets breast_cancer --splits 1 --rows 60", {"^breast_cancer ": 1}),
     # The program itself compares the classes of all test rows.

@@ -1,4 +1,4 @@
-"""Estimators on a cluster: they are those of blocks in one process, whatever the types of the partitions."""
+"""Estimators on a cluster: equal to fits on blocks in one process, whatever the types of the partitions."""
 
 import pickle
 import re

@@ -152,7 +152,7 @@ def _counts(records, by):
 
 
 def _faults(records, seed):
-    """Yield the faults, as a list: those of the same kind and the same place are one."""
+    """Yield the faults, as a list: faults of one kind and place are one."""
     groups = {}
     for record in sorted(records):
         if record.kind not in ("clear", "ok"):

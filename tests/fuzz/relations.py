@@ -17,7 +17,7 @@ from tests.fuzz.checks import Trial, check_found, require
 from tests.fuzz.interfaces import Fit, PartialFit, Solve, estimators, solves
 from tests.fuzz.samples import pick
 
-# Objectives of the same iterates, but for rounding, which restarts of FISTA multiply; and what is a perfect fit.
+# Objectives of the same iterates, but for rounding, which restarts of FISTA multiply; and of a perfect fit.
 _SAME, _NOTHING = 1e-4, 1e-9
 
 

@@ -232,7 +232,7 @@ def outputs_slopes(problem, A):
 @every_kernel
 @pytest.mark.parametrize("loss", LOSSES)
 def test_blocks_have_the_traces_of_gauss_and_newton(loss, kernel):
-    """Those of units are multiples of X'X, weighted."""
+    """The blocks of units are multiples of X'X, weighted."""
     options, weights = {"strength": 1.0, "augment": True}, np.random.default_rng(0).uniform(0.5, 2.0, 30)
     problem = mopn.NetworkProblem(*data(loss, n=30), loss=loss, kernel=kernel, sample_weight=weights, **options)
     network = random_network(problem)

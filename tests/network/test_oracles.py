@@ -1,4 +1,4 @@
-"""The oracles of the best units: answers, bounds, proofs within their time, what a run remembers, what is refused."""
+"""The oracles of the best units: answers, bounds, proofs within their time, the memory of a run, refusals."""
 
 import copy
 import itertools

@@ -185,7 +185,7 @@ def test_the_metric_is_symmetric_and_positive_definite(kernel, norm, options, mo
 
 @pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
 def test_the_curvature_of_rows_is_that_of_gauss_and_newton(kernel, monkeypatch):
-    """A number of a row has the slope of the others under ANOVA, and twice that of all in a square."""
+    """A number of a row has the slope of the others under ANOVA, and twice the slope of all in a square."""
     monkeypatch.setattr("mopn.network.curvature._EVALUATIONS", 0)
     problem = ratings_problem(kernel)
     network = problem.with_random_units(problem.start(), 2, np.random.default_rng(3))

@@ -372,7 +372,7 @@ def test_the_objective_falls_to_the_optimum(norm, form, direction, rule):
 @ball_or_penalty
 @every_norm
 def test_each_step_has_the_direction_of_the_paper(norm, form, direction):
-    """The worst vertex is the one left; away steps are taken where their gap is larger than that of the best vertex."""
+    """The worst vertex is the one left; away steps are taken where their gap is larger than the best vertex's."""
     _, history, _ = networks_of_run(norm, form, direction)
     seen = set()
     for before, after in itertools.pairwise(history):

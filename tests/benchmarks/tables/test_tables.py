@@ -1,4 +1,4 @@
-"""The study of tables: methods, their parameters, measurements, seeds, exports, and what is said of them."""
+"""The study of tables: methods, their parameters, measurements, seeds, exports and reports."""
 
 import shutil
 
