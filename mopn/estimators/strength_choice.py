@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,6 +29,8 @@ SHARE_OF_CHOICE = 1 / 3
 _RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
 # Every sample is held out once, or, of more samples than this, only the first part.
 PARTS, FEW = 3, 1000
+# Relative increase of the loss in the first of several folds after which the others are not asked.
+_CLEARLY = 0.05
 # Held-out rows that are copied at once.
 _ROWS = 4096
 # Of each refit: scores differ long before the end, but of six, without a metric, networks of many classes stopped so
@@ -64,13 +67,11 @@ def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -
     ended = None
     try:
         folds = _folds(single, X, targets, weight, n, deadline)
-        for of_folds in zip(*(fold.walk(strengths, deadline) for fold in folds), strict=False):
-            losses.append(sum(loss for _, loss in of_folds))
-            units = len(of_folds[0][0].basis)
+        for loss in _losses([fold.walk(strengths, deadline) for fold in folds]):
+            losses.append(loss)
+            units = len(folds[0].networks[len(losses) - 1].basis)
             ratio = _RATIOS[len(losses) - 1]
-            say(single.verbose, f"  strength {len(losses)}: {ratio!r}, loss {losses[-1]:.6g}, {units} units")
-            if losses[-1] > min(losses):
-                break
+            say(single.verbose, f"  strength {len(losses)}: {ratio!r}, loss {loss:.6g}, {units} units")
     except KeyboardInterrupt:
         if not (folds and folds[0].networks):
             raise
@@ -80,6 +81,28 @@ def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -
     best = int(np.argmin(losses)) if losses else 0
     found = folds[0].networks if folds else []
     return Choice(float(strengths[best]), ended, Model.from_result(folds[0].problem, found[best]) if found else None)
+
+
+def _losses(walks: list[Iterator[tuple[Result, float]]]) -> Iterator[float]:
+    """Yield the loss on held-out samples of all folds, strength by strength, until it is larger than before.
+
+    Where it is clearly so in the first folds, the others are left out: it then is yielded as infinite.
+    """
+    least = np.full(len(walks), np.inf)
+    while True:
+        sums = np.zeros(len(walks))
+        for j, walk in enumerate(walks):
+            step = next(walk, None)
+            if step is None:  # out of time
+                return
+            sums[j:] += step[1]
+            if j + 1 < len(walks) and sums[j] > least[j] + _CLEARLY * abs(least[j]):
+                yield math.inf
+                return
+        yield sums[-1]
+        if sums[-1] > least[-1]:
+            return
+        least = sums
 
 
 def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
