@@ -168,10 +168,10 @@ class TableEstimator(TableReader, NetworkAttributes):
             network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
         small = len(targets.y) * size <= _PROVEN or network.max_units is None
         prove = small if self.prove == "auto" else bool(self.prove)
-        network._policy = replace(network._policy, prove=prove)
+        # To ``tol``, predictions are as good in single precision.
+        network._policy = replace(network._policy, prove=prove, single_precision=True)
         if not prove:
             say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
-            network._policy = replace(network._policy, single_precision=True)
 
     def _choice(self, network: NetworkEstimator, X: Any, targets: Targets, deadline: Deadline) -> Choice:
         """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
