@@ -89,11 +89,11 @@ def _losses(walks: list[Iterator[tuple[Result, float]]]) -> Iterator[float]:
     Where it is clearly so in the first folds, the others are left out: it then is yielded as infinite.
     """
     least = np.full(len(walks), np.inf)
-    while True:
+    while walks:  # none out of time
         sums = np.zeros(len(walks))
         for j, walk in enumerate(walks):
             step = next(walk, None)
-            if step is None:  # out of time
+            if step is None:  # likewise
                 return
             sums[j:] += step[1]
             if j + 1 < len(walks) and sums[j] > least[j] + _CLEARLY * abs(least[j]):

@@ -122,7 +122,7 @@ def test_an_interrupted_choice_keeps_the_best_model_so_far(monkeypatch, name, op
             raise KeyboardInterrupt
 
     monkeypatch.setattr(RunMonitor, "__call__", interrupted)
-    for after in (1, 2, 20, 60):
+    for after in (1, 2, 20, 40):
         count[0] = 0
         estimator, y = limited(name, None, **{"tol": 0.01} | options)
         with pytest.raises(KeyboardInterrupt):
