@@ -94,6 +94,29 @@ def test_refits_for_gaps_of_second_order_tighten_where_two_left_most_of_it(estim
     assert run.last.tol == pytest.approx(3e-3 * max(factor, run.refits.target) * run.refits.target, rel=1e-12)
 
 
+class WithSaddles(LowRankProblem):
+    joint_refits_get_stuck = True
+
+
+@pytest.mark.parametrize(
+    ("problem", "estimates", "max_iter"),
+    [
+        (LowRankProblem, (0.05, 0.01, 0.009), 7),
+        (LowRankProblem, (0.05, 0.049), 7),
+        (LowRankProblem, (0.05, 0.049, 0.048), 90),
+        (LowRankProblem, (0.05, 0.049, 0.048, 0.01), 7),
+        (WithSaddles, (0.05, 0.049, 0.048), 7),
+    ],
+)
+def test_refits_of_a_model_are_long_after_two_that_left_most_of_the_gap(problem, estimates, max_iter):
+    base, _ = low_rank()
+    run = Setup(FULL, schedule=Fill(8, None, True), problem=problem(base.M, base.B, base.strength))
+    for estimate in estimates:
+        run.set_target(estimate)
+    run.refits.improve(run.point)
+    assert run.last.max_iter == max_iter
+
+
 @pytest.mark.parametrize("refit", [OutputRefit, FullRefit])
 def test_solvers_go_where_they_belong(refit):
     mine, layers = LBFGS(gtol=1e-7), FISTA()
