@@ -124,7 +124,8 @@ def path(
         The problem; its own strength is ignored.
     strengths : int or array-like of shape (q,), default 20
         Number of strengths, in a geometric series from ``problem.strength_max()``, where the solution is zero, down to
-        a thousandth of it; or the strengths themselves, positive numbers or :class:`mopn.Ratio`, in any order.
+        a thousandth of it; or the strengths themselves, positive numbers or :class:`mopn.Ratio`, in any order. With a
+        ridge also 0, the kernel machine.
     solver : Solver, optional
         Default ``mopn.regularization_path.path_solver(q)``, for 50 units.
     rounds : int or None, default 1
@@ -231,8 +232,10 @@ def check_strengths(problem: NetworkProblem, strengths: Any) -> np.ndarray:
     if np.iterable(strengths):
         values = [problem.with_strength(s).strength if isinstance(s, Ratio) else s for s in strengths]
         series = finite_numbers(values, "strengths")
-        if series.ndim != 1 or not len(series) or not (series > 0).all():
-            raise ValueError(f"strengths must be finite numbers > 0 in one dimension, got {shown(values)}")
+        if series.ndim != 1 or not len(series) or not np.all((series > 0) | ((series == 0) & (problem.ridge > 0))):
+            raise ValueError(
+                f"strengths must be finite numbers > 0 in one dimension, or 0 with a ridge, got {shown(values)}"
+            )
         return np.unique(series)[::-1]
     length = _SERIES(strengths, "strengths")
     at = problem.gradient_at_zero()
