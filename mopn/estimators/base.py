@@ -79,10 +79,10 @@ class FitPolicy:
 
     With a number of ``max_units`` the aim is the best model of this size, with None a proof. The last refit of both
     layers ends at ``polish_tol`` if ``tol`` is larger, refits of the output layer alone at ``layer_tol``. In
-    ``single_precision`` labels are as accurate, numbers are not; few units are refitted in double precision, as
-    rounding errors would choose among their local minima. Validation stops after ``patience`` rounds without a better
-    score. Without ``prove`` a fit ends where its estimated gap is at most twenty times ``tol``, or a round lowers the
-    objective by at most half of ``tol``: it is then mostly as near to its minimum as ``tol`` says.
+    ``single_precision`` labels are as accurate, and numbers to the 1 % of tables; few units are refitted in double
+    precision, as rounding errors would choose among their local minima. Validation stops after ``patience`` rounds
+    without a better score. Without ``prove`` a fit ends where its estimated gap is at most twenty times ``tol``, or a
+    round lowers the objective by at most half of ``tol``: it is then mostly as near to its minimum as ``tol`` says.
     """
 
     polish_tol: float = math.inf

@@ -71,7 +71,8 @@ def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -
             losses.append(loss)
             units = len(folds[0].networks[len(losses) - 1].basis)
             ratio = _RATIOS[len(losses) - 1]
-            say(single.verbose, f"  strength {len(losses)}: {ratio!r}, loss {loss:.6g}, {units} units")
+            words = f"{loss:.6g}" if math.isfinite(loss) else "clearly larger"
+            say(single.verbose, f"  strength {len(losses)}: {ratio!r}, loss {words}, {units} units")
     except KeyboardInterrupt:
         if not (folds and folds[0].networks):
             raise

@@ -168,7 +168,7 @@ class TableEstimator(TableReader, NetworkAttributes):
             network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
         small = len(targets.y) * size <= _PROVEN or network.max_units is None
         prove = small if self.prove == "auto" else bool(self.prove)
-        # To ``tol``, predictions are as good in single precision.
+        # At the default ``tol`` predictions are as good; to 1e-6 or less refits are in double precision.
         network._policy = replace(network._policy, prove=prove, single_precision=True)
         if not prove:
             say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
