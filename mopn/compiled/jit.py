@@ -9,12 +9,13 @@ layers do not share them.
 import gc
 import logging
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 from typing import Any
 
 from numba import njit, threading_layer
@@ -57,14 +58,31 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _compile(compile_: Callable[..., Any], signature: Any) -> Any:
-    """Compile without Python's cyclic garbage collector, which would take a tenth of the time."""
+    """Compile, or load, without Python's cyclic garbage collector, which would take a tenth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return compile_(signature)
+        with _interrupted_later():
+            return compile_(signature)
     finally:
         if enabled:
             gc.enable()
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block: llvmlite, interrupted, may free code twice, which ends the process."""
+    handler, came = signal.getsignal(signal.SIGINT), []
+    if not callable(handler) or current_thread() is not main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        for arguments in came[:1]:
+            handler(*arguments)
 
 
 class _Cache(FunctionCache):

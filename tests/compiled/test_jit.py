@@ -1,11 +1,14 @@
 """Compiled functions with a cache, without one, with one that is damaged; and with threads in several processes."""
 
+import contextlib
 import importlib.util
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
@@ -195,3 +198,24 @@ def test_a_forked_process_has_threads_unless_its_parent_started_some(started):
 @pytest.mark.parametrize("layer", ["workqueue", "default"])
 def test_fits_in_several_threads_of_a_process(layer):
     run_apart(THREADS, NUMBA_THREADING_LAYER=layer)
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_ctrl_c_waits_for_the_compiler(handler):
+    """It ends the call afterwards, with the code compiled, or does nothing if it is ignored."""
+    compiled = []
+
+    def compiler(signature):
+        signal.raise_signal(signal.SIGINT)
+        compiled.append(signature)
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with contextlib.nullcontext() if handler is signal.SIG_IGN else pytest.raises(KeyboardInterrupt):
+            jitted._compile(compiler, "a signature")
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert compiled == ["a signature"]
+    with ThreadPoolExecutor(1) as threads:  # of which none may set handlers
+        assert threads.submit(jitted._compile, str.upper, "a").result() == "A"

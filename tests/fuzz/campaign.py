@@ -71,7 +71,7 @@ def _prepare(draw, seed):
     os.dup2(null, 2)
     os.environ["MPLBACKEND"] = "Agg"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Ctrl-C in the first compilation of a process leaves numba's own tables half filled.
+    # Numba's own tables take a tenth of a second in each fork otherwise.
     numba.njit(_nothing)()
     for number in range(5):
         draw(seed, number)
