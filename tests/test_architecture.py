@@ -39,7 +39,7 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # Lower one with what you delete, and raise none: CONTRIBUTING.md, "What may enter".
 CEILINGS = {
     "packages and modules right below mopn": 19,
-    "lines of mopn and solvers": 33_250,
+    "lines of mopn and solvers": 33_248,
     "lines of tests": 30_829,
     "lines of benchmarks": 13_976,
     "public names": 70,

@@ -85,10 +85,9 @@ def _value_gradient(
     G = G.astype(H.dtype, copy=False)
     of_weights = crossed(features, G)
     of_linear = block.linear.adjoint(G) if W.shape[1] else W
-    if V.shape[1] == 1:  # no need of G V' (n, k)
-        of_units = 2.0 * V * kernel.products_of(block.design, G, H, P)
-    else:
-        of_units = 2.0 * kernel.products_of(block.design, G @ V.T, H, P)
+    # Of one output G is enough, in place of G V' (n, k).
+    slopes, factor = (G, 2.0 * V) if V.shape[1] == 1 else (G @ V.T, 2.0)
+    of_units = factor * kernel.products_of(block.design, slopes, H, P)
     return value, *(part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear))
 
 

@@ -270,7 +270,7 @@ class _FullRefits(_OutputRefits):
         far_apart = self.fits_a_model and problem.minima_are_far_apart
         self._exchange = Exchange(problem, monitor) if far_apart else None
         few = far_apart and schedule.max_units is not None and schedule.max_units <= FEW_UNITS
-        self.tightness, self.missed, self.stuck = 1.0, False, False
+        self.tightness, self.misses = 1.0, 0
         self._coarse = CoarseLBFGS(*astuple(options.solver)) if few and type(options.solver) is LBFGS else None
         if problem.joint_refits_get_stuck:
             # More rounds are needed, and many short refits soon leave the saddles that a long one would approach.
@@ -279,10 +279,9 @@ class _FullRefits(_OutputRefits):
             self.max_iter = options.polish_iter  # as no polish follows
 
     def set_target(self, selection: Selection) -> None:
-        missed = selection.estimate > _LEFT * self.target
-        self.stuck, self.missed = missed and self.missed, missed
+        self.misses = self.misses + 1 if selection.estimate > _LEFT * self.target else 0
         # Many losses may outweigh a ridge: a loose refit then leaves most of the gap that it was to close.
-        self.tightness *= _TIGHTER if self.stuck else 1.0
+        self.tightness *= _TIGHTER if self.misses >= 2 else 1.0
         super().set_target(selection)
         # Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends
         # on it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
@@ -315,7 +314,7 @@ class _FullRefits(_OutputRefits):
         target = min(self._finite_target(), 1.0)
         tol = _JOINT_TOL * (max(self.tightness, target) if self.problem.gap_is_of_second_order else target) * target
         # Many short ones would leave most of the gap again, but leave saddles sooner.
-        patient = self.stuck and not self.problem.joint_refits_get_stuck
+        patient = self.misses >= 2 and not self.problem.joint_refits_get_stuck
         max_iter = self.options.polish_iter if patient else self.max_iter
         point = self._with_rest(point, max(tol, self.options.least_tol), max_iter)
         return point.drop_zero_units(_NEGLIGIBLE * target)

@@ -73,7 +73,10 @@ def test_the_default_proves_its_gap_and_learns_smooth_effects():
     assert table.relative_gap_ <= table.tol
     assert table.proof_ == "deterministic"
     assert table.score(FRAME, LABELS) > 0.85
-    assert TableRegressor().fit(FRAME, TRUTH).score(FRAME, TRUTH) > 0.8
+    numbers = TableRegressor().fit(FRAME, TRUTH)
+    assert numbers.score(FRAME, TRUTH) > 0.8
+    exact = TableRegressor(strength=numbers.strength_, tol=1e-8).fit(FRAME, TRUTH)  # refits in double precision
+    assert numbers.objective_ - numbers.gap_ <= exact.objective_ <= numbers.objective_ <= 1.01 * exact.objective_
 
 
 @pytest.mark.parametrize("y", [LABELS, TRUTH], ids=["labels", "numbers"])
@@ -137,8 +140,7 @@ def test_copies_are_held_out_together(table):
 def test_paths_end_where_the_loss_rises(monkeypatch, last, n_computed):
     """Three parts, whose losses are added up; what comes after the first rise, once it is clear, is not computed."""
     computed = []
-    losses_of_strengths = (3.0, 3.0, 3.0), (2.0, 3.0, 1.0), (2.0, 3.2, 0.8), last, (0.0, 0.0, 0.0)
-    parts = zip(*losses_of_strengths, strict=True)
+    parts = zip((3.0, 3.0, 3.0), (2.0, 3.0, 1.0), (2.0, 3.2, 0.8), last, (0.0, 0.0, 0.0), strict=True)
 
     def losses(fold, strengths, deadline):
         (network, _), *_ = walk(fold, strengths[:1], deadline)

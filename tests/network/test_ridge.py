@@ -299,14 +299,12 @@ def test_paths_keep_the_ridge():
 @pytest.mark.parametrize("norm", ["l1", "l1/l2"])
 def test_paths_go_from_the_kernel_machine_to_few_units_and_back(norm):
     """The minimum at each strength does not depend on the direction."""
-    problem, tol = problem_of(norm, ridge=0.2), 1e-3
+    problem, solver, tol = problem_of(norm, ridge=0.2), ConditionalGradient("full"), 1e-3
     down = mopn.path(problem, [2.0, 0.5, 0.0], tol=tol, rounds=None)
     assert down.strengths.tolist() == [2.0, 0.5, 0.0]
     result = None
     for strength, found in zip(down.strengths[::-1], down.results[::-1], strict=True):
-        result = mopn.minimize(
-            problem.with_strength(strength), ConditionalGradient("full"), start=result, tol=tol, max_iter=50
-        )
+        result = mopn.minimize(problem.with_strength(strength), solver, start=result, tol=tol, max_iter=50)
         assert result.lower <= found.fun
         assert found.lower <= result.fun
         if norm == "l1":  # of l1/l2 a path's bound may be loose
