@@ -37,8 +37,9 @@ from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated
 from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
-from mopn.models.base import Fitted, Predictor
+from mopn.models.base import Fitted, Predictor, common_offset
 from mopn.models.multi_output import Model
+from mopn.network.maps import UserY
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping, path_solver
@@ -393,8 +394,9 @@ class NetworkAttributes(ModelEstimator):
 class NetworkEstimator(NetworkAttributes):
     """Base of the convex estimators; subclasses encode y and define the kernel."""
 
-    # Center and scale of the features, set by fit.
+    # Center and scale of the features, and levels and units of the targets, set by fit.
     _coordinates: Coordinates | None
+    _user_y: UserY | None
 
     _kernel: ClassVar[KernelName]
     _metric: ClassVar[Callable[..., float]]  # the score of predictions, as ``score`` computes it
@@ -622,20 +624,23 @@ class NetworkEstimator(NetworkAttributes):
             raise ValueError(f"y_val has levels that are not in y: {unseen}; remove these samples")
         return (X, train), (X_val, held_out)
 
-    def _offset(self, targets: Targets) -> np.ndarray | None:
-        """Return the constants (m,) that are added to the outputs, or None."""
-        if not self._numeric_y:
-            return None
-        check_input(targets.values, "y")
-        return targets.loss.constant(targets.values.reshape(len(targets.values), -1), targets.weights)
+    def _level_and_unit(self, targets: Targets) -> UserY | None:
+        """Return the levels and units that a problem's targets are without, or None."""
+        return None
 
-    def _data(self, X: Any, targets: Targets) -> tuple[Any, Any, Any]:
+    def _data(self, X: Any, targets: Targets, user_y: UserY | None = None) -> tuple[Any, Any, Any]:
         if isinstance(X, Chunks):
-            return encoded_chunks(X, targets), None, None
-        return X, targets.values, targets.weights
+            return encoded_chunks(X, targets, user_y), None, None
+        return X, targets.values if user_y is None else user_y.targets(targets.values), targets.weights
 
     def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        X, y, weights = self._data(X, targets)
+        """Return the problem of samples, around the constant outputs of least loss.
+
+        A network without units predicts these: the mean of y, or the frequencies of the classes.
+        """
+        user_y = self._level_and_unit(targets)
+        offset = targets.loss.constant(targets.values, targets.weights) if user_y is None else None
+        X, y, weights = self._data(X, targets, user_y)
         problem = NetworkProblem(
             X,
             y,
@@ -644,12 +649,13 @@ class NetworkEstimator(NetworkAttributes):
             norm=self.norm,
             strength=self.strength,
             sample_weight=weights,
-            offset=self._offset(targets),
+            offset=offset,
             augment=self.fit_intercept,
             alpha=self.alpha,
             center=self.fit_intercept and self._kernel == "homogeneous",
             scale=self.scale,
         )
+        problem = problem.with_user_y(user_y)
         return problem.with_ridge(self._ridge_of(problem)) if self.ridge else problem
 
     def _ridge_of(self, problem: NetworkProblem) -> float:
@@ -682,22 +688,24 @@ class NetworkEstimator(NetworkAttributes):
                 f"warm_start=True starts from a network for the {self._classes_name.strip('_')} {known}, but this fit "
                 f"has {targets.classes}; set warm_start=False"
             )
-        return self._moved(problem, targets, basis, weights, self.linear_, cast(Model, self.model_).offset)
+        return self._moved(problem, basis, weights, self.linear_, cast(Model, self.model_).offset)
 
     def _moved(
         self,
         problem: NetworkProblem,
-        targets: Targets,
         basis: np.ndarray,
         weights: np.ndarray,
         linear: Any,
         offset: Any,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a network for X as given in a problem's coordinates, the constant less the new offset."""
+        """Return a network for X and y as given in a problem's coordinates, the constant less the new offset."""
         linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
+        if problem.user_y is not None:
+            weights, linear = problem.user_y.of_problem(weights, linear)
+            offset = problem.user_y.offset_of_problem(offset)
         basis, linear = problem.user_X.of_problem(basis, linear)
-        new = self._offset(targets)
-        constant = 0.0 if new is None else offset - new
+        new = common_offset(problem.losses.offset)
+        constant = offset - (0.0 if new is None else new)
         if not np.any(constant):
             return basis, weights, linear
         if linear.size:
@@ -739,6 +747,7 @@ class NetworkEstimator(NetworkAttributes):
             "linear_": model.linear,
             "strength_": problem.strength,
             "_coordinates": problem.user_X.coordinates,
+            "_user_y": problem.user_y,
         }
 
     def _set_fitted(

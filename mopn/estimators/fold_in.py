@@ -23,6 +23,7 @@ from mopn.losses.losses import Loss
 from mopn.models.formula import kernel_formula
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
+from mopn.network.maps import UserY
 from mopn.solvers.tools.decorators import warn_caller
 
 Machine = Model | FactorizationModel
@@ -99,7 +100,10 @@ class FoldIn(ModelEstimator):
         n = X.shape[0]
         if y.ndim == 0 or len(y) != n:
             raise ValueError(f"y must have an entry or row for each of the {n} rows of X, got shape {y.shape}")
-        return _folded_in(self.model_, X, _encoded(self.model_, y, self.loss_), self.loss_, self._new_feature(n))
+        Y, user_y = _encoded(self.model_, y, self.loss_), getattr(self, "_user_y", None)
+        if user_y is None:
+            return _folded_in(self.model_, X, Y, self.loss_, self._new_feature(n))
+        return _folded_in_for_user_y(user_y, self.model_, X, Y, self.loss_, self._new_feature(n))
 
     @abstractmethod
     def _new_feature(self, n: int) -> NewFeature:
@@ -113,7 +117,10 @@ class NetworkFoldIn(FoldIn, NetworkEstimator):
         if self.ridge:
             raise ValueError(f"fold_in knows no ridge, got ridge={self.ridge}; fit with ridge=0")
         scale, norm = self._scale_of_new(n), get_norm(self.norm)
-        units = self.strength_ * np.array([norm.value(row[None]) for row in self.model_.weights])
+        weights = self.model_.weights
+        if self._user_y is not None:
+            weights, _ = self._user_y.of_problem(weights, None)
+        units = self.strength_ * np.array([norm.value(row[None]) for row in weights])
         return NewFeature(scale**2 * units, None if self.alpha is None else scale**2 * self.alpha, scale)
 
     def _scale_of_new(self, n: int) -> float:
@@ -165,6 +172,18 @@ def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeatur
         tol = _TOL * float(np.abs(value_gradient(start)[1]).max())
         u = minimize(value_gradient, start, jac=True, method="L-BFGS-B", options={"gtol": tol, "ftol": 0.0}).x
     return with_feature(model, steps[:k] * u[:k], steps[k:] * u[k:], new.scale)
+
+
+def _folded_in_for_user_y(
+    user_y: UserY, model: Model, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature
+) -> Machine:
+    """Return the model with a new feature, fitted in the levels and units of the fit's targets."""
+    weights, linear = user_y.of_problem(model.weights, model.linear)
+    offset = user_y.offset_of_problem(model.offset)
+    in_units = replace(model, weights=weights, linear=linear, offset=offset)
+    found = _folded_in(in_units, X, user_y.targets(Y.reshape(len(Y), -1)), loss, new)
+    weights, linear = user_y.network(found.weights, found.linear)
+    return replace(found, weights=weights, linear=linear, offset=model.offset)
 
 
 def slopes_of_new(model: Machine, design: Design) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,6 @@ from mopn.estimators.base import FitPolicy, NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.targets import Targets, encoded_codes
 from mopn.losses.losses import Loss, LossName, get_loss
-from mopn.models.base import log_odds
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
@@ -135,9 +134,6 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
             )
         values = encoded_codes(codes, len(levels), loss, ordinal=True)
         return Targets(y, values, loss, "ordinal", finite_numbers(levels, "y"), sample_weight)
-
-    def _offset(self, targets: Targets) -> np.ndarray:
-        return log_odds(targets.values, targets.weights)
 
 
 class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):

@@ -132,11 +132,15 @@ def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadlin
 
 def _held_out_loss(fold: Fold, network: Result) -> float:
     """Return the loss of a network on held-out rows, copying few at a time."""
-    model, loss, total = Model.from_result(fold.problem, network), fold.problem.losses.loss, 0.0
+    # Outputs for targets in the problem's units, so that each weighs as in the fit.
+    problem = fold.problem
+    model = Model.from_result(problem.with_user_y(None), network)
+    loss = problem.losses.loss
+    total = 0.0
     for first in range(0, len(fold.test), _ROWS):
         rows = fold.test[first : first + _ROWS]
         part, outputs = fold.targets.rows(rows), model.outputs(fold.X[rows])
-        y = part.values if loss.targets == "labels" else np.reshape(part.values, outputs.shape)
+        y = part.values if problem.user_y is None else problem.user_y.targets(part.values)
         total += part.sum(loss.value(y, outputs))
     return total
 

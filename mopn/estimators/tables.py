@@ -143,7 +143,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         del X  # the problem has its own arrays
         model, start = choice.model, None
         if model is not None:
-            start = network._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
+            start = network._moved(problem, model.basis, model.weights, model.linear, model.offset)
         limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
         result = network._solve(task, problem, targets, held_out, start, limit, self._of_table)
         choice.overrule(result)

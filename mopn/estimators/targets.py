@@ -15,8 +15,9 @@ from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, named
 from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
 from mopn.data.values import as_targets
-from mopn.losses.losses import Loss, get_loss
+from mopn.losses.losses import Clipped, Loss, Squared, get_loss
 from mopn.models.base import cumulative_targets
+from mopn.network.maps import UserY
 from mopn.solvers.tools.checks import shown
 from mopn.tables.quantiles import Quantiles
 
@@ -24,6 +25,8 @@ _INDICATORS = np.arange(2)
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
 MERGE_LIMIT = 1 << 20
+# Spread of a target relative to its level, up to which it is a rounding error of the level.
+_ROUNDING = 1e-14
 # Samples per distinct row from which on rows repeat by nature, as in a table of a few categories.
 _REPEATED = 10
 
@@ -75,6 +78,38 @@ def indicator_values(y: np.ndarray) -> np.ndarray:
     if not np.isin(y, (0, 1)).all():
         raise ValueError(f"an indicator matrix y must hold 0 and 1 only, got {np.unique(y)}")
     return 2.0 * y - 1.0
+
+
+def level_and_unit(targets: Targets, *, named: bool) -> UserY | None:
+    """Return the level and the unit of each target, for losses that depend on residuals alone.
+
+    A unit is the spread of the target relative to the mean of all spreads, so that targets weigh alike, and a single
+    one keeps its unit. A loss with parameters in the unit of y, which the user did not just name, leaves all units at
+    1. Spreads that are rounding errors count as none.
+    """
+    loss = targets.loss
+    if not isinstance(loss, Squared | Clipped):
+        return None
+    level = loss.constant(targets.values, targets.weights)
+    unit = np.ones(len(level))
+    if len(unit) > 1 and (named or isinstance(loss, Squared)):
+        of_one = _deviation if isinstance(loss, Squared) else _robust_deviation
+        spreads = np.array([of_one(residuals, targets.weights) for residuals in (targets.values - level).T])
+        varies = spreads > _ROUNDING * np.abs(level)
+        if varies.any():
+            unit[varies] = spreads[varies] / spreads[varies].mean()
+        if isinstance(loss, Clipped):
+            # The loss is for targets in these units.
+            level = unit * loss.constant(targets.values / unit, targets.weights)
+    return UserY(level, unit)
+
+
+def _deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:
+    """Return the deviation of numbers (n,) of mean 0; their squares may overflow."""
+    largest = float(np.abs(y).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    return largest * float(np.sqrt(np.average((y / largest) ** 2, weights=sample_weight)))
 
 
 def regression_loss(loss: str | Loss, y: np.ndarray, sample_weight: np.ndarray | None) -> Loss:
@@ -209,10 +244,10 @@ def samples_of_chunks(estimator: Any, X: Chunks) -> tuple[Chunks, np.ndarray, np
     return X, labels, weights, None
 
 
-def encoded_chunks(X: Chunks, targets: Targets) -> Chunks:
+def encoded_chunks(X: Chunks, targets: Targets, user_y: UserY | None = None) -> Chunks:
     """Return chunks with targets and weights for a problem, given the targets of the labels."""
     if targets.form in ("vector", "outputs"):
-        return X
+        return X if user_y is None else X.replaced(partial(_in_units, user_y=user_y), None)
     labels = _INDICATORS if targets.form == "indicator" else targets.y
     code = partial(_encoded, labels=labels, values=targets.values, factors=targets.class_factor)
     return X.replaced(code, np.arange(len(labels)) if targets.loss.targets == "labels" else None)
@@ -249,6 +284,11 @@ def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: n
         weights = factors[codes] if weights is None else weights * factors[codes]
     y = values[codes] if codes.ndim == 1 else np.take_along_axis(values, codes, 0)
     return RawBlock(chunk.number, chunk.X, y, weights)
+
+
+def _in_units(chunk: RawBlock, user_y: UserY) -> RawBlock:
+    y = finite_numbers(chunk.y, "y")
+    return chunk._replace(y=user_y.targets(y.reshape(len(y), -1)))
 
 
 def _numbers(chunk: RawBlock) -> tuple[np.ndarray, np.ndarray | None]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from mopn.compiled.codes import CompiledLoss
@@ -38,6 +39,21 @@ LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "log
 
 def check_link(link: str | None) -> str | None:
     return choice(LINKS).or_none()(link, "link")
+
+
+def _least_constant(loss: Loss, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the constant outputs (m,) of least mean loss; zeros if none is found."""
+    kinds, kind = np.unique(y, axis=0, return_inverse=True)
+    shares = np.bincount(kind.reshape(-1), weights)
+    shares = shares / shares.sum()
+    m = kinds.shape[1] if kinds.ndim > 1 else int(kinds.max()) + 1
+
+    def mean_loss(constant: np.ndarray) -> tuple[float, np.ndarray]:
+        values, gradients = loss.value_gradient(kinds, np.tile(constant, (len(kinds), 1)))
+        return float(shares @ values), shares @ gradients
+
+    found = minimize(mean_loss, np.zeros(m), jac=True, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 1e-10}).x
+    return found if np.isfinite(found).all() else np.zeros(m)
 
 
 class Loss(ABC):
@@ -150,8 +166,14 @@ class Loss(ABC):
         """
 
     def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Return the constant outputs (m,) around which regressors fit targets (n, m); by default their mean."""
-        return np.average(y, axis=0, weights=weights)
+        """Return the constant outputs (m,) of least loss, around which estimators fit; y is as for ``value_gradient``.
+
+        By default the mean of targets (n, m) that are numbers, and else the minimum as L-BFGS finds it. ``weights``
+        (n,) are those of the rows, None if all are 1; every label has a row.
+        """
+        if self.targets in ("numbers", "counts"):
+            return np.average(y, axis=0, weights=weights)
+        return _least_constant(self, y, weights)
 
     def scaled(self, size: float) -> Loss:
         """Return the loss with parameters in the unit of targets of a size, for regressors that are given its name."""

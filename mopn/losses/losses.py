@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, xlog1py, xlogy
+from scipy.special import expit, logit, xlog1py, xlogy
 
 from mopn.compiled import codes
 from mopn.losses.hessians import Diagonal, MarginHessian, Softmax
 from mopn.losses.loss import LINKS, Loss
+from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.tools.checks import Rule, check_positive, choice, number
 
 __all__ = [
@@ -35,6 +36,8 @@ _TARGETS = ("labels", "numbers", "signs", "counts")
 _NEAR = 0.5
 # Fraction of the largest exponent below which sums of exponentials are far from overflow.
 _MODERATE = 0.85
+# Share that a label without rows is given in constant outputs, and mean of counts that are all 0: logarithms need one.
+_LEAST_SHARE = 1e-6
 _WIDTH = number("a finite number > 0 whose reciprocal is finite", lambda x: x > 0 and 1.0 / x < math.inf)
 _LEVEL = number("a number between 0 and 1, both excluded", lambda x: 0 < x < 1)
 
@@ -92,6 +95,13 @@ class Logistic(Loss):
         Q = _put(_label_places(G, y), np.maximum(G, 0.0), 0.0)
         others = np.minimum(Q.sum(axis=1), 1.0)
         return xlogy(Q, Q).sum(axis=1) + xlog1py(1.0 - others, -others) - self.cost * others
+
+    def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        if self.cost:
+            return super().constant(y, weights)
+        counts = np.bincount(y, weights)
+        logarithms = np.log(np.maximum(counts / counts.sum(), _LEAST_SHARE))
+        return logarithms - logarithms.mean()
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return _reciprocal(-_at(_label_places(G, y), G))
@@ -203,6 +213,10 @@ class BinaryLogistic(Loss):
         a = np.clip(-y * G, 0.0, 1.0)
         return (xlogy(a, a) + xlog1py(1.0 - a, -a)).sum(axis=1)
 
+    def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        shares = np.average(y > 0.0, axis=0, weights=weights)
+        return logit(np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE))
+
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return _reciprocal(abs(G))
 
@@ -232,6 +246,9 @@ class BinarySquaredHinge(Loss):
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         a = -y * G
         return (a * (0.25 * a - 1.0)).sum(axis=1)
+
+    def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        return np.average(y, axis=0, weights=weights)
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return math.inf
@@ -287,7 +304,9 @@ class Clipped(Loss):
             return float(weights @ np.clip((o - targets) / self._width, self._low, self._high))
 
         low, high = float(targets.min()), float(targets.max())
-        return float(brentq(slope, low, high)) if slope(low) < 0.0 < slope(high) else low
+        if not slope(low) < 0.0 < slope(high):
+            return low
+        return float(brentq(slope, low, high, xtol=TINY, rtol=4.0 * EPS))  # for targets of any size
 
 
 class Huber(Clipped):
@@ -414,9 +433,8 @@ class Poisson(Loss):
         return np.maximum(G, -y)
 
     def constant(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        total = float(len(y)) if weights is None else float(weights.sum())
-        # Targets that are all zero have half a count.
-        return np.log(np.maximum(np.average(y, axis=0, weights=weights), 0.5 / total))
+        means = np.average(y, axis=0, weights=weights)
+        return np.log(np.where(means > 0.0, means, _LEAST_SHARE))
 
     @staticmethod
     def _means(O: np.ndarray) -> np.ndarray:  # noqa: E741

@@ -316,13 +316,6 @@ def cumulative_targets(codes: np.ndarray, n_levels: int) -> np.ndarray:
     return np.where(codes[:, None] <= np.arange(n_levels - 1), 1.0, -1.0)
 
 
-def log_odds(Y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the log-odds (m,) of 1 in every column of Y, with half a sample added to each side."""
-    total = float(len(Y)) if weights is None else float(weights.sum())
-    ones = (Y > 0).sum(axis=0) if weights is None else weights @ (Y > 0)
-    return np.log((ones + 0.5) / (total - ones + 0.5))
-
-
 def level_probabilities(cumulative: np.ndarray) -> np.ndarray:
     """Return the probabilities of the levels (n, m + 1) from the probabilities of y <= r_c (n, m), which may cross."""
     ordered = np.sort(cumulative, axis=1)

@@ -101,7 +101,7 @@ class Model(Predictor):
 
     @classmethod
     def from_result(cls, problem: Any, result: Any, *, classes: Any = None, target: str | None = None) -> Model:
-        """Return the model of a solved ``NetworkProblem``, for the user's X; a constant offset of the problem is kept.
+        """Return the model of a solved ``NetworkProblem``, for the user's X and y; a constant offset is kept.
 
         Parameters
         ----------
@@ -122,8 +122,12 @@ class Model(Predictor):
         ValueError
             If the problem's offset differs between samples.
         """
-        offset = common_offset(problem.losses.offset)
+        offset: Any = common_offset(problem.losses.offset)
+        offset = 0.0 if offset is None else offset
         basis, weights, linear = problem.user_X.network(result.basis, result.weights, getattr(result, "linear", None))
+        if problem.user_y is not None:
+            weights, linear = problem.user_y.network(weights, linear)
+            offset = problem.user_y.offset(offset)
         return cls(
             basis=basis,
             weights=weights,
@@ -131,7 +135,7 @@ class Model(Predictor):
             kernel=problem.kernel.name,
             link=problem.losses.loss.link,
             augment=problem.augment,
-            offset=0.0 if offset is None else offset,
+            offset=offset,
             classes=problem.classes if classes is None else np.asarray(classes),
             target=target,
             feature_scales=problem.user_X.feature_scales,

@@ -1,4 +1,4 @@
-"""Networks on the training data: what they compute there, and the same networks for the user's X."""
+"""Networks on the training data: what they compute there, and the same networks for the user's X and y."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -70,14 +70,16 @@ class UserX:
         return basis / lengths, weights * lengths**2, linear
 
     def mapping_errors(self, basis: np.ndarray, linear: np.ndarray) -> MappingErrors:
-        """Bound the rounding errors of ``network`` and of outputs for the user's X; there must be coordinates.
+        """Bound the rounding errors of ``network``, of weights times a unit, and of outputs for the user's X.
 
         Docs/mathematics.md, 5.4: the place of a center c in the constant, and the sums that cancel it again, err by
         (3 d / 2 + 4) eps of |h| |c| / s, and all else by (2 d + 8) eps of the length of a row.
         """
-        assert self.coordinates is not None
-        d, far = basis.shape[1], self.coordinates.relative_center
-        near, W = (2 * d + 8) * EPS, np.abs(linear)
+        d, W = basis.shape[1], np.abs(linear)
+        if self.coordinates is None:
+            return MappingErrors(np.full(len(basis), 2.0 * EPS), 2.0 * EPS * np.linalg.norm(W, axis=1))
+        far = self.coordinates.relative_center
+        near = (2 * d + 8) * EPS
         moved = near + (1.5 * d + 4) * EPS * (np.abs(basis[:, self.dummies :]) @ far)
         of_linear = np.zeros(len(W))
         if W.size:
@@ -90,6 +92,44 @@ class UserX:
             return basis, linear
         linear = self.coordinates.of_original(linear, 1) if linear.size else linear
         return self.coordinates.of_original(basis, self.dummies), linear
+
+
+@dataclass(frozen=True)
+class UserY:
+    """The user's targets y = level + unit * target, for the targets of a problem, and the networks for them.
+
+    Levels are subtracted before anything else, since 3e12 + 0.1 leaves few digits to a slope. Units make targets weigh
+    alike, whatever they are measured in.
+    """
+
+    level: np.ndarray  # (m,)
+    unit: np.ndarray  # (m,)
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """Return the targets of the problem for y (n, m)."""
+        return (y - self.level) / self.unit
+
+    def network(self, weights: np.ndarray, linear: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return weights (k, m) and the linear term (m, 1 + d), if any, for y."""
+        return weights * self.unit, None if linear is None else linear * self.unit[:, None]
+
+    def offset(self, offset: np.ndarray | float) -> np.ndarray:
+        """Return the constant (m,) that is added to outputs for y."""
+        return self.level + self.unit * offset
+
+    def offset_error(self, offset: np.ndarray | float) -> np.ndarray:
+        """Bound the rounding error (m,) of ``offset``, in outputs of the problem."""
+        if not np.any(offset):
+            return np.zeros(len(self.level))
+        return 2.0 * EPS * np.abs(self.offset(offset)) / self.unit + 2.0 * EPS * np.abs(offset)
+
+    def of_problem(self, weights: np.ndarray, linear: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return weights and linear term for the problem from those for y."""
+        return weights / self.unit, None if linear is None else linear / self.unit[:, None]
+
+    def offset_of_problem(self, offset: np.ndarray | float) -> np.ndarray:
+        """Return the constant (m,) of the problem from the one for y."""
+        return (offset - self.level) / self.unit
 
 
 def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:

@@ -20,13 +20,13 @@ from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_re
 from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
-from mopn.data.rows import Rows, SumOfLosses
+from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
-from mopn.network.maps import MappingErrors, Maps, UserX
+from mopn.network.maps import MappingErrors, Maps, UserX, UserY
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle, user_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network, joined, unit_length
@@ -119,6 +119,12 @@ class OutputGradient:
         return of_sums + of_penalty + self._outputs(self._network, self.G, self.sizes)
 
 
+def _errors_of_targets(block: Block, G: np.ndarray, constant: np.ndarray) -> tuple[float, float]:
+    """Return the sums of |G_ic| e_ic and of w_i e_ic^2 for errors e of targets that were shifted and divided."""
+    errors = constant + 2.0 * EPS * np.abs(block.losses.y)
+    return float(np.sum(np.abs(G) * errors)), float(block.losses.sample_weights @ np.sum(errors**2, axis=1))
+
+
 @doors
 class NetworkProblem(Displayed, RefitHints, Corrective):
     r"""Minimise :math:`F(U) + \mathrm{strength} \cdot \Omega(U)`, or :math:`F(U)` in a ball, over all units.
@@ -207,6 +213,9 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         "barrier": "InteriorPoint serves problem.output_layer(problem.start(result)), the weights of a network alone",
         "gradient": "LBFGS serves problem.joint(problem.start(result)), units and weights of a network",
     }
+
+    # The user's y, where an estimator has subtracted levels and divided by units.
+    user_y: UserY | None = None
 
     def __init__(
         self,
@@ -340,6 +349,12 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         other.ridge = self._check_ridge(ridge)
         return other
 
+    def with_user_y(self, user_y: UserY | None) -> NetworkProblem:
+        """Return the same problem, whose models predict the user's y."""
+        other = copy(self)
+        other.user_y = user_y
+        return other
+
     def network(self, basis: np.ndarray, weights: np.ndarray, linear: np.ndarray | None = None) -> Network:
         """Return a point: unit vectors (k, d), weights (k, m) and the coefficients W of the linear term, if any."""
         linear = self.linear_term.start(None, self.losses.n_outputs) if linear is None else linear
@@ -448,21 +463,32 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return at.rounding
 
     def model_rounding(self, result: Any) -> float:
-        """Bound the objective of the model of a result, for the user's X, minus the result's own.
+        """Bound the objective of the model of a result, for the user's X and y, minus the result's own.
 
         :meth:`mopn.Model.from_result` maps units and linear term to the user's X, where a center that is far away, in
-        units of the scale, cancels up to rounding.
+        units of the scale, cancels up to rounding; and the network to the user's y.
         """
-        if self.user_X.coordinates is None:
+        if self.user_X.coordinates is None and self.user_y is None:
             return 0.0
         network = self.network(result.basis, result.weights, getattr(result, "linear", None))
-        at, errors = self.output_gradient(network), self.user_X.mapping_errors(network.basis, network.linear)
+        at = self.output_gradient(network)
+        errors = self.user_X.mapping_errors(network.basis, network.linear)
         of_units = errors.units @ np.abs(network.weights)
         of_outputs = self._output_rounding.of_errors(network, at.G, at.sizes, of_units, errors.linear)
+        if self.user_y is not None:
+            # Second-order terms of a sum of two errors are at most twice the sum of theirs.
+            of_outputs = 2.0 * (of_outputs + self._user_y_rounding(at))
         of_penalties = self._penalty_rounding(network, errors)
         if self.ridge:
             of_penalties += self._ridge.change(network.weights, errors.units)
         return float(proven_upper(of_outputs + of_penalties))
+
+    def _user_y_rounding(self, at: OutputGradient) -> float:
+        """Bound the change of the losses by rounding errors of the targets, and of a constant for the user's y."""
+        offset = self.losses.offset
+        constant = self.user_y.offset_error(0.0 if offset is None else offset[0])
+        first, second = self.rows.sum(_errors_of_targets, constant, along=(at.G,))
+        return float(first + 0.5 * self.losses.smoothness * second)
 
     def _penalty_rounding(self, network: Network, errors: MappingErrors) -> float:
         """Bound the error of penalties by errors of constants; models in a ball may leave it by rounding."""

@@ -86,11 +86,17 @@ def test_tags(cls):
 # -- what is fitted ---------------------------------------------------------------------------------------------------
 
 
-def check_objective(model, rows, y, loss, weights, norm="l1/l2"):
-    """Check the objective at strength 0.7: y is a class's number, or a target for each output."""
-    outputs = raw(model, rows).reshape(len(rows), -1)
+def check_objective(model, rows, y, loss, weights, norm="l1/l2", unit=1.0):
+    """Check the objective at strength 0.7: y is a class's number, or a target for each output, in units (m,)."""
+    outputs = raw(model, rows).reshape(len(rows), -1) / unit
     total = sum(w * loss_of_sample(loss, *pair) for w, *pair in zip(weights, y, outputs, strict=True))
-    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_, norm), rel=1e-10)
+    assert model.objective_ == pytest.approx(total + 0.7 * norm_of_rows(model.weights_ / unit, norm), rel=1e-10)
+
+
+def relative_spreads(Y, weights=None):
+    """Return the units of targets (n, m) whose losses add up: deviations, of a mean of 1."""
+    spreads = np.sqrt(np.average((Y - np.average(Y, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
+    return spreads / spreads.mean()
 
 
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
@@ -122,7 +128,8 @@ OBJECTIVES = [
 def test_the_objective_is_that_of_the_outputs(cls, y, targets, loss, meaning):
     model = as_given(cls, loss=loss, strength=0.7).fit(X, y)
     assert model.weights_.shape[1] == targets.shape[1]
-    check_objective(model, X, targets, meaning, np.ones(60))
+    unit = relative_spreads(targets) if cls in REGRESSORS else np.ones(targets.shape[1])
+    check_objective(model, X, targets / unit, meaning, np.ones(60), unit=unit)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
@@ -178,7 +185,8 @@ def test_a_strength_that_no_unit_is_worth_leaves_the_network_empty(cls):
     if cls in REGRESSORS:
         assert_allclose(model.predict(X), np.tile(y.mean(axis=0), (60, 1)))
     else:
-        assert_allclose(model.predict_proba(X), 1 / 3)
+        shares = np.unique(y, return_counts=True)[1] / 60
+        assert_allclose(model.predict_proba(X), np.tile(shares, (60, 1)))
 
 
 @pytest.mark.parametrize("second_order", [True, False])
@@ -192,8 +200,9 @@ def test_a_loss_of_ones_own(second_order):
 
     loss = WithHessian() if second_order else Doubled()
     assert loss.has_hessian == second_order
-    doubled = few(MultiOutputPNRegressor, loss=loss, strength=2.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
-    plain = few(MultiOutputPNRegressor, strength=1.0, max_units=3, refit="output").fit(X, Y_NUMBERS)
+    Y = Y_NUMBERS / relative_spreads(Y_NUMBERS)
+    doubled = few(MultiOutputPNRegressor, loss=loss, strength=2.0, max_units=3, refit="output").fit(X, Y)
+    plain = few(MultiOutputPNRegressor, strength=1.0, max_units=3, refit="output").fit(X, Y)
     assert doubled.objective_ == pytest.approx(2 * plain.objective_, rel=1e-4 if second_order else 2e-2)
     assert not hasattr(MultiOutputPNClassifier(loss=Doubled()), "predict_proba")
 
@@ -280,7 +289,8 @@ def test_l1_makes_the_outputs_independent_problems(pn, kind):
     if cls in CLASSIFIERS:
         options["loss"] = "binary-logistic"
     labels = np.column_stack([label == Y_LABELS for label in "abc"]).astype(int)
-    Y = {"indicator": Y_INDICATOR, "one against the rest": labels, "targets": Y_NUMBERS}[kind]
+    targets = Y_NUMBERS / relative_spreads(Y_NUMBERS)
+    Y = {"indicator": Y_INDICATOR, "one against the rest": labels, "targets": targets}[kind]
     joint = cls(**options).fit(X, Y_LABELS if kind == "one against the rest" else Y)
     single = [cls(**options).fit(X, column) for column in Y.T]
     assert joint.proof_ == "deterministic"
@@ -444,7 +454,8 @@ def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y, 
     assert len(scores) == len(seen) == len(model.trace_)
     best = 1 + np.argmax(scores[1:])
     assert_array_equal(model.basis_, seen[best].basis)
-    assert_array_equal(model.weights_, seen[best].weights)
+    unit = relative_spreads(y[train], weights[train]) if y is Y_NUMBERS else 1.0
+    assert_allclose(model.weights_, seen[best].weights * unit, rtol=1e-12)
     if model.status_ == Status.STOPPED:
         assert len(scores) - 1 - best == 4
     else:

@@ -54,7 +54,9 @@ WITH_RIDGES = [
 
 def test_the_objective_has_the_ridge():
     fitted = estimators.MultiOutputPNClassifier(ridge=0.3, strength=1.0, scale="data").fit(X, CODES)
-    problem = mopn.NetworkProblem(X, CODES, norm="l1", strength=1.0, augment=True, center=True, scale="data", ridge=0.3)
+    logarithms = np.log(np.bincount(CODES))
+    options = {"strength": 1.0, "augment": True, "center": True, "scale": "data", "ridge": 0.3}
+    problem = mopn.NetworkProblem(X, CODES, norm="l1", offset=logarithms - logarithms.mean(), **options)
     exact = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-5)
     assert exact.fun <= fitted.objective_ * (1 + 1e-9)
     assert fitted.objective_ - fitted.gap_ <= exact.fun

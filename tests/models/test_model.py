@@ -15,7 +15,7 @@ from scipy.special import expit, softmax
 import mopn
 from mopn.data import designs
 from mopn.models import multi_output as model_module
-from mopn.models.base import cumulative_targets, expected_level, level_probabilities, log_odds
+from mopn.models.base import cumulative_targets, expected_level, level_probabilities
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (23, 4))
@@ -197,13 +197,6 @@ def test_examples():
 
 def test_targets_of_levels():
     np.testing.assert_array_equal(cumulative_targets(np.array([0, 1, 2]), 3), [[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
-
-
-def test_log_odds_count_weights_as_repetitions():
-    rng = np.random.default_rng(0)
-    Y, weights = cumulative_targets(rng.integers(0, 4, 30), 4), rng.integers(1, 4, 30)
-    np.testing.assert_allclose(log_odds(Y, weights), log_odds(np.repeat(Y, weights, axis=0)), rtol=1e-13)
-    assert np.isfinite(log_odds(np.ones((5, 2)))).all()
 
 
 @examples(50)
