@@ -134,7 +134,7 @@ def minimize(
     with limited_threads(n_threads):
         point = problem.start(start)
         budget = FailureBudget(failure_before)
-        monitor = RunMonitor(problem, solver, budget, seed, tol, *limits, callback, verbose)
+        monitor = RunMonitor(problem, solver, budget, seed, solver.slack * tol, *limits, callback, verbose)
         _run(problem, solver, point, monitor)
         return monitor.result()
 
@@ -380,12 +380,23 @@ class RunMonitor:
         if self.status == Status.CONVERGED and certified and not self._is_within_tol:
             self.status = Status.STALLED
         result = self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
+        if self.solver.slack > 1.0 and self.status in (Status.CONVERGED, Status.ESTIMATED):
+            result = self._judged_without_slack(result)
         result.time = seconds
         if self.verbose:
             sys.stdout.write(f"{self.status.name}: {result.message}\n")
             proof = f", {result.proof}" if result.failure else ""
             sys.stdout.write(f"objective {result.fun:.8g}, gap {gap_in_words(result)}{proof}, {seconds:.3g} s\n")
         return result
+
+    def _judged_without_slack(self, result: Result) -> Result:
+        """Return the result of a run that ended at a multiple of its tolerance, with the status by the tolerance."""
+        tol = self.tol / self.solver.slack
+        if result.relative_gap <= tol:
+            return result
+        estimated = result.estimated_gap <= tol * abs(result.fun)
+        self.status = Status.ESTIMATED if estimated else Status.LEVELLED_OFF
+        return self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
 
     def _result(self, point: Any, measure: Measure, estimated_gap: float) -> Result:
         gap = float(measure.gap)

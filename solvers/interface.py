@@ -663,6 +663,9 @@ class Solver(ABC, Generic[P]):
     True
     """
 
+    # A run ends at gaps of this multiple of its tolerance; the status of the result is by the tolerance itself.
+    slack: float = 1.0
+
     @property
     @abstractmethod
     def needs(self) -> frozenset[str]:

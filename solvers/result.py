@@ -47,6 +47,7 @@ class Status(IntEnum):
     NO_BETTER_UNIT = 11
     NOT_BETTER_THAN_ZERO = 12
     LEVELLED_OFF = 13
+    BEST_SCORE = 14
     RUNNING = 98
     STOPPED = 99
 
@@ -86,7 +87,9 @@ _MESSAGES = {
     Status.NO_BETTER_UNIT: "The oracle of your own found no better unit in 20 rounds, or hardly; other units may be.",
     Status.NOT_BETTER_THAN_ZERO: "No pass led to a better model than zeros, which are returned. "
     "Scale the features (to [-1, 1], say), or give another step.",
-    Status.LEVELLED_OFF: "The last round lowered the objective by at most ftol, relative; no gap below tol is proven.",
+    Status.LEVELLED_OFF: "The objective has levelled off: the last round lowered it by at most ftol, or its estimated "
+    "gap is small. No gap below tol is proven.",
+    Status.BEST_SCORE: "The network of the best score on the held-out samples is kept; its gap is larger than tol.",
     Status.RUNNING: "The run is under way.",
     Status.STOPPED: "The callback asked to stop (StopIteration).",
 }

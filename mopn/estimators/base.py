@@ -67,6 +67,8 @@ _STREAMS = "FactorizationMachineClassifier and FactorizationMachineRegressor hav
 _ESTIMATED, _LOWERED, _REFITTED = 20.0, 0.5, 0.1
 # Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
 _PROVEN = 5e7
+# Ends of a run that tell how good its last network is.
+_ENDS_BY_GAPS = (Status.CONVERGED, Status.ESTIMATED, Status.LEVELLED_OFF, Status.STALLED, Status.MAX_UNITS)
 # The other statuses are success, or limits that the user sets.
 _WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
@@ -115,6 +117,7 @@ class FitPolicy:
             atoms_per_round=self.validated_units if validates and step.can_move_units else None,
             prove=bool(self.prove),
             ftol=0.0 if self.prove else _LOWERED * estimator.tol,
+            slack=1.0 if self.prove else _ESTIMATED,
         )
 
     def path_solver(
@@ -444,8 +447,10 @@ class NetworkEstimator(NetworkAttributes):
         self.verbose = verbose
 
     def _warn(self, result: Result) -> None:
-        """Warn of a fit that did not succeed, of lost digits, and of outputs without a unit."""
+        """Warn of a fit that did not succeed, of a constant model, of lost digits, and of outputs without a unit."""
         super()._warn(result)
+        if result.status not in _WARN_ON and self._is_constant():
+            self._warn_of_constant(result.status)
         coordinates = self._coordinates
         farthest = 0.0 if coordinates is None else coordinates.relative_center.max(initial=0.0)
         if farthest > _FAR and self.gap_ > max(result.gap, self.tol * abs(self.objective_)):
@@ -461,6 +466,27 @@ class NetworkEstimator(NetworkAttributes):
                 f"max_units={most} is less than the {len(used)} outputs, and {len(used) - used.sum()} of them, such as "
                 f"number {used.argmin()}, have no unit and so a constant value: with norm={self.norm!r} most units "
                 "serve a single output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term"
+            )
+
+    def _is_constant(self) -> bool:
+        """Whether predictions do not depend on X: no unit has a feature, and there is no linear term."""
+        linear = None if self.linear_ is None else self.linear_[:, 1:]
+        dummies = self.basis_.shape[1] - cast(Model, self.model_).n_features
+        return not self.basis_[:, dummies:].any() and (linear is None or not linear.any())
+
+    def _warn_of_constant(self, status: Status) -> None:
+        if status == Status.MAX_TIME:
+            warn_caller(
+                f"max_time={self.max_time} ended the fit before it had an effect of X, so that all predictions are the "
+                "same; raise max_time",
+                ConvergenceWarning,
+            )
+        elif status == Status.MAX_UNITS:
+            warn_caller(f"max_units={self.max_units} leaves no unit for X: all predictions are the same; raise it")
+        else:
+            warn_caller(
+                f"no effect of X is worth its penalty at a strength of {self.strength_:.3g}, so that all predictions "
+                "are the same; lower the strength if y depends on X"
             )
 
     def fit(
@@ -586,7 +612,7 @@ class NetworkEstimator(NetworkAttributes):
                 problem,
                 solver,
                 start=start,
-                tol=self.tol if policy.prove else _ESTIMATED * self.tol,
+                tol=self.tol,
                 max_iter=policy.max_rounds,
                 max_time=max_time,
                 callback=callback,
@@ -775,9 +801,24 @@ class NetworkEstimator(NetworkAttributes):
         self.restricted_gap_ = float(min(network.restricted_gap + rounding, gap))
         self.estimated_gap_ = float(min(network.estimated_gap + rounding, gap))
         self.dual_ = result.dual
+        result.status = self._status_of_model(result.status, validation)
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
+
+    def _status_of_model(self, ended: Status, validation: EarlyStopping | None) -> Status:
+        """Return why the fit ended, true for the model that is kept: the run may have ended with another one."""
+        if ended not in _ENDS_BY_GAPS and not (validation is not None and validation.is_over):
+            return ended
+        if self.relative_gap_ <= self.tol:
+            return Status.CONVERGED
+        if validation is not None:
+            return Status.BEST_SCORE
+        if ended not in (Status.CONVERGED, Status.ESTIMATED):
+            return ended
+        # Rounding errors of the model, for the user's X and y, may exceed the tolerance.
+        estimated = self.estimated_gap_ <= self.tol * abs(self.objective_)
+        return Status.ESTIMATED if estimated else Status.LEVELLED_OFF
 
 
 @cache

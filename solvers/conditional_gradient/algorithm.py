@@ -23,7 +23,7 @@ from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
 from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Corrective, Measure, Monitor, Solver
 from mopn.solvers.result import Status
-from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_options, choice, count
+from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_options, choice, count, number
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
@@ -37,6 +37,7 @@ _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 _TIGHT = 2.0
 # The tolerances on a sample that tells where to start: of the gap, and of the decrease in a round.
 _TOL_OF_START, _FTOL_OF_START = 0.1, 1e-3
+_SLACK = number("a finite number >= 1", lambda x: x >= 1.0)
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
 
@@ -72,6 +73,9 @@ class ConditionalGradient(Solver[Atomic]):
     ftol : float, default 0
         The run also ends, with the status ``LEVELLED_OFF``, when a round lowers the objective by at most this,
         relative. Default: never.
+    slack : float, default 1
+        The run ends at gaps of ``slack * tol``, and with a status that is true for ``tol``: where the objective has
+        levelled off long before a proof, ``prove=False`` and ``slack=20`` take half of the time.
 
     Raises
     ------
@@ -96,6 +100,7 @@ class ConditionalGradient(Solver[Atomic]):
     atoms_per_round: int | None = None
     prove: bool = True
     ftol: float = 0.0
+    slack: float = 1.0
 
     def __post_init__(self) -> None:
         make_corrective_step(self.refit)
@@ -106,6 +111,7 @@ class ConditionalGradient(Solver[Atomic]):
             atoms_per_round=count().or_none(),
             prove=check_flag,
             ftol=check_nonnegative,
+            slack=_SLACK,
         )
         if self.schedule == "fill" and self.max_units is None:
             raise ValueError("schedule='fill' fits a model of max_units units: give max_units, or schedule='grow'")
@@ -172,7 +178,7 @@ class ConditionalGradient(Solver[Atomic]):
             if sample is None:
                 sample, tol = whole.sample_to_start(monitor.seed), max(tol, _TOL_OF_START)
             if sample is not None:
-                unproven = replace(self, prove=False, ftol=self.ftol if tells_the_model else _FTOL_OF_START)
+                unproven = replace(self, prove=False, slack=1.0, ftol=self.ftol if tells_the_model else _FTOL_OF_START)
                 found = monitor.solve(sample, unproven, start=None, tol=tol, max_iter=monitor.max_iter)
                 point = whole.start(found)
                 return (correction.settle(point), True) if tells_the_model else (correction.start(point), False)

@@ -22,7 +22,7 @@ SINGLE = [kind for kind in KINDS if kind is not mopn.estimators.PathCV]
 # The last point is not the best one where steps are long.
 STOPPED = [
     # A fit of a table that chooses the strength starts at a full network.
-    *((kind, {"strength": 1.0} if kind is mopn.estimators.TableRegressor else {}) for kind in SINGLE),
+    *((kind, {"strength": 1.0} if kind.__name__.startswith("Table") else {}) for kind in SINGLE),
     (mopn.estimators.FactorizationMachineRegressor, {"solver": mopn.solvers.SGD(step=0.3)}),
 ]
 # Fits of several iterations.
