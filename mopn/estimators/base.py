@@ -477,16 +477,16 @@ class NetworkEstimator(NetworkAttributes):
     def _warn_of_constant(self, status: Status) -> None:
         if status == Status.MAX_TIME:
             warn_caller(
-                f"max_time={self.max_time} ended the fit before it had an effect of X, so that all predictions are the "
-                "same; raise max_time",
+                "max_time ended the fit before a unit had an effect of X, so that all predictions "
+                "are the same; raise max_time",
                 ConvergenceWarning,
             )
         elif status == Status.MAX_UNITS:
             warn_caller(f"max_units={self.max_units} leaves no unit for X: all predictions are the same; raise it")
         else:
             warn_caller(
-                f"no effect of X is worth its penalty at a strength of {self.strength_:.3g}, so that all predictions "
-                "are the same; lower the strength if y depends on X"
+                f"no unit has an effect of X at strength={self.strength_:.3g} and tol={self.tol:g}, so that all "
+                "predictions are the same; lower the strength if y depends on X"
             )
 
     def fit(

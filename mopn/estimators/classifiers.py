@@ -192,7 +192,8 @@ class Classifier(ClassifierMethods, NetworkEstimator):
 class MultiOutputPNClassifier(Classifier):
     r"""Multi-class and multi-label classifier: one polynomial network for all classes.
 
-    The outputs are :math:`\sum_r \langle h_r, z\rangle^2 v_r` with :math:`z = [1, x]`. Units :math:`h_r` and weights
+    The outputs are :math:`b + \sum_r \langle h_r, z\rangle^2 v_r` with :math:`z = [1, x]`, where the constants b of
+    least loss give the frequencies of the classes. Units :math:`h_r` and weights
     :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its minimum is bounded
     (``gap_``).
 
@@ -272,8 +273,8 @@ class MultiOutputPNClassifier(Classifier):
 class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
     r"""Multi-class and multi-label classifier: a factorization machine whose classes share their units.
 
-    The outputs are :math:`\sum_r v_r \sum_{i<j} h_{ri} z_i h_{rj} z_j` with :math:`z = [1, 1, x]`: a constant, a
-    linear term and the products of distinct features. Units :math:`h_r` and weights :math:`v_r` minimise a convex
+    The outputs are :math:`b + \sum_r v_r \sum_{i<j} h_{ri} z_i h_{rj} z_j` with :math:`z = [1, 1, x]`: a constant, a
+    linear term and the products of distinct features, around the frequencies of the classes, which b gives. Units :math:`h_r` and weights :math:`v_r` minimise a convex
     problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
 
     Parameters

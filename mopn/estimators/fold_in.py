@@ -174,9 +174,7 @@ def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeatur
     return with_feature(model, steps[:k] * u[:k], steps[k:] * u[k:], new.scale)
 
 
-def _folded_in_for_user_y(
-    user_y: UserY, model: Model, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature
-) -> Machine:
+def _folded_in_for_user_y(user_y: UserY, model: Model, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature) -> Machine:
     """Return the model with a new feature, fitted in the levels and units of the fit's targets."""
     weights, linear = user_y.of_problem(model.weights, model.linear)
     offset = user_y.offset_of_problem(model.offset)

@@ -51,7 +51,8 @@ class MultiOutputPNRegressor(Regressor):
 
     Predictions are the mean of y plus :math:`\sum_r \langle h_r, z\rangle^2 v_r` with :math:`z = [1, x]`. Units
     :math:`h_r` and weights :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its
-    minimum is bounded (``gap_``).
+    minimum is bounded (``gap_``). Several targets weigh alike, whatever their units: each is divided by its deviation,
+    relative to the mean of all deviations, unless ``loss`` is an object with parameters in the unit of y.
 
     Parameters
     ----------
@@ -125,7 +126,9 @@ class MultiOutputFMRegressor(NetworkFoldIn, Regressor):
 
     Predictions are the mean of y plus :math:`\sum_r v_r \sum_{i<j} h_{ri} z_i h_{rj} z_j` with :math:`z = [1, 1, x]`: a
     constant, a linear term and the products of distinct features. Units :math:`h_r` and weights :math:`v_r` minimise a
-    convex problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+    convex problem over all networks of any size, and the distance to its minimum is bounded (``gap_``). Several targets
+    weigh alike, whatever their units: each is divided by its deviation, relative to the mean of all deviations, unless
+    ``loss`` is an object with parameters in the unit of y.
 
     Parameters
     ----------

@@ -56,6 +56,7 @@ def test_units_and_origins_of_single_features_do_not_matter(cls):
     same(cls, fitted(cls), few(cls).fit(Z, y), X, Z)
 
 
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @every_estimator
 def test_a_ratio_is_to_the_smallest_strength_whose_solution_is_zero(cls):
     X, y = data(cls)

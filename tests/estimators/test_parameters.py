@@ -50,7 +50,7 @@ def attempt(kind, parameter, value):
     made(kind, **options).fit(X, LABELS)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*predictions are the same")
 @pytest.mark.parametrize(("kind", "parameter"), PARAMETERS, ids=lambda part: getattr(part, "__name__", part))
 def test_odd_parameters_fit_or_are_refused_by_name(kind, parameter):
     assert not failures(parameter, ODD, lambda value: attempt(kind, parameter, value))

@@ -57,6 +57,7 @@ def mean_and_error(scores, weights):
 # -- what is chosen ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @pytest.mark.parametrize("cv", [3, [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(5))]])
 def test_the_scores_choose(cv):
     found = search(cv=cv).fit(X, Y)
@@ -176,6 +177,7 @@ def test_converged_scores_are_those_of_fits_to_the_folds():
         assert abs(scores[0] - alone.score(X[test], Y[test])) <= 1.5 / len(test)
 
 
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_strengths_are_for_all_samples():
     """Half of the samples, twice, have half of the losses and of the smallest strength whose solution is zero."""
     twice, labels = np.vstack([X, X]), np.concatenate([Y, Y])
@@ -193,6 +195,7 @@ def test_a_score_of_ones_own():
     assert found.score(X, Y) == pytest.approx(-log_loss(Y, found.predict_proba(X)))
 
 
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_weights_count_in_the_scores_and_of_the_folds():
     weights = np.where(np.arange(60) < 20, 3.0, 1.0)
     folds = list(KFold(3).split(X))
@@ -200,7 +203,9 @@ def test_weights_count_in_the_scores_and_of_the_folds():
     weights = weights * np.where(Y == "b", 2.0, 1.0)
     # A network without units predicts the heaviest class of its training samples.
     heaviest = ["abc"[np.argmax([weights[train] @ (Y[train] == label) for label in "abc"])] for train, _ in folds]
-    empty = [np.average(Y[test] == label, weights=weights[test]) for (_, test), label in zip(folds, heaviest, strict=True)]
+    empty = [
+        np.average(Y[test] == label, weights=weights[test]) for (_, test), label in zip(folds, heaviest, strict=True)
+    ]
     assert_allclose(scores_of(found)[:, 0], empty, rtol=1e-12)
     mean, _ = mean_and_error(scores_of(found), [weights[test].sum() for _, test in folds])
     assert_allclose(found.cv_results_["mean_test_score"], mean, rtol=1e-12)
@@ -213,6 +218,7 @@ def test_networks_of_every_kind_are_cut_down(options):
     assert len(found.best_estimator_.basis_) <= found.best_params_["max_units"]
 
 
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @pytest.mark.parametrize("cv", [3, KFold(3), "indices"])
 def test_samples_without_weight_are_left_out(cv):
     weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)

@@ -134,6 +134,7 @@ def test_what_a_status_claims_is_so(run, limits):
         assert result.fun <= np.nanmin(result.trace["fun"]) * (1 + 1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
 @pytest.mark.parametrize("value", [0.0, 3.0, 0.1, 1e5 / 3, 1e-30])
 def test_the_relative_gap_of_a_perfect_fit_is_zero(value, loss):
