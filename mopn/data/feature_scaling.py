@@ -195,10 +195,10 @@ class Coordinates:
 
     def of_original(self, H: np.ndarray, dummies: int) -> np.ndarray:
         """Return units in these coordinates, the inverse of ``original``."""
-        H = np.hstack([H[:, :dummies], H[:, dummies:] * self.finite_scale])
-        if self.center is not None:
-            H[:, 0] += H[:, dummies:] @ (self.center / self.scale)
-        return H
+        mapped = np.hstack([H[:, :dummies], H[:, dummies:] * self.finite_scale])
+        if self.center is not None:  # of constant features it is all that is left
+            mapped[:, 0] += H[:, dummies:] @ self.center
+        return mapped
 
 
 def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:

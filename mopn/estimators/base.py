@@ -35,7 +35,13 @@ from mopn.data.values import as_targets, distinct_labels, is_series, label_codes
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated
-from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
+from mopn.estimators.targets import (
+    Targets,
+    among_all_rows,
+    encoded_chunks,
+    merge_equal_samples,
+    samples_of_chunks,
+)
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
@@ -364,7 +370,8 @@ class NetworkAttributes(ModelEstimator):
     estimated_gap_: float
     """Estimate of the gap, without a proof. Much smaller than ``gap_``: the bound is loose, try another ``oracle``."""
     dual_: Dual | None
-    """The dual point that proves the lower bound ``objective_ - gap_``; ``dual_.point(problem)`` computes it."""
+    """The dual point that proves the lower bound ``objective_ - gap_``; ``dual_.point(model.problem(X, y))`` computes it,
+    a row for each row of X."""
     restricted_gap_: float
     """Bound on the suboptimality of the weights for the current units.
 
@@ -523,14 +530,18 @@ class NetworkEstimator(NetworkAttributes):
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
         """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
 
+        Its rows are those of X, in the same order, whereas ``fit`` sorts its samples, merges equal ones and leaves out
+        rows of weight 0: up to rounding the objective is the same. So ``dual_.point(problem)`` has a row for each row
+        of X: equal samples share their slope in proportion to their weights, and rows of weight 0 have 0.
+
         Parameters
         ----------
         X, y, sample_weight : as for ``fit``
         """
         reader = clone(self)
         reader._check_parameters()
-        X, y, sample_weight, _ = reader._samples(to_host(X), y, sample_weight)
-        return reader._problem_of_all(X, reader._encode(y, sample_weight))[0]
+        samples, y, weights, present = reader._samples(to_host(X), y, sample_weight)
+        return reader._problem(*among_all_rows(samples, reader._encode(y, weights), present, sample_weight))
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
