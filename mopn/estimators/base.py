@@ -370,8 +370,10 @@ class NetworkAttributes(ModelEstimator):
     estimated_gap_: float
     """Estimate of the gap, without a proof. Much smaller than ``gap_``: the bound is loose, try another ``oracle``."""
     dual_: Dual | None
-    """The dual point that proves the lower bound ``objective_ - gap_``; ``dual_.point(model.problem(X, y))`` computes it,
-    a row for each row of X."""
+    """The dual point that proves the lower bound ``objective_ - gap_``.
+
+    ``dual_.point(model.problem(X, y))`` computes it, with a row for each row of X.
+    """
     restricted_gap_: float
     """Bound on the suboptimality of the weights for the current units.
 

@@ -327,7 +327,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
 
     @property
     def dual_(self) -> Dual | None:
-        """The dual point of the best estimator's fit: ``dual_.point(search.problem(X, y))``, a row for each row of X."""
+        """The dual point of the best estimator; ``dual_.point(search.problem(X, y))`` has a row for each row of X."""
         return self.best_estimator_.dual_
 
     @property

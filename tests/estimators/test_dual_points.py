@@ -22,7 +22,7 @@ FORMS = {
     "single": lambda X: X.astype(np.float32),
     "csr": sparse.csr_array,
     "csc": sparse.csc_array,
-    "blocks": lambda X: mopn.RowBlocks(X, size=9),
+    "blocks": lambda X: mopn.RowBlocks(X, size=24),
 }
 
 
