@@ -45,6 +45,7 @@ from mopn.estimators.targets import (
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
+from mopn.network.model_starts import NetworkParts, unit_of_constants, with_constant
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping, path_solver
@@ -705,26 +706,17 @@ class NetworkEstimator(NetworkAttributes):
         weights: np.ndarray,
         linear: Any,
         offset: Any,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> NetworkParts:
         """Return a network for X as given in a problem's coordinates, the constant less the new offset."""
         linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
         basis, linear = problem.user_X.of_problem(basis, linear)
         new = self._offset(targets)
         constant = 0.0 if new is None else offset - new
-        if not np.any(constant):
-            return basis, weights, linear
-        if linear.size:
-            return basis, weights, linear + np.outer(constant, np.arange(linear.shape[1]) == 0)
-        dummies = problem.rows.shape[1] - problem.rows.n_features
-        last = basis[-1:]
-        if not len(last) or last[:, dummies:].any() or np.ptp(last[:, :dummies]):  # no unit of the dummies alone
-            if not dummies or (self.max_units is not None and len(basis) >= self.max_units):
-                return basis, weights, linear
-            basis = np.vstack([basis, np.arange(basis.shape[1]) < dummies])
-            weights = np.vstack([weights, np.zeros_like(constant)])
-        # Both kernels are of degree 2, and 1 where all dummies are.
-        weights = np.vstack([weights[:-1], weights[-1:] + constant / basis[-1, 0] ** 2])
-        return basis, weights, linear
+        parts, dummies = NetworkParts(basis, weights, linear), problem.user_X.dummies
+        is_full = self.max_units is not None and len(basis) >= self.max_units
+        if is_full and not linear.size and unit_of_constants(basis, dummies) is None:
+            return parts
+        return with_constant(parts, constant, dummies) or parts
 
     def _validated(
         self, validation: EarlyStopping, problem: NetworkProblem, X: Any, targets: Targets
