@@ -37,10 +37,10 @@ from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated
 from mopn.estimators.targets import (
     Targets,
-    among_all_rows,
     encoded_chunks,
     merge_equal_samples,
     samples_of_chunks,
+    targets_of_all_rows,
 )
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
@@ -230,9 +230,12 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
                 self._rules[name](value, name)
 
     def _samples(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Validate at least ``least`` samples to fit; return the samples of positive weight, and their indices."""
+        """Validate at least ``least`` samples to fit; return the samples of positive weight, and their indices.
+
+        With ``every_row`` X has the others, too.
+        """
         if isinstance(X, Chunks):
             self._plain_targets(None, reset=reset)  # numbers without names
             return samples_of_chunks(self, X)
@@ -248,7 +251,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         else:
             X, y = validated(self, X, y, reset=reset, **checks)
         y, sample_weight, present = self._weighted(y, sample_weight, least, reset)
-        if len(present) < X.shape[0]:
+        if len(present) < X.shape[0] and not every_row:
             X = X.tocsr()[present] if sparse.issparse(X) else X[present]
         return X, y, sample_weight, present
 
@@ -543,8 +546,8 @@ class NetworkEstimator(NetworkAttributes):
         """
         reader = clone(self)
         reader._check_parameters()
-        samples, y, weights, present = reader._samples(to_host(X), y, sample_weight)
-        return reader._problem(*among_all_rows(samples, reader._encode(y, weights), present, sample_weight))
+        X, y, weights, present = reader._samples(to_host(X), y, sample_weight, every_row=True)
+        return reader._problem(X, targets_of_all_rows(reader._encode(y, weights), present, sample_weight))
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> Result:

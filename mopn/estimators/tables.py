@@ -28,7 +28,7 @@ from mopn.estimators.parameters import COMMON
 from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
-from mopn.estimators.targets import Targets, among_all_rows, samples_of_chunks
+from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
@@ -144,14 +144,15 @@ class TableEstimator(TableReader, NetworkAttributes):
         reader = copy(self) if fitted else clone(self)
         reader._check_parameters()
         network = reader._network()
-        samples, y, weights, present = reader._samples(to_host(X), y, sample_weight, reset=not fitted)
+        X, y, weights, present = reader._samples(to_host(X), y, sample_weight, reset=not fitted, every_row=True)
         targets = network._encode(y, weights)
         reader._adapt(network, targets)
         if fitted and self.strength == "auto":
             network.strength = self.strength_
         else:
+            samples = X if isinstance(X, RowBlocks | Chunks) else X[present]
             network.strength = reader._chosen(network, samples, targets)
-        return network._problem(*among_all_rows(samples, targets, present, sample_weight))
+        return network._problem(X, targets_of_all_rows(targets, present, sample_weight))
 
     def _chosen(self, network: NetworkEstimator, X: Any, targets: Targets) -> float | Ratio:
         """Return the strength of a fit."""
@@ -227,9 +228,12 @@ class TableEstimator(TableReader, NetworkAttributes):
         return fitted | {"model_": TableModel(model, self.encoding_)}
 
     def _samples(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X."""
+        """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X.
+
+        With ``every_row`` these are of all rows, as of blocks, and not of those of positive weight alone.
+        """
         if isinstance(X, Chunks):
             if reset:
                 self._learn_in_blocks(X)
@@ -242,11 +246,13 @@ class TableEstimator(TableReader, NetworkAttributes):
         y, sample_weight, present = self._weighted(
             check_X_y(np.zeros((table.n, 1)), y, estimator=self, **checks)[1], sample_weight, least, reset
         )
+        whole = table
         if len(present) < table.n:
             table = table.rows(present)
         if reset:
             self._learn(table, sample_weight)
-        return self.encoding_.encode(table), y, sample_weight, present
+        features = self.encoding_.encode(whole, training=True) if every_row else self.encoding_.encode(table)
+        return features, y, sample_weight, present
 
     def _samples_of_blocks(
         self, X: RowBlocks, reset: bool

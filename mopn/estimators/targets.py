@@ -112,21 +112,19 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     return X[first], merged
 
 
-def among_all_rows(X: Any, targets: Targets, present: np.ndarray | None, sample_weight: Any) -> tuple[Any, Targets]:
-    """Return the samples of positive weight at their places among all rows as given.
+def targets_of_all_rows(targets: Targets, present: np.ndarray | None, sample_weight: Any) -> Targets:
+    """Return the targets of samples of positive weight at their places among all rows as given.
 
-    The rows of weight 0, which may have no valid target, become copies of the first sample of weight 0. Neither the
-    objective nor a sum over the samples changes.
+    Rows of weight 0, which may have no valid target, have that of the first sample: no sum over the samples changes.
     """
     n = 0 if sample_weight is None else len(sample_weight)
     if present is None or len(present) >= n:
-        return X, targets
+        return targets
     place = np.zeros(n, np.intp)
     place[present] = np.arange(len(present))
     weights = np.zeros(n)
     weights[present] = targets.sample_weight
-    X = X.tocsr() if sparse.issparse(X) else X
-    return X[place], replace(targets.rows(place), sample_weight=weights)
+    return replace(targets.rows(place), sample_weight=weights)
 
 
 def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarray]:

@@ -132,7 +132,11 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_models_of_other_problems_are_refused_by_name(name):
     model, message = REFUSED[name]
-    for call in (PLAIN.start, lambda start: mopn.minimize(PLAIN, start=start), lambda start: mopn.certify(PLAIN, start)):
+    for call in (
+        PLAIN.start,
+        lambda start: mopn.minimize(PLAIN, start=start),
+        lambda start: mopn.certify(PLAIN, start),
+    ):
         with pytest.raises((TypeError, ValueError), match=message):
             call(model)
 
