@@ -121,3 +121,13 @@ def test_a_search_has_the_problem_of_its_best_estimator():
     assert problem.strength == search.best_params_["strength"]
     assert largest_form(X, search.dual_.point(problem)) <= search.dual_.bound * (1 + 1e-9)
     assert mopn.certify(problem, search).fun == pytest.approx(search.best_estimator_.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize(("form", "shift"), [("array", 1e4), ("array", 1e7), ("csr", 1e4), ("blocks", 1e7)])
+def test_the_coordinates_of_fit_and_problem_are_the_same(form, shift):
+    """A mean that differed by a rounding error of the shift would move all rows."""
+    data = FORMS[form](X + shift)
+    model = estimators.MultiOutputPNClassifier(norm="l1", ridge=0, max_units=3).fit(data, Y, W)
+    problem = model.problem(data, Y, W)
+    Z = np.concatenate(problem.rows.reduce(lambda block: [block.design.matrix()]))
+    assert largest_form(Z, model.dual_.point(problem)) <= model.dual_.bound
