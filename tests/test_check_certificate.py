@@ -109,6 +109,7 @@ WRONG = {
     "other rows of D": lambda right: {"D": right["D"][::-1]},
     "an opposite D": lambda right: {"D": -right["D"]},
     "a large D": lambda right: {"D": 1e6 * right["D"]},
+    "a huge D, and an offset": lambda right: {"D": np.full(right["D"].shape, 1e308), "offset": [-9.0, -9.0, -9.0]},
     "negative weights": lambda right: {"w": -right["w"]},
     "other weights": lambda right: {"w": 1.0 + 9.0 * (right["y"] == 0)},
     "an offset": lambda right: {"offset": np.array([3.0, 0.0, 0.0])},

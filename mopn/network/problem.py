@@ -183,7 +183,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     Notes
     -----
     With ``center`` or ``scale``, ``strength``, units and certificates belong to the problem of the
-    centered and scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X.
+    centered and scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X, and :meth:`start_of`
+    takes it back.
     The point is a :class:`mopn.network.point.Network`; results have ``basis`` (k, d), unit vectors, ``weights``
     (k, m) and ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
     Oracles: ``atomic`` and ``corrective``; the bound over all units is proven, so every gap is a certificate. So is
@@ -349,8 +350,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     def start(self, start: Any = None) -> Network:
         """Return the empty network, or that of a result, a model, a fitted estimator or (basis, weights[, linear]).
 
-        Models, such as those of :func:`mopn.load`, and estimators are converted by :meth:`start_of`. Arrays are in the
-        problem's coordinates. Units are scaled to length 1, with the same outputs. Weights are moved into the ball
+        Models, such as those of :func:`mopn.load`, and estimators are converted by :meth:`start_of`. Results and arrays
+        are in the problem's coordinates. Units are scaled to length 1, with the same outputs. Weights are moved into the ball
         where there is one, and negative ones of arrays are set to 0 where the norm allows none.
         """
         if start is None:
