@@ -351,8 +351,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         """Return the empty network, or that of a result, a model, a fitted estimator or (basis, weights[, linear]).
 
         Models, such as those of :func:`mopn.load`, and estimators are converted by :meth:`start_of`. Results and arrays
-        are in the problem's coordinates. Units are scaled to length 1, with the same outputs. Weights are moved into the ball
-        where there is one, and negative ones of arrays are set to 0 where the norm allows none.
+        are in the problem's coordinates. Units are scaled to length 1, with the same outputs. Weights are moved into
+        the ball where there is one, and negative ones of arrays are set to 0 where the norm allows none.
         """
         if start is None:
             return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.losses.n_outputs)))
