@@ -24,7 +24,7 @@ PROBLEMS = {
     "machines": {"kernel": "anova", "augment": True, "scale": "large"},
     "a ball": CENTERED | {"strength": None, "radius": 2.0, "scale": "features"},
     "a sparse matrix": CENTERED | {"X": sparse.csr_array(X), "scale": "features"},
-    "blocks": CENTERED | {"X": mopn.RowBlocks(X, size=20), "scale": "features"},
+    "blocks": CENTERED | {"X": mopn.RowBlocks(X, size=30), "scale": "features"},
 }
 
 
