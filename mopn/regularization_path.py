@@ -107,6 +107,7 @@ def path(
     strengths: int | Any = 20,
     solver: Solver | None = None,
     *,
+    start: Any = None,
     rounds: int | None = 1,
     score: Callable[[Model], float] | None = None,
     patience: int | None = None,
@@ -128,6 +129,9 @@ def path(
         ridge also 0, the kernel machine.
     solver : Solver, optional
         Default ``mopn.regularization_path.path_solver(q)``, for 50 units.
+    start : object, optional
+        Where the largest strength starts, as for :func:`mopn.minimize`: an earlier ``Result``, or a model of
+        :func:`mopn.load`, to go on with a path that ended. Default: the zero point.
     rounds : int or None, default 1
         Largest number of rounds per strength; None to continue until the gap is at most ``tol``, or to the solver's
         limits.
@@ -182,7 +186,7 @@ def path(
         results: list[Result] = []
         watch = EarlyStopping(patience)
         for part, result in solutions(
-            problem, series, solver, deadline, tol=tol, max_iter=rounds, callback=callback, verbose=verbose
+            problem, series, solver, deadline, start, tol=tol, max_iter=rounds, callback=callback, verbose=verbose
         ):
             results.append(result)
             if score is not None:
@@ -195,14 +199,19 @@ def path(
 
 
 def solutions(
-    problem: NetworkProblem, strengths: Iterable[float], solver: Solver, deadline: Deadline, **options: Any
+    problem: NetworkProblem,
+    strengths: Iterable[float],
+    solver: Solver,
+    deadline: Deadline,
+    start: Any = None,
+    **options: Any,
 ) -> Iterator[tuple[NetworkProblem, Result]]:
     """Yield the problem with each strength and its solution, from the one before; an interruption is the last."""
-    result = None
     for strength in strengths:
         part = problem.with_strength(float(strength))
-        result = minimize(part, solver, start=result, max_time=deadline.left, **options)
+        result = minimize(part, solver, start=start, max_time=deadline.left, **options)
         yield part, result
+        start = result
         if result.status in _ENDS_PATH:
             return
 

@@ -77,7 +77,9 @@ def minimize(
         The algorithm and its options, e.g. ``mopn.solvers.ConditionalGradient(refit="output")``. Default
         ``problem.default_solver()``.
     start : object, optional
-        An earlier ``Result``, or a start as the problem documents it; default the zero point of the problem.
+        An earlier ``Result``, or a start as the problem documents it; default the zero point of the problem. Network
+        problems also take models, such as those of :func:`mopn.load`, fitted estimators, and arrays ``(basis,
+        weights)`` in the coordinates of the problem.
     tol : float, default 1e-3
         Stop when ``gap <= tol * abs(fun)``; with 0 only the limits end the run.
     max_iter : int, optional

@@ -80,6 +80,7 @@ WORDS = {
     ),
     "sphere": ("tensor", "spectral norm", "sum of squares", "polynomial optimisation"),
     "start": ("what is a unit", "hidden unit", "getting started", "install", "glossary"),
+    "stop_and_go_on": ("resume", "checkpoint", "restart", "continue training", "interrupt", "warm start"),
     "strength": (
         "overfitting",
         "underfitting",

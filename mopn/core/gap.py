@@ -27,6 +27,7 @@ import numpy as np
 
 from mopn.data.rows import SumOfLosses
 from mopn.solvers.numerics.precision import EPS, proven_lower, proven_upper
+from mopn.solvers.sphere.sum_of_squares import square_multipliers
 from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
 
@@ -39,6 +40,8 @@ _NEARBY, _FIRST_SCALES, _PASSES, _APART = 1e-3, 4, 7, 0.05
 _DUAL_ERROR = 8
 # Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
 _TERM_ERROR = 64
+# Features up to which multipliers are returned, 6 MB, and how far the bound by them may exceed the proven one.
+_MULTIPLIED, _LOOSE = 30, 1e-5
 
 
 class Conjugate(Protocol):
@@ -234,28 +237,58 @@ class Dual(Displayed):
         Parameters
         ----------
         problem : NetworkProblem
-            The problem of the run, or one of the same data and options; with other data the bounds do not hold.
+            The problem of the run, or one of the same data and options; of an estimator
+            ``estimator.problem(X, y, sample_weight)``. With other data the bounds do not hold.
 
         Returns
         -------
         ndarray of shape (n, m)
-            In the order of the rows of X as given, of data in blocks too; columns in the order of ``problem.classes``
-            or of the targets.
+            In the order of the rows of X as given, of data in blocks too, with 0 for rows of weight 0; columns in the
+            order of ``problem.classes`` or of the targets.
 
         Raises
         ------
         ValueError
             If the problem has another number of features or outputs.
         """
+        G = self._gradient(problem).G
+        return self.scale * np.concatenate(problem.rows.reduce(lambda block, rows: [rows], along=(G,)))
+
+    def _gradient(self, problem: Any) -> Any:
+        """Return the objective and the loss gradient of a problem at the network."""
         outputs, d = problem.losses.n_outputs, problem.rows.shape[1]
         if self.basis.shape[1] != d or self.linear.shape != problem.linear_term.shape(outputs):
             raise ValueError(
                 f"problem must be of {self.basis.shape[1]} features and {len(self.linear)} outputs as the dual point, "
                 f"got {d} and {outputs}; give the problem of the run"
             )
-        network = problem.network(self.basis, self.weights, self.linear)
-        G = problem.output_gradient(network).G
-        return self.scale * np.concatenate(problem.rows.reduce(lambda block, rows: [rows], along=(G,)))
+        return problem.output_gradient(problem.network(self.basis, self.weights, self.linear))
+
+    def multipliers(self, problem: Any) -> np.ndarray:
+        """Compute N (d^2, d^2), which proves a bound of the dual norm of D for "l1/l2" by a sum of squares.
+
+        It is symmetric, and (h x h)' N (h x h) = 0 for every h: the means of N[i, j, k, l] over all orders of the four
+        indices are 0. So the square of the dual norm is at most the largest eigenvalue of
+        sum_c vec(Gamma_c) vec(Gamma_c)' + N, mostly to within 1e-4: docs/mathematics.md, 6.4.
+
+        Parameters
+        ----------
+        problem : NetworkProblem
+            As for ``point``, of at most 30 features, dummies included, and without a ridge.
+
+        Raises
+        ------
+        ValueError
+            For more features, or with a ridge: ``bound`` is then of another norm.
+        """
+        d = problem.rows.shape[1]
+        if problem.ridge or d > _MULTIPLIED:
+            raise ValueError(
+                f"problem must have at most {_MULTIPLIED} features, dummies included, and no ridge, got {d} features "
+                f"and ridge={problem.ridge:g}"
+            )
+        forms = self._gradient(problem).forms(problem.kernel).dense()
+        return square_multipliers(self.scale * forms.matrices, (1.0 + _LOOSE) * self.bound)
 
     def _entries(self) -> dict[str, str]:
         return {name: f"{getattr(self, name):.6g}" for name in ("lower", "bound", "scale")}

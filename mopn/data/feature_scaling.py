@@ -195,10 +195,10 @@ class Coordinates:
 
     def of_original(self, H: np.ndarray, dummies: int) -> np.ndarray:
         """Return units in these coordinates, the inverse of ``original``."""
-        H = np.hstack([H[:, :dummies], H[:, dummies:] * self.finite_scale])
-        if self.center is not None:
-            H[:, 0] += H[:, dummies:] @ (self.center / self.scale)
-        return H
+        mapped = np.hstack([H[:, :dummies], H[:, dummies:] * self.finite_scale])
+        if self.center is not None:  # of constant features it is all that is left
+            mapped[:, 0] += H[:, dummies:] @ self.center
+        return mapped
 
 
 def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
@@ -222,6 +222,7 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         mean = sums / total
         first, second = (part / total for part in rows.sum(_moments_about, mean))
         variances = second - first**2
+        mean = mean + first  # to the last digit, in whatever order the rows come
         least = NULL if rows.entries is None else _LEAST_OF_SPARSE
         squares = np.where(variances > least**2 * about_zero, variances, 0.0)
         lost = np.flatnonzero((squares == 0.0) & (variances > NOISE**2 * about_zero))

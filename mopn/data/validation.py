@@ -267,6 +267,10 @@ def _fault_of_indices(name: str, indices: np.ndarray, length: int) -> str | None
 
 def check_start(start: Any, size: int) -> np.ndarray:
     """Return a copy of a flat point, or of an earlier result's point, to start from."""
+    if hasattr(start, "predict"):
+        raise TypeError(
+            f"start must be an earlier result or its flat point x, got the model {shown(start)}; keep result.x instead"
+        )
     x = finite_numbers(getattr(start, "x", start), "start").copy()
     if x.shape != (size,):
         raise ValueError(f"start must be a flat point of shape ({size},), got {x.shape}")

@@ -35,11 +35,18 @@ from mopn.data.values import as_targets, distinct_labels, is_series, label_codes
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated
-from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
+from mopn.estimators.targets import (
+    Targets,
+    encoded_chunks,
+    merge_equal_samples,
+    samples_of_chunks,
+    targets_of_all_rows,
+)
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor, common_offset
 from mopn.models.multi_output import Model
 from mopn.network.maps import UserY
+from mopn.network.model_starts import NetworkParts, unit_of_constants, with_constant
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping, path_solver
@@ -227,9 +234,12 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
                 self._rules[name](value, name)
 
     def _samples(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Validate at least ``least`` samples to fit; return the samples of positive weight, and their indices."""
+        """Validate at least ``least`` samples to fit; return the samples of positive weight, and their indices.
+
+        With ``every_row`` X has the others, too.
+        """
         if isinstance(X, Chunks):
             self._plain_targets(None, reset=reset)  # numbers without names
             return samples_of_chunks(self, X)
@@ -245,7 +255,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         else:
             X, y = validated(self, X, y, reset=reset, **checks)
         y, sample_weight, present = self._weighted(y, sample_weight, least, reset)
-        if len(present) < X.shape[0]:
+        if len(present) < X.shape[0] and not every_row:
             X = X.tocsr()[present] if sparse.issparse(X) else X[present]
         return X, y, sample_weight, present
 
@@ -368,7 +378,10 @@ class NetworkAttributes(ModelEstimator):
     estimated_gap_: float
     """Estimate of the gap, without a proof. Much smaller than ``gap_``: the bound is loose, try another ``oracle``."""
     dual_: Dual | None
-    """The dual point that proves the lower bound ``objective_ - gap_``; ``dual_.point(problem)`` computes it."""
+    """The dual point that proves the lower bound ``objective_ - gap_``.
+
+    ``dual_.point(model.problem(X, y))`` computes it, with a row for each row of X.
+    """
     restricted_gap_: float
     """Bound on the suboptimality of the weights for the current units.
 
@@ -551,14 +564,18 @@ class NetworkEstimator(NetworkAttributes):
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
         """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
 
+        Its rows are those of X, in the same order, whereas ``fit`` sorts its samples, merges equal ones and leaves out
+        rows of weight 0: up to rounding the objective is the same. So ``dual_.point(problem)`` has a row for each row
+        of X: equal samples share their slope in proportion to their weights, and rows of weight 0 have 0.
+
         Parameters
         ----------
         X, y, sample_weight : as for ``fit``
         """
         reader = clone(self)
         reader._check_parameters()
-        X, y, sample_weight, _ = reader._samples(to_host(X), y, sample_weight)
-        return reader._problem_of_all(X, reader._encode(y, sample_weight))[0]
+        X, y, weights, present = reader._samples(to_host(X), y, sample_weight, every_row=True)
+        return reader._problem(X, targets_of_all_rows(reader._encode(y, weights), present, sample_weight))
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
@@ -723,7 +740,7 @@ class NetworkEstimator(NetworkAttributes):
         weights: np.ndarray,
         linear: Any,
         offset: Any,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> NetworkParts:
         """Return a network for X and y as given in a problem's coordinates, the constant less the new offset."""
         linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
         if problem.user_y is not None:
@@ -732,20 +749,12 @@ class NetworkEstimator(NetworkAttributes):
         basis, linear = problem.user_X.of_problem(basis, linear)
         new = common_offset(problem.losses.offset)
         constant = offset - (0.0 if new is None else new)
-        if not np.any(constant):
-            return basis, weights, linear
-        if linear.size:
-            return basis, weights, linear + np.outer(constant, np.arange(linear.shape[1]) == 0)
-        dummies = problem.rows.shape[1] - problem.rows.n_features
-        last = basis[-1:]
-        if not len(last) or last[:, dummies:].any() or np.ptp(last[:, :dummies]):  # no unit of the dummies alone
-            if not dummies or (self.max_units is not None and len(basis) >= self.max_units):
-                return basis, weights, linear
-            basis = np.vstack([basis, np.arange(basis.shape[1]) < dummies])
-            weights = np.vstack([weights, np.zeros_like(constant)])
-        # Both kernels are of degree 2, and 1 where all dummies are.
-        weights = np.vstack([weights[:-1], weights[-1:] + constant / basis[-1, 0] ** 2])
-        return basis, weights, linear
+        parts = NetworkParts(basis, weights, linear)
+        dummies = problem.user_X.dummies
+        is_full = self.max_units is not None and len(basis) >= self.max_units
+        if is_full and not linear.size and unit_of_constants(basis, dummies) is None:
+            return parts
+        return with_constant(parts, constant, dummies) or parts
 
     def _validated(
         self, validation: EarlyStopping, problem: NetworkProblem, X: Any, targets: Targets

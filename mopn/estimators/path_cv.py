@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from mopn.core.gap import Dual
 from mopn.core.regularizers import Ratio
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_array
@@ -31,6 +32,7 @@ from mopn.estimators.listing import Listed
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Fitted, Predictor
+from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status, minimize
 from mopn.solvers.tools.budgets import Deadline
@@ -311,9 +313,22 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
+    def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
+        """Return the problem of ``best_estimator_``, or before ``fit`` that of ``estimator``, with its own strength.
+
+        Its rows are those of X, as in the estimator's ``problem``; X, y and the weights are as for its ``fit``.
+        """
+        estimator = getattr(self, "best_estimator_", self.estimator)
+        return estimator.problem(X, y, sample_weight)
+
     def _fitted_model(self) -> Predictor:
         check_is_fitted(self)
         return self.best_estimator_.model_
+
+    @property
+    def dual_(self) -> Dual | None:
+        """The dual point of the best estimator; ``dual_.point(search.problem(X, y))`` has a row for each row of X."""
+        return self.best_estimator_.dual_
 
     @property
     def classes_(self) -> np.ndarray:

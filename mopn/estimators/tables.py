@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_X_y, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -26,9 +28,10 @@ from mopn.estimators.parameters import COMMON
 from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
-from mopn.estimators.targets import Targets, samples_of_chunks
+from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
+from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result, Status
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
@@ -120,6 +123,44 @@ class TableEstimator(TableReader, NetworkAttributes):
         network._warn(self._fit(network, X, y, sample_weight, (X_val, y_val, sample_weight_val)))
         return self
 
+    def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
+        """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
+
+        A fitted estimator encodes X by its ``encoding_`` and takes its ``strength_`` for "auto"; else the encoding is
+        learned from X and a strength "auto" is chosen, as in ``fit``, and neither is kept. Rows are those of X, in the
+        same order, so that ``dual_.point(problem)`` has a row for each: equal samples share their slope in proportion
+        to their weights, and rows of weight 0 have 0.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for ``fit``
+
+        Returns
+        -------
+        NetworkProblem
+            Of the features; in memory ``problem.design`` has them, centered and scaled, after the constant.
+        """
+        fitted = hasattr(self, "model_")
+        reader = copy(self) if fitted else clone(self)
+        reader._check_parameters()
+        network = reader._network()
+        X, y, weights, present = reader._samples(to_host(X), y, sample_weight, reset=not fitted, every_row=True)
+        targets = network._encode(y, weights)
+        reader._adapt(network, targets)
+        if fitted and self.strength == "auto":
+            network.strength = self.strength_
+        else:
+            samples = X if isinstance(X, RowBlocks | Chunks) else X[present]
+            network.strength = reader._chosen(network, samples, targets)
+        return network._problem(X, targets_of_all_rows(targets, present, sample_weight))
+
+    def _chosen(self, network: NetworkEstimator, X: Any, targets: Targets) -> float | Ratio:
+        """Return the strength of a fit."""
+        choice = self._choice(network, X, targets, Deadline(self.max_time).share(SHARE_OF_CHOICE))
+        if choice.ended == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return choice.strength
+
     @with_callbacks
     def _fit(
         self,
@@ -187,11 +228,15 @@ class TableEstimator(TableReader, NetworkAttributes):
         return fitted | {"model_": TableModel(model, self.encoding_)}
 
     def _samples(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X."""
+        """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X.
+
+        With ``every_row`` these are of all rows, as of blocks, and not of those of positive weight alone.
+        """
         if isinstance(X, Chunks):
-            self._learn_in_blocks(X)
+            if reset:
+                self._learn_in_blocks(X)
             return samples_of_chunks(self, X.replaced(partial(features_of, encoding=self.encoding_), X.classes))
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
@@ -201,20 +246,23 @@ class TableEstimator(TableReader, NetworkAttributes):
         y, sample_weight, present = self._weighted(
             check_X_y(np.zeros((table.n, 1)), y, estimator=self, **checks)[1], sample_weight, least, reset
         )
+        whole = table
         if len(present) < table.n:
             table = table.rows(present)
         if reset:
             self._learn(table, sample_weight)
-        return self.encoding_.encode(table), y, sample_weight, present
+        features = self.encoding_.encode(whole, training=True) if every_row else self.encoding_.encode(table)
+        return features, y, sample_weight, present
 
     def _samples_of_blocks(
         self, X: RowBlocks, reset: bool
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Learn the encoding, and return blocks of features, with the targets and weights of all rows in memory."""
+        """Learn the encoding if it is to be ``reset``; return blocks of features, and all targets and weights."""
         tables, y, sample_weight = X.read_by(read_table).with_targets_in_memory()
-        self._learn_of_row_blocks(tables.with_targets(y, sample_weight))
+        if reset:
+            self._learn_of_row_blocks(tables.with_targets(y, sample_weight))
         features = tables.read_by(partial(self.encoding_.encode, training=True))
-        y = of_present(self._plain_targets(y), sample_weight)
+        y = of_present(self._plain_targets(y, reset=reset), sample_weight)
         return features, y, sample_weight, np.arange(len(y))
 
     def _checked(self, X: Any) -> Any:

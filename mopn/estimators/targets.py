@@ -147,6 +147,21 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
     return X[first], merged
 
 
+def targets_of_all_rows(targets: Targets, present: np.ndarray | None, sample_weight: Any) -> Targets:
+    """Return the targets of samples of positive weight at their places among all rows as given.
+
+    Rows of weight 0, which may have no valid target, have that of the first sample: no sum over the samples changes.
+    """
+    n = 0 if sample_weight is None else len(sample_weight)
+    if present is None or len(present) >= n:
+        return targets
+    place = np.zeros(n, np.intp)
+    place[present] = np.arange(len(present))
+    weights = np.zeros(n)
+    weights[present] = targets.sample_weight
+    return replace(targets.rows(place), sample_weight=weights)
+
+
 def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarray]:
     """Return the samples in an order that does not depend on the given one, and the group (n,) of each.
 

@@ -12,6 +12,7 @@ from mopn.core.norms import NormName, get_norm
 from mopn.core.regularizers import Ball
 from mopn.data.validation import check_start_size, finite_numbers
 from mopn.losses.losses import Loss, LossName
+from mopn.network.model_starts import NetworkParts, parts_of_start
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.point import Network, unit_length
 from mopn.network.problem import NetworkProblem, OutputGradient
@@ -312,15 +313,18 @@ def certify(
     Parameters
     ----------
     problem : NetworkProblem
-    basis : array-like of shape (k, d)
-        Units of any length; K(c h, x) = c^2 K(h, x), so lengths go into the weights.
-    weights : array-like of shape (k, m)
+    basis : array-like of shape (k, d), Model, fitted estimator or Result
+        Units of any length; K(c h, x) = c^2 K(h, x), so lengths go into the weights. Arrays are in the coordinates of
+        the problem, as results are: with ``center`` or ``scale`` units for X as given are other numbers. So give a
+        model or an estimator itself, without ``weights``: it is converted, by ``problem.start_of``.
+    weights : array-like of shape (k, m), optional
+        With arrays only.
     oracle : str or oracle, default "auto"
         The method that bounds the dual norm; ``"exact"`` gives the tightest bound, at the highest cost. Beyond 3,000
         features ``"lanczos"`` gives one that holds with a probability of at least 1 - 1e-9 over new random starts
         (``proof`` says so), whatever was proven before.
     linear : array-like of shape (m, 1 + d), optional
-        Coefficients of the linear term, constants first, if the problem has one; default zero.
+        With arrays only: coefficients of the linear term, constants first, if the problem has one; default zero.
     n_threads : int, optional
         Number of threads that compute blocks of rows, as in :func:`mopn.minimize`.
 
@@ -333,9 +337,10 @@ def certify(
     Raises
     ------
     TypeError
-        If the problem is not a ``NetworkProblem``.
+        If the problem is not a ``NetworkProblem``, or there is no network.
     ValueError
-        For shapes that do not fit the problem, NaN or infinity, weights outside the problem's ball, or a strength of 0.
+        For shapes that do not fit the problem, NaN or infinity, weights outside the problem's ball, a strength of 0, or
+        a model that is no network of the problem.
 
     Examples
     --------
@@ -350,11 +355,22 @@ def certify(
     if not isinstance(problem, NetworkProblem):
         fitted = "; a fitted estimator has its gap already, as relative_gap_" if hasattr(problem, "fit") else ""
         raise TypeError(f"problem must be a NetworkProblem, got {shown(problem)}{fitted}")
-    if basis is None or weights is None:
-        raise TypeError("basis and weights must be given: the network to certify, such as result.basis, result.weights")
+    network = _given_network(problem, basis, weights, linear)
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength, a ridge or a radius")
     with limited_threads(n_threads):
-        basis, weights = unit_length(basis, weights, problem.rows.shape[1], problem.losses.n_outputs)
+        basis, weights = unit_length(*network[:2], problem.rows.shape[1], problem.losses.n_outputs)
         problem.regularizer.check_feasible(weights)
-        return problem.measure(problem.start((basis, weights, linear)), oracle)
+        return problem.measure(problem.start((basis, weights, network.linear)), oracle)
+
+
+def _given_network(problem: NetworkProblem, basis: Any, weights: Any, linear: Any) -> NetworkParts:
+    """Return the network of arrays, or of a model, an estimator or a result in place of ``basis``."""
+    if basis is not None and weights is not None:
+        return NetworkParts(basis, weights, linear)
+    if basis is None or weights is not None or linear is not None or isinstance(basis, np.ndarray | list | tuple):
+        raise TypeError(
+            "basis and weights must be given, such as result.basis and result.weights, or a Model, a fitted estimator "
+            "or a Result alone"
+        )
+    return parts_of_start(problem, basis)

@@ -25,6 +25,7 @@ from mopn.network.two_layers import layer_outputs
 from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
 from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth, WorkingSet
 from mopn.solvers.numerics.precision import EPS, TINY
+from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
 
@@ -173,6 +174,11 @@ class OutputLayerProblem(Displayed, Smooth):
 
         An active linear term starts from the attribute ``linear`` of the given object, or from zero.
         """
+        if hasattr(start, "predict"):
+            raise TypeError(
+                f"start must be weights (k, m) or an earlier result, got the model {shown(start)}, whose weights are "
+                "for units of another length; give those of network_problem.start(model)"
+            )
         V = np.zeros(self.shape) if start is None else finite_numbers(getattr(start, "weights", start), "start")
         if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):
             raise ValueError(f"start must have shape {self.shape}, got {V.shape}")

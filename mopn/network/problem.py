@@ -27,6 +27,7 @@ from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
 from mopn.network.maps import MappingErrors, Maps, UserX, UserY
+from mopn.network.model_starts import NetworkParts, parts_of_model, parts_of_start
 from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle, user_oracle
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network, joined, unit_length
@@ -188,7 +189,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     Notes
     -----
     With ``center`` or ``scale``, ``strength``, units and certificates belong to the problem of the
-    centered and scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X.
+    centered and scaled X. :meth:`mopn.Model.from_result` returns the network for the user's X, and :meth:`start_of`
+    takes it back.
     The point is a :class:`mopn.network.point.Network`; results have ``basis`` (k, d), unit vectors, ``weights``
     (k, m) and ``linear`` (m, 1 + d), the constants first, or (m, 0) without ``alpha``.
     Oracles: ``atomic`` and ``corrective``; the bound over all units is proven, so every gap is a certificate. So is
@@ -361,24 +363,26 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return Network(self.maps, basis, weights, linear)
 
     def start(self, start: Any = None) -> Network:
-        """Return the empty network, the network of an earlier result, or of (basis, weights[, linear]).
+        """Return the empty network, or that of a result, a model, a fitted estimator or (basis, weights[, linear]).
 
-        Units are scaled to length 1, with the same outputs. Weights are moved into the ball where there is one, and
-        negative ones are set to 0 where the norm allows none.
+        Models, such as those of :func:`mopn.load`, and estimators are converted by :meth:`start_of`. Results and arrays
+        are in the problem's coordinates. Units are scaled to length 1, with the same outputs. Weights are moved into
+        the ball where there is one, and negative ones of arrays are set to 0 where the norm allows none.
         """
         if start is None:
             return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.losses.n_outputs)))
-        if hasattr(start, "basis"):
-            start = start.basis, start.weights, getattr(start, "linear", None)
-        if not (isinstance(start, tuple | list) and 2 <= len(start) <= 3):
-            raise TypeError(
-                "start must be an earlier Result of a network problem, (basis, weights) or (basis, weights, linear), "
-                f"got {shown(start)}"
-            )
-        basis, weights, linear = (*start, None)[:3]
+        basis, weights, linear = parts_of_start(self, start)
         basis, weights = unit_length(basis, weights, self.rows.shape[1], self.losses.n_outputs)
         linear = self.linear_term.start(linear, self.losses.n_outputs)
         return self.network(basis, self.regularizer.prox(weights, 0.0), linear)
+
+    def start_of(self, model: Any) -> NetworkParts:
+        """Return (basis, weights, linear) of a model or fitted estimator, which are for X as given, in the coordinates.
+
+        The outputs stay the same, whatever ``center``, ``scale``, ``augment`` and constant ``offset``; an offset that
+        differs between samples is added to them. ``ValueError`` if the problem has no such network.
+        """
+        return parts_of_model(self, model)
 
     def unpack(self, network: Network) -> dict[str, Any]:
         """Named views of the point."""

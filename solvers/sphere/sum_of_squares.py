@@ -85,6 +85,19 @@ def bound_by_squares(
         quartic = above
 
 
+def square_multipliers(matrices: np.ndarray, target: float) -> np.ndarray:
+    """Return multipliers N (d^2, d^2) that prove a bound of about ``target``, or the least found, for k = 2.
+
+    (h x h)' N (h x h) = 0 for all h, so that lambda_max(sum_c vec(Gamma_c) vec(Gamma_c)' + N) bounds the quartic.
+    """
+    stack, size = DenseStack(matrices).scaled()
+    quartic, d = Quartic(stack), matrices.shape[1]
+    proof = tighten(quartic, Multipliers.none(len(quartic.matrix)), (target / size) ** 2, Budget())
+    pairs = np.eye(d * d).reshape(d * d, d, d)
+    lifted = quartic.lift.vectors(0.5 * (pairs + pairs.transpose(0, 2, 1)))
+    return size**2 * (lifted @ proof.N @ lifted.T)
+
+
 def _target(values: np.ndarray, tol: float, error: float) -> float:
     """Return a tight bound of the quartic: within tol, or within the error of the matrices."""
     best = float(values.max())
