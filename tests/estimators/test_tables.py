@@ -276,12 +276,13 @@ def fitted():
     return TableClassifier(**FIXED).fit(FRAME, LABELS)
 
 
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @pytest.mark.parametrize("strength", [pytest.param("auto", marks=pytest.mark.slow), Ratio(0.01)])
 def test_a_fit_holds_at_most_three_times_the_features(strength):
     n = 40_000
     table = {f"x{j}": RNG.standard_normal(n) for j in range(4)} | {"color": RNG.choice(list("abcd"), n)}
     y = table["x0"] * table["x1"] > 0.0
-    classifier = TableClassifier(strength=strength, max_units=1, tol=0.1)
+    classifier = TableClassifier(strength=strength, max_units=1, tol=0.5)
     tracemalloc.start()
     try:
         classifier.fit(table, y)
