@@ -12,7 +12,7 @@ from mopn.data.designs import make_design
 from mopn.data.values import to_host
 from mopn.export.c_integer import IntegerHeader
 from mopn.export.c_writer import CWriter, header_prefix, test_rows, write_encoding
-from mopn.export.comparison import warn_of_lost_digits
+from mopn.export.comparison import warn_of_changed_classes, warn_of_lost_digits
 from mopn.export.integers import IntegerModel
 from mopn.export.quantization import quantize
 from mopn.models.base import Fitted, fitted_model
@@ -56,7 +56,7 @@ class _Header(CWriter):
     def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
-        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
+        body = f"    for (int c = 0; c < {m}; c++) out[c] = 0;\n"
         if encoded:
             body += f"    {self.real} x[{d}];\n    {self.name}_encode(columns, x);\n"
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
@@ -72,6 +72,8 @@ class _Header(CWriter):
                 )
         for number, term in enumerate(formula.terms):
             body += self._term(term, number, d)
+        # Last, as a level of the outputs costs digits of all sums that it is in.
+        body += f"    for (int c = 0; c < {m}; c++) out[c] += {constant}[c];\n"
         row = "columns" if encoded else "x"
         self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
         self.function("void", "outputs", f"const {self.real} *{row}, {self.real} *out", body)
@@ -294,19 +296,18 @@ def to_c(
     ['alike', 'alike', 'unlike']
     """
     in_integers = choice(("float", "integer"))(arithmetic, "arithmetic") == "integer"
-    if X is not None and not in_integers:
-        raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
     if X is None and in_integers:
         raise ValueError("arithmetic='integer' needs X, rows from which ranges are taken, such as the training data")
     machine, name, integers = fitted_model(model), header_prefix(name, path), None
     if in_integers:
         integers = quantize(machine, to_host(X), "int8" if dtype is None else dtype)
         text = IntegerHeader(name).text(integers)
+        warn_of_changed_classes(integers.agreement.change, integers.dtype)
     else:
         real = _REALS[choice(_REALS)("float32" if dtype is None else dtype, "dtype")]
         header = _Header(name, real, f"const {real} *x")
         text = header.text(machine)
-        warn_of_lost_digits(machine, header.kind)
+        warn_of_lost_digits(machine, header.kind, X)
     with replacement(path) as file:
         file.write(text.encode())
     return integers

@@ -30,6 +30,7 @@ class IntegerHeader(CWriter):
         self.parts.append(self._memory(integers.dtype))
         self.feature_names(model.feature_names)
         self._inputs(integers)
+        self._scale_macros(integers)
         self._check(integers)
         self._outputs(integers)
         self.predict_classes(model, m)
@@ -37,12 +38,32 @@ class IntegerHeader(CWriter):
         comment = (
             f"A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
             f"With parameters of {integers.dtype}, {integers.agreement}.\n"
-            f"Outputs are integers times 2^{-integers.exponent}. No row can make a sum leave 32 bits.\n"
+            f"{self._scales(integers)} No row can make a sum leave 32 bits.\n"
             f"{self._cost(integers)}\n"
             f"{self.name}_self_test() returns 0 if the functions below compute what they should."
         )
         lines = [line for part in comment.split("\n") for line in wrap(part, 110)]
         return self.guarded("\n   ".join(lines), ["stdint.h"])
+
+    def _scales(self, integers: IntegerModel) -> str:
+        """Return what outputs stand for, and define the macros that say it where they differ."""
+        exponents, levels = integers.exponents.tolist(), integers.levels.tolist()
+        if len(set(exponents)) == len(set(levels)) == 1:
+            level = f", plus the level {levels[0]!r}" if levels[0] else ""
+            return f"Outputs are integers times 2^{-exponents[0]}{level}."
+        return (
+            f"Output c is its integer times 2^-exponents[c], plus levels[c]: {self.upper}_EXPONENTS and "
+            f"{self.upper}_LEVELS initialise these arrays."
+        )
+
+    def _scale_macros(self, integers: IntegerModel) -> None:
+        """Define the scales of outputs as macros, which cost nothing, and bring no floats where they are not used."""
+        exponents = ", ".join(map(str, integers.exponents.tolist()))
+        levels = ", ".join(f"{level:.17g}" for level in integers.levels.tolist())
+        self.parts.append(
+            "/* Output c is out[c] times 2^-exponents[c], plus levels[c], of arrays of int and double. */\n"
+            f"#define {self.upper}_EXPONENTS {{{exponents}}}\n#define {self.upper}_LEVELS {{{levels}}}\n"
+        )
 
     def _memory(self, dtype: str) -> str:
         """Return the macros for constants in flash, which an AVR reads by instructions of their own."""
@@ -105,16 +126,25 @@ class IntegerHeader(CWriter):
         if k:
             body += self._units(integers)
         if forms > k:
-            shifts = self._stored("uint8_t", "linear_shifts", integers.shifts[k:])
-            body += (
-                f"    for (int c = 0; c < {m}; c++) {{\n"
-                f"        const int32_t sum = sums[{k} + c], shift = {self.upper}_BYTE({shifts} + c);\n"
-                "        out[c] += sum < 0 ? -(-sum >> shift) : sum >> shift;\n"
-                "    }\n"
-            )
+            body += self._linear(integers)
         d = len(integers.inputs.bits)
-        self.parts.append(f"/* Sets out[{m}] to the outputs of x[{d}], in steps of 2^{-integers.exponent}. */")
+        self.parts.append(f"/* Sets out[{m}] to the outputs of x[{d}], as integers. */")
         self.function("void", "outputs", f"{self.row}, int32_t *out", body)
+
+    def _linear(self, integers: IntegerModel) -> str:
+        """Return the loop that adds linear forms to the outputs, shifted to the right or to the left."""
+        (k, m), byte = integers.V.shape, f"{self.upper}_BYTE"
+        shifts = integers.shifts[k:]
+        right = self._stored("uint8_t", "linear_shifts", np.maximum(shifts, 0))
+        left = ""
+        if (shifts < 0).any():
+            left = f" * ((int32_t)1 << {byte}({self._stored('uint8_t', 'left_shifts', np.maximum(-shifts, 0))} + c))"
+        return (
+            f"    for (int c = 0; c < {m}; c++) {{\n"
+            f"        const int32_t sum = sums[{k} + c], shift = {byte}({right} + c);\n"
+            f"        out[c] += (sum < 0 ? -(-sum >> shift) : sum >> shift){left};\n"
+            "    }\n"
+        )
 
     def _sums(self, integers: IntegerModel) -> str:
         """Return the loop over the features, which adds them to the sums of all forms."""
@@ -144,6 +174,17 @@ class IntegerHeader(CWriter):
         v = self._stored(f"{integers.dtype}_t", "v", integers.V)
         shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
         square_shifts = self._stored("uint8_t", "square_shifts", integers.square_shifts)
+        product = f"{self.upper}_PARAMETER(v) * feature"
+        each = f"        for (int c = 0; c < {m}; c++, v++) out[c] += {product};\n"
+        if integers.product_shifts.any():
+            product_shifts = self._stored("uint8_t", "product_shifts", integers.product_shifts)
+            each = (
+                f"        const int32_t shift = {self.upper}_BYTE({product_shifts} + s);\n"
+                f"        for (int c = 0; c < {m}; c++, v++) {{\n"
+                f"            const int32_t product = {product};\n"
+                "            out[c] += product < 0 ? -(-product >> shift) : product >> shift;\n"
+                "        }\n"
+            )
         size = f"(uint32_t)(sums[s] < 0 ? -sums[s] : sums[s]) >> {self.upper}_BYTE({shifts} + s)"
         return (
             f"    const {integers.dtype}_t *v = {v};\n"
@@ -151,7 +192,7 @@ class IntegerHeader(CWriter):
             f"        const uint32_t size = {size};\n"
             f"        const uint32_t square = size * size >> {self.upper}_BYTE({square_shifts} + s);\n"
             f"        const int32_t feature = (int32_t)(square < {integers.top} ? square : {integers.top});\n"
-            f"        for (int c = 0; c < {m}; c++, v++) out[c] += {self.upper}_PARAMETER(v) * feature;\n"
+            f"{each}"
             "    }\n"
         )
 

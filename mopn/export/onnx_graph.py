@@ -30,7 +30,7 @@ _ONE = np.array([1])
 
 
 @door
-def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
+def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.ModelProto:
     """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
 
     Parameters
@@ -96,7 +96,7 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
         graph.output("probabilities", probabilities)
     if machine.target not in ("outputs", "vector") or machine.predicts_means:
         graph.output("outputs", outputs)
-    warn_of_lost_digits(machine, graph.dtype)
+    warn_of_lost_digits(machine, graph.dtype, X)
     helper = graph.onnx.helper
     made = helper.make_model(
         graph.proto(),
