@@ -15,6 +15,7 @@ from mopn.export.c_writer import CWriter, header_prefix, test_rows, write_encodi
 from mopn.export.comparison import warn_of_changed_classes, warn_of_lost_digits
 from mopn.export.integers import IntegerModel
 from mopn.export.quantization import quantize
+from mopn.export.texts import check_texts
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import replacement
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
@@ -299,6 +300,7 @@ def to_c(
     if X is None and in_integers:
         raise ValueError("arithmetic='integer' needs X, rows from which ranges are taken, such as the training data")
     machine, name, integers = fitted_model(model), header_prefix(name, path), None
+    check_texts(machine)
     if in_integers:
         integers = quantize(machine, to_host(X), "int8" if dtype is None else dtype)
         text = IntegerHeader(name).text(integers)

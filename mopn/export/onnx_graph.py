@@ -14,6 +14,7 @@ import numpy as np
 
 from mopn.export.comparison import warn_of_lost_digits
 from mopn.export.onnx_nodes import ML, Graph, encode_columns
+from mopn.export.texts import check_texts
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
@@ -83,6 +84,7 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
     ['prediction', 'outputs']
     """
     graph, machine = Graph(dtype), fitted_model(model)
+    check_texts(machine)
     formula = machine._formula()
     if machine.encoding is None:
         features = graph.input("X", graph.dtype, machine.n_features)

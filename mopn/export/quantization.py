@@ -26,7 +26,7 @@ from mopn.solvers.tools.checks import choice
 
 # The largest parameters of forms, and bits of them that sums always have room for: the others are of features.
 _PARAMETERS, _ROOM = {"int8": 127, "int16": 32767}, {"int8": 7, "int16": 12}
-# The largest weights of units. Those of int8 are so rough that products with units share the steps of the outputs. Those
+# The largest weights of units. Those of int8 are so rough that their products share the steps of the outputs. Those
 # of int16 leave units 18 of 31 bits, as units have a margin, and each product is shifted, so that all have digits.
 _WEIGHTS, _UNIT_BITS = {"int8": 127, "int16": 8191}, 18
 _LARGEST = np.iinfo(np.int32).max
