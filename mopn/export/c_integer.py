@@ -9,7 +9,7 @@ from textwrap import wrap
 import numpy as np
 
 from mopn.export.c_writer import CWriter
-from mopn.export.integers import IntegerModel
+from mopn.export.integers import LARGEST_SIZE, IntegerModel
 
 # Products up to this need no more than the int of an AVR.
 _INT16 = np.iinfo(np.int16).max
@@ -186,10 +186,13 @@ class IntegerHeader(CWriter):
                 "        }\n"
             )
         size = f"(uint32_t)(sums[s] < 0 ? -sums[s] : sums[s]) >> {self.upper}_BYTE({shifts} + s)"
+        sizes = f"        const uint32_t size = {size};\n"
+        if (integers.forms.largest(*integers.inputs.ends)[:k] >> integers.shifts[:k]).max() > LARGEST_SIZE:
+            sizes = f"        uint32_t size = {size};\n        if (size > {LARGEST_SIZE}) size = {LARGEST_SIZE};\n"
         return (
             f"    const {integers.dtype}_t *v = {v};\n"
             f"    for (int s = 0; s < {k}; s++) {{\n"
-            f"        const uint32_t size = {size};\n"
+            f"{sizes}"
             f"        const uint32_t square = size * size >> {self.upper}_BYTE({square_shifts} + s);\n"
             f"        const int32_t feature = (int32_t)(square < {integers.top} ? square : {integers.top});\n"
             f"{each}"

@@ -135,11 +135,12 @@ def outputs_in(formula: Formula, X: np.ndarray, dtype: type) -> np.ndarray:
 
 
 def _advice(model: Any, dtype: type, outputs: np.ndarray) -> str:
-    """Return what to do about digits that are lost to a level of the outputs, or of features."""
-    ranges = np.maximum(np.ptp(outputs, axis=0), np.finfo(float).tiny)
-    levels = np.abs(model._formula().constant)
+    """Return what to do about digits that are lost to the level of y, of outputs or of features."""
     larger = "take dtype='float64', or " if dtype == np.float32 else ""
-    if (np.finfo(dtype).eps * levels > 0.1 * _TOLERANCE * ranges).any():
+    smallest = 0.1 * _TOLERANCE / np.finfo(dtype).eps
+    if model.target == "ordinal" and np.abs(model.classes).max() > smallest * np.ptp(model.classes):
+        return f"{larger}subtract from the levels in y the smallest, and add it to predictions"
+    if (np.abs(model._formula().constant) > smallest * np.ptp(outputs, axis=0)).any():
         return f"{larger}fit y without its level, and add it to predictions"
     return f"{larger}subtract from large features their means in training"
 

@@ -1,6 +1,6 @@
 """Models of degree 2 in integers: parameters of 8 or 16 bits, sums of 32, and a bound of the resulting errors.
 
-A unit is computed as ``Z = start + <U, y>``, ``f = min(((|Z| >> r) ** 2) >> q, top)``, and an output as the sum of
+A unit is computed as ``Z = start + <U, y>``, ``f = min((min(|Z| >> r, 65535) ** 2) >> q, top)``, and an output as the sum of
 ``V f >> p``, of a constant and of ``Z >> r`` for a linear form, in which a negative r is a shift to the left. y are the
 features as integers and, if the formula has squares of features, ``t * t >> g``. Levels of outputs stay out of the
 integers. :mod:`mopn.export.quantization` finds shifts and parameters from data. docs/mathematics.md derives the bound.
@@ -26,6 +26,8 @@ _MOST_BITS = np.iinfo(np.int16).bits - 1
 _FEWEST_BITS = 5
 # Features are shifted if that gains so many steps of parameters.
 _WORTH = 4.0
+# Of |Z| >> r, whose square has 32 bits without a sign.
+LARGEST_SIZE = int(np.iinfo(np.uint16).max)
 _TYPES = ("uint8", "int8", "int16")
 
 
@@ -254,7 +256,8 @@ class IntegerModel(Displayed):
         f, phi = self._units(Z), squares(z[:, :k], self.shifts[:k], self.square_shifts)
         # |Z| >> r is between |z| 2^-r - e - 1 and |z| 2^-r + e; its square is cut off in the same way.
         size, error = (np.ldexp(a[:, :k], -self.shifts[:k]) for a in (np.abs(z), e))
-        low = np.minimum(np.ldexp(np.maximum(size - error - 1.0, 0.0) ** 2, -self.square_shifts) - 1.0, self.top)
+        least = np.clip(size - error - 1.0, 0.0, LARGEST_SIZE)
+        low = np.minimum(np.ldexp(least**2, -self.square_shifts) - 1.0, self.top)
         high = np.ldexp((size + error) ** 2, -self.square_shifts)
         unit_errors = np.maximum(np.abs(low - phi + self.center_error), np.abs(high - phi + self.center_error))
         step = np.ldexp(1.0, -self.product_shifts)[:, None]
@@ -278,7 +281,8 @@ class IntegerModel(Displayed):
 
     def _units(self, Z: np.ndarray) -> np.ndarray:
         k = len(self.V)
-        return np.minimum((np.abs(Z[:, :k]) >> self.shifts[:k]) ** 2 >> self.square_shifts, self.top)
+        sizes = np.minimum(np.abs(Z[:, :k]) >> self.shifts[:k], LARGEST_SIZE)
+        return np.minimum(sizes**2 >> self.square_shifts, self.top)
 
     def _rounding(self, X: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return bounds (n, m) of the rounding errors of floats: in the model, and in the numbers compared with it."""

@@ -12,6 +12,7 @@ import numpy as np
 from mopn.export.agreement import NO_ROWS
 from mopn.export.comparison import NOISE
 from mopn.export.integers import (
+    LARGEST_SIZE,
     Forms,
     InputIntegers,
     IntegerModel,
@@ -30,9 +31,8 @@ _PARAMETERS, _ROOM = {"int8": 127, "int16": 32767}, {"int8": 7, "int16": 12}
 # of int16 leave units 18 of 31 bits, as units have a margin, and each product is shifted, so that all have digits.
 _WEIGHTS, _UNIT_BITS = {"int8": 127, "int16": 8191}, 18
 _LARGEST = np.iinfo(np.int32).max
-# The longest shift, and bits of |Z| >> r, whose square has 32 bits without a sign.
+# The longest shift.
 _LONGEST = np.iinfo(np.int32).bits - 1
-_SIZE_BITS = np.iinfo(np.int32).bits // 2
 # Rows are cut off where their squares exceed the squares of the data by this factor.
 _MARGIN = 4
 # Exponents of 2 of the outputs that are tried, and the largest, so that float64 has room for all of them.
@@ -100,7 +100,7 @@ def _level(lowest: float, highest: float) -> float:
     if half <= NOISE * abs(center):
         return center
     step = np.ldexp(1.0, np.frexp(half)[1] + 1)
-    return float(np.rint(center / step) * step)
+    return float(np.rint(center / step) * step) + 0.0  # 0 has no sign
 
 
 def scaled(outputs: Quadratic, levels: np.ndarray, bits: np.ndarray) -> Quadratic:
@@ -135,26 +135,37 @@ class _Quantizer:
             return None
         forms = self._forms(np.append(self.steps[: self.k], np.ldexp(1.0, -exponent - linear_shifts)))
         largest = forms.largest(*self.inputs.ends)
-        sizes = np.maximum(np.frexp(largest[: self.k].astype(float))[1] - _SIZE_BITS, 0)
+        found = np.abs(forms.values(self.y)[:, : self.k]).max(axis=0)
+        sizes = self._size_shifts(largest[: self.k], found)
         exact_V, all_shifts = self._weights(exponent, sizes)
         if (all_shifts < 0).any():
             return None
-        square_shifts = np.minimum(all_shifts, self._longest_square_shifts(forms, sizes))
+        square_shifts = np.minimum(all_shifts, self._longest_square_shifts(found >> sizes))
         shifts = sizes, square_shifts, all_shifts - square_shifts, linear_shifts
         integers = self._centred(exponent, forms, shifts, exact_V)
-        highest = np.minimum((largest[: self.k] >> sizes) ** 2 >> square_shifts, integers.top)
+        sizes = np.minimum(largest[: self.k] >> sizes, LARGEST_SIZE)
+        highest = np.minimum(sizes**2 >> square_shifts, integers.top)
         products = np.abs(integers.V) * highest[:, None]
         bounds = np.abs(integers.constant) + (products >> integers.product_shifts[:, None]).sum(axis=0)
         if len(linear_shifts):
             bounds = bounds + np.ldexp(largest[self.k :].astype(float), -linear_shifts)
         return integers if (bounds <= _LARGEST).all() and (products <= _LARGEST).all() else None
 
-    def _longest_square_shifts(self, forms: Forms, sizes: np.ndarray) -> np.ndarray:
-        """Return the shifts (k,) of squares before weights of int16, which leave the units of the data their bits."""
+    def _size_shifts(self, largest: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Return the shifts (k,) after which |Z| has 16 bits: of int8 the largest, of int16 those of data, with a margin.
+
+        Larger ones of int16 are cut off, as those of far rows are in any case.
+        """
+        bits = np.frexp(largest.astype(float))[1]
+        if self.dtype == "int16":
+            bits = np.minimum(bits, np.frexp(np.sqrt(_MARGIN) * found)[1])
+        return np.maximum(bits - LARGEST_SIZE.bit_length(), 0)
+
+    def _longest_square_shifts(self, sizes: np.ndarray) -> np.ndarray:
+        """Return the shifts (k,) of squares before weights of int16, which leave units of such sizes their bits."""
         if self.dtype == "int8":
             return np.full(self.k, _LONGEST)
-        largest = np.abs(forms.values(self.y)[:, : self.k]).max(axis=0) >> sizes
-        return np.maximum(np.frexp(_MARGIN * largest.astype(float) ** 2)[1] - _UNIT_BITS, 0)
+        return np.maximum(np.frexp(_MARGIN * sizes.astype(float) ** 2)[1] - _UNIT_BITS, 0)
 
     def _forms(self, steps: np.ndarray) -> Forms:
         """Return forms of integers whose errors have mean 0 over the data, up to half a step."""
@@ -179,7 +190,7 @@ class _Quantizer:
         """Return the model with constants for which the mean error of outputs is 0, up to half a step."""
         sizes, square_shifts, product_shifts, linear_shifts = shifts
         Z, z, k = forms.values(self.y), forms.exact_values(self.eta)[:, : self.k], self.k
-        units = (np.abs(Z[:, :k]) >> sizes) ** 2 >> square_shifts
+        units = np.minimum(np.abs(Z[:, :k]) >> sizes, LARGEST_SIZE) ** 2 >> square_shifts
         V, errors = np.rint(exact_V).astype(np.int64), squares(z, sizes, square_shifts) - units
         sums = weighted(units, V, product_shifts) + (shifted(Z[:, k:], linear_shifts) if len(linear_shifts) else 0)
         m = len(self.quadratic.constant)

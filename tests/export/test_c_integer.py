@@ -64,7 +64,7 @@ def pointer(array):
 
 def c_outputs(functions, integers, X, m):
     """Outputs in C of rows as the header says that they are given."""
-    given = integers.inputs.integers(X).astype(integers.inputs.dtype)
+    given = integers.c_inputs(X)
     out = np.full((len(X), m), 7, np.int32)
     for row, values in zip(given, out, strict=True):
         functions.outputs(pointer(row), pointer(values))
@@ -85,7 +85,7 @@ def test_c_computes_the_simulation_bit_for_bit(tmp_path, kind, dtype, data):
     beyond = np.vstack([rows(data, model.n_features, 20, 1), 3.0 * X[:10], -50.0 * X[:10], np.full_like(X[:1], 1e9)])
     for block in (X, beyond):
         assert np.array_equal(c_outputs(functions, integers, block, m), integers.integer_outputs(block))
-        given = integers.inputs.integers(block).astype(integers.inputs.dtype)
+        given = integers.c_inputs(block)
         if model.target == "labels":
             found = [model.classes[functions.predict(pointer(row))] for row in given]
             assert found == integers.predict(block).tolist()
@@ -94,7 +94,7 @@ def test_c_computes_the_simulation_bit_for_bit(tmp_path, kind, dtype, data):
             for row, expected in zip(given, integers.predict(block), strict=True):
                 functions.predict(pointer(row), pointer(labels))
                 assert labels.tolist() == expected.tolist()
-    given = integers.inputs.integers(X).astype(integers.inputs.dtype)
+    given = integers.c_inputs(X)
     assert [functions.check(pointer(row)) for row in given] == [0] * len(X)
 
 
@@ -145,7 +145,7 @@ def test_features_may_have_any_units(kernel):
     expected = quantize(model, X, "int8").agreement.relative
     for units in (np.array([1.0, 256.0, 1.0, 256.0, 1.0, 1.0]), np.array([1.0, 64.0, 1e-3, 1e3, 1.1, 256.0])):
         changed = replace(model, basis=model.basis / units)
-        assert quantize(changed, X * units, "int8").agreement.relative <= 4.0 * expected
+        assert quantize(changed, X * units, "int8").agreement.relative <= 5.0 * expected
 
 
 def plain_outputs(integers, row):
@@ -166,7 +166,7 @@ def plain_outputs(integers, row):
         sums.append(total)
     out = integers.constant.tolist()
     for s, weights in enumerate(integers.V.tolist()):
-        size = abs(sums[s]) >> int(integers.shifts[s])
+        size = min(abs(sums[s]) >> int(integers.shifts[s]), 65535)
         assert size * size < 2**32
         feature = min(size * size >> int(integers.square_shifts[s]), integers.top)
         products = [held(w * feature) for w in weights]
