@@ -1,9 +1,9 @@
 """Models of degree 2 in integers: parameters of 8 or 16 bits, sums of 32, and a bound of the resulting errors.
 
-A unit is computed as ``Z = start + <U, y>``, ``f = min((min(|Z| >> r, 65535) ** 2) >> q, top)``, and an output as the sum of
-``V f >> p``, of a constant and of ``Z >> r`` for a linear form, in which a negative r is a shift to the left. y are the
-features as integers and, if the formula has squares of features, ``t * t >> g``. Levels of outputs stay out of the
-integers. :mod:`mopn.export.quantization` finds shifts and parameters from data. docs/mathematics.md derives the bound.
+A unit is computed as ``Z = start + <U, y>``, ``f = min((min(|Z| >> r, 65535) ** 2) >> q, top)``, and an output as the
+sum of ``V f >> p``, of a constant and of ``Z >> r`` for a linear form, in which a negative r is a shift to the left. y
+are the features as integers and, if the formula has squares of features, ``t * t >> g``. Levels of outputs stay out of
+the integers. :mod:`mopn.export.quantization` finds shifts and parameters from data, docs/mathematics.md the bound.
 An input i of C stands for ``x = (i + zero) 2^-bits``; small whole numbers among
 large ones are shifted to the left, ``t = i 2^shift``, so that the parameters of both have digits in a common scale.
 """

@@ -152,9 +152,9 @@ class _Quantizer:
         return integers if (bounds <= _LARGEST).all() and (products <= _LARGEST).all() else None
 
     def _size_shifts(self, largest: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Return the shifts (k,) after which |Z| has 16 bits: of int8 the largest, of int16 those of data, with a margin.
+        """Return the shifts (k,) after which |Z| has 16 bits: with int8 any, with int16 those of data and a margin.
 
-        Larger ones of int16 are cut off, as those of far rows are in any case.
+        Larger ones of int16 are cut off, as far rows are in any case.
         """
         bits = np.frexp(largest.astype(float))[1]
         if self.dtype == "int16":

@@ -14,7 +14,7 @@ def check_texts(model: Any) -> None:
         except UnicodeEncodeError:
             raise ValueError(
                 f"model: the {what} {text!r} has a character that UTF-8 cannot hold, as of bytes that could not be "
-                "decoded (errors='surrogateescape'); decode the data with the right encoding, or rename it, and fit again"
+                "decoded (errors='surrogateescape'); read the data with the right encoding, or rename it, and fit again"
             ) from None
 
 

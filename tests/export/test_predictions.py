@@ -12,6 +12,9 @@ import mopn
 from mopn.export import to_c, to_onnx
 from mopn.export.comparison import predicted_numbers
 from mopn.export.quantization import quantize
+from mopn.models.table import TableModel
+from mopn.tables.learning import learn_encoding
+from mopn.tables.reading import read_table
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 4)).astype(np.float32).astype(float)
@@ -190,8 +193,9 @@ def table_of(columns, texts=("a", "b"), classes=("x", "y")):
     """Return a model of a table with columns of numbers, the last one of texts, and rows of it."""
     rows = {name: RNG.standard_normal(60).tolist() for name in columns[:-1]}
     rows[columns[-1]] = RNG.choice(np.array(texts, object), 60).tolist()
-    model = mopn.estimators.TableClassifier(max_units=1).fit(rows, RNG.choice(np.array(classes, object), 60))
-    return model.model_, rows
+    encoding = learn_encoding(read_table(rows), curves=3, smoothness=1.0)
+    features = network(2, d=encoding.n_features, augment=True, classes=np.array(classes), link="softmax")
+    return TableModel(features, encoding), rows
 
 
 @pytest.mark.parametrize(
