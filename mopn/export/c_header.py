@@ -245,7 +245,8 @@ def to_c(
     arithmetic : {"float", "integer"}, default "float"
         With "integer" the header has no float and no division, and includes only ``stdint.h``; for degrees 1 and 2.
     X : array-like or sparse matrix of shape (n, d), optional
-        For integers: rows from which ranges are taken, such as the training data.
+        Rows such as the training data. Integers take ranges from them. With floats, predictions of 256 of them are
+        compared; by default of rows that are drawn, see Warns.
 
     Returns
     -------
@@ -259,14 +260,14 @@ def to_c(
     TypeError
         With integers for a model of a table, a higher degree, or predictions that need exponentials.
     ValueError
-        For a name that C does not take, another dtype, or numbers whose digits it does not hold. With integers if 32
-        bits cannot hold the sums, or without X.
+        For a name that C does not take, another dtype, numbers whose digits it does not hold, or texts that UTF-8
+        cannot hold. With integers if 32 bits cannot hold the sums, or without X.
 
     Warns
     -----
     UserWarning
-        If ``float`` changes outputs of rows like the training data by more than 0.1 % of their range; see
-        :func:`to_onnx`.
+        If the type changes predicted numbers by more than 0.1 % of their range (with integers 1 %), probabilities by
+        more than 0.01, or more than 1 % of the classes; see :func:`to_onnx` for the rows. Integers are compared on X.
 
     Notes
     -----
@@ -282,8 +283,10 @@ def to_c(
 
     In integers x is of the type ``model_input``. Features of whole numbers stay; any other feature j is the nearest
     integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers out of the range of all of X are clamped
-    to it, and ``model_check(x)`` returns 0 if there are none. Outputs are integers times a power of 2, which the header
-    says; there are no probabilities. On an AVR parameters stay in flash. docs/mathematics.md derives the bound.
+    to it, and ``model_check(x)`` returns 0 if there are none. ``IntegerModel.c_inputs`` returns x of rows. Output c is
+    ``out[c] * 2 ** -exponents[c] + levels[c]``, of arrays that ``MODEL_EXPONENTS`` and ``MODEL_LEVELS`` initialise, so
+    that the level of y costs no digits; there are no probabilities. On an AVR parameters stay in flash.
+    docs/mathematics.md derives the bound.
 
     Examples
     --------
