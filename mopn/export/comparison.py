@@ -97,7 +97,7 @@ def predicted_numbers(model: Any, outputs: np.ndarray) -> np.ndarray:
     """Return what a caller gets for outputs (n, m) besides classes, in their type: probabilities, or numbers."""
     dtype, outputs = outputs.dtype, outputs.astype(np.float64)
     if model.target == "ordinal":
-        numbers = model._probabilities_of_labels(outputs) @ model.classes.astype(dtype)[:, None]
+        numbers = model._probabilities_of_labels(outputs).astype(dtype) @ model.classes.astype(dtype)[:, None]
     elif model.has_probabilities:
         numbers = model._probabilities_of_labels(outputs)
     elif model.target in ("labels", "indicator"):

@@ -72,6 +72,7 @@ def c_outputs(functions, integers, X, m):
 
 
 @needs_compiler
+@pytest.mark.filterwarnings("ignore:arithmetic. in integers with parameters of int8")
 @pytest.mark.parametrize("data", ROWS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DEGREE_TWO)
