@@ -2,7 +2,8 @@
 
 What a caller gets is compared, with levels, scales and links, computed in the types of the export. Rows are the user's,
 or like the training data: rows of a table are drawn from the knots and categories of its encoding, rows of features
-from the scales by which the fit divided them (1 without scales), around the point where the units are near 0.
+from the scales by which the fit divided them, around the point where the units are near 0. A fit that scaled nothing,
+as of one-hot rows, leaves no scales: its rows have two features of size 1, so that the range is not overestimated.
 """
 
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from mopn.tables.encoding import TableEncoding
 
 # Rows that are compared, fewer where they have many entries.
 _ROWS, _ENTRIES = 256, 2**20
+# Features of rows that are not 0, where the fit scaled none.
+_ENTRIES_OF_ROW = 2
 # The largest changes without a warning: of numbers in floats, relative to their range, ten times the error promised for
 # float32; of numbers in integers, of probabilities, and the share of changed classes.
 _TOLERANCE, _CONSIDERABLE = 1e-3, 1e-2
@@ -39,10 +42,6 @@ class Change:
     relative: float
     classes: int | None
 
-    def is_considerable(self, tolerance: float = _CONSIDERABLE) -> bool:
-        """Return whether a number changes by more than a tolerance, or more than 1 % of the classes change."""
-        return not self.relative <= tolerance or (self.classes or 0) > _CONSIDERABLE * self.rows
-
     def __str__(self) -> str:
         if not self.relative <= _MANY:
             return f"more than {_MANY} times their range"
@@ -51,7 +50,8 @@ class Change:
 
 def warn_of_changed_classes(change: Change, dtype: str) -> None:
     """Warn the user if a model in integers changes more than 1 % of the classes, or a number by 1 % of the range."""
-    if not change.is_considerable():
+    changed = change.relative if change.classes is None else change.classes / change.rows
+    if changed <= _CONSIDERABLE:
         return
     if change.classes is None:
         text = f"predictions of the rows of X change by {change}"
@@ -69,11 +69,12 @@ def warn_of_lost_digits(model: Any, dtype: type, X: Any = None) -> None:
         found = outputs_in(model._formula(), rounded, dtype)
         change = changes(model, outputs, found)
     tells_probabilities = model.has_probabilities and model.target != "ordinal"
-    if not change.is_considerable(_CONSIDERABLE if tells_probabilities else _TOLERANCE):
+    # Classes alone change where outputs tie, of which no digit decides.
+    if change.relative <= (_CONSIDERABLE if tells_probabilities else _TOLERANCE):
         return
     of = "like the training data" if X is None else "of X"
     if model.encoding is None and X is None and getattr(model, "feature_scales", None) is None:
-        of = "of standard normal features"
+        of = f"with {_ENTRIES_OF_ROW} features of size 1"
     what = "probabilities" if tells_probabilities else "predictions"
     text = f"dtype: in {np.dtype(dtype)} the {what} of {change.rows} rows {of} change by {change}"
     if change.classes is not None:
@@ -160,9 +161,10 @@ def _rows(model: Any, dtype: type, X: Any) -> tuple[Design, np.ndarray]:
     if X is not None:
         design = model._design(X)
         design = design.rows(_spread_rows(design.shape[0], n))
+    elif getattr(model, "feature_scales", None) is None:
+        design = make_design(_rows_of_few_features(d, n, rng))
     else:
-        scales = getattr(model, "feature_scales", None)
-        design = make_design(_rows_of_features(formula, np.ones(d) if scales is None else scales, n, rng))
+        design = make_design(_rows_of_features(formula, model.feature_scales, n, rng))
     return design, dense_rows(design).astype(dtype)
 
 
@@ -198,6 +200,14 @@ def _read(encoding: TableEncoding, numbers: np.ndarray, codes: list[np.ndarray],
 def _spread_rows(n: int, most: int) -> np.ndarray:
     """Return at most so many of n rows, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+
+
+def _rows_of_few_features(d: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return rows (n, d) that are 0 but in a few features, drawn for each."""
+    columns = rng.integers(0, d, (n, _ENTRIES_OF_ROW))
+    rows = np.zeros((n, d))
+    np.put_along_axis(rows, columns, rng.standard_normal(columns.shape), axis=1)
+    return rows
 
 
 def _rows_of_features(formula: Formula, scales: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
