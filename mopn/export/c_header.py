@@ -266,8 +266,9 @@ def to_c(
     Warns
     -----
     UserWarning
-        If the type changes predicted numbers by more than 0.1 % of their range (with integers 1 %), probabilities by
-        more than 0.01, or more than 1 % of the classes; see :func:`to_onnx` for the rows. Integers are compared on X.
+        If floats change predicted numbers by more than 0.1 % of their range, or probabilities by more than 0.01; see
+        :func:`to_onnx` for the rows. If integers change numbers of X by more than 1 % of their range, or more than 1 %
+        of the classes.
 
     Notes
     -----

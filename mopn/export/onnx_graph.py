@@ -70,11 +70,11 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
     Warns
     -----
     UserWarning
-        If the dtype changes predicted numbers by more than 0.1 % of their range, probabilities by more than 0.01, or
-        more than 1 % of the classes, computed as in the graph, with levels and links. Without X rows are drawn from the
-        encoding of a table, or around the center of the features with the scales of the fit, or have two features of
-        size 1 if it had none. If an input has another name than its column. And if a column has both the empty text and
-        missing values, which are one text in a graph.
+        If the dtype changes predicted numbers by more than 0.1 % of their range, or probabilities by more than 0.01,
+        computed as in the graph, with levels and links. Without X rows are drawn from the encoding of a table, or
+        around the center of the features with the scales of the fit, or have two features of size 1 if it had none.
+        If an input has another name than its column. And if a column has both the empty text and missing values, which
+        are one text in a graph.
 
     Notes
     -----
