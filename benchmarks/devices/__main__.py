@@ -82,7 +82,7 @@ def _set(name: str, data: str, folder: Path) -> None:
     label = f"{name}: mopn, {len(model.basis)} units"
     for dtype in ("int8", "int16"):
         integers = to_c(model, folder / "model.h", arithmetic="integer", dtype=dtype, X=X)
-        given, found = integers.inputs.integers(rows).astype(integers.inputs.dtype), integers.agree(X_test)
+        given, found = integers.c_inputs(rows), integers.agree(X_test)
         program = _network(f"{label}, integers of {dtype}", given, folder)
         accuracy = float(np.mean(integers.predict(X_test) == y_test))
         _measured(program, folder, accuracy, [str(found.may_change), str(found.changed)], integers.predict(rows))
@@ -149,7 +149,7 @@ def _costs(folder: Path) -> None:
             weights = rng.standard_normal((k, m))
             model = Model(rng.standard_normal((k, d)) / largest, weights, kernel=kernel, classes=np.arange(m))
             integers: Any = to_c(model, folder / "model.h", arithmetic="integer", X=X)
-            given = integers.inputs.integers(X[:2]).astype(integers.inputs.dtype)
+            given = integers.c_inputs(X[:2])
             program = _network(f"{d} features up to {largest - 1}, {k} units, {m} outputs, {kernel}", given, folder)
             announced = _announced((folder / "model.h").read_text())
             cells = []

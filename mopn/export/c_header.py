@@ -12,9 +12,10 @@ from mopn.data.designs import make_design
 from mopn.data.values import to_host
 from mopn.export.c_integer import IntegerHeader
 from mopn.export.c_writer import CWriter, header_prefix, test_rows, write_encoding
-from mopn.export.comparison import warn_of_lost_digits
+from mopn.export.comparison import warn_of_changed_classes, warn_of_lost_digits
 from mopn.export.integers import IntegerModel
 from mopn.export.quantization import quantize
+from mopn.export.texts import check_texts
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import replacement
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
@@ -56,7 +57,7 @@ class _Header(CWriter):
     def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
-        body = f"    for (int c = 0; c < {m}; c++) out[c] = {constant}[c];\n"
+        body = f"    for (int c = 0; c < {m}; c++) out[c] = 0;\n"
         if encoded:
             body += f"    {self.real} x[{d}];\n    {self.name}_encode(columns, x);\n"
         for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
@@ -72,6 +73,8 @@ class _Header(CWriter):
                 )
         for number, term in enumerate(formula.terms):
             body += self._term(term, number, d)
+        # Last, as a level of the outputs costs digits of all sums that it is in.
+        body += f"    for (int c = 0; c < {m}; c++) out[c] += {constant}[c];\n"
         row = "columns" if encoded else "x"
         self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
         self.function("void", "outputs", f"const {self.real} *{row}, {self.real} *out", body)
@@ -242,7 +245,8 @@ def to_c(
     arithmetic : {"float", "integer"}, default "float"
         With "integer" the header has no float and no division, and includes only ``stdint.h``; for degrees 1 and 2.
     X : array-like or sparse matrix of shape (n, d), optional
-        For integers: rows from which ranges are taken, such as the training data.
+        Rows such as the training data. Integers take ranges from them. With floats, predictions of 256 of them are
+        compared; by default of rows that are drawn, see Warns.
 
     Returns
     -------
@@ -256,14 +260,15 @@ def to_c(
     TypeError
         With integers for a model of a table, a higher degree, or predictions that need exponentials.
     ValueError
-        For a name that C does not take, another dtype, or numbers whose digits it does not hold. With integers if 32
-        bits cannot hold the sums, or without X.
+        For a name that C does not take, another dtype, numbers whose digits it does not hold, or texts that UTF-8
+        cannot hold. With integers if 32 bits cannot hold the sums, or without X.
 
     Warns
     -----
     UserWarning
-        If ``float`` changes outputs of rows like the training data by more than 0.1 % of their range; see
-        :func:`to_onnx`.
+        If floats change predicted numbers by more than 0.1 % of their range, or probabilities by more than 0.01; see
+        :func:`to_onnx` for the rows. If integers change numbers of X by more than 1 % of their range, or more than 1 %
+        of the classes.
 
     Notes
     -----
@@ -279,8 +284,10 @@ def to_c(
 
     In integers x is of the type ``model_input``. Features of whole numbers stay; any other feature j is the nearest
     integer to ``x[j] * 2 ** model_bits[j]``, minus ``model_zero[j]``. Numbers out of the range of all of X are clamped
-    to it, and ``model_check(x)`` returns 0 if there are none. Outputs are integers times a power of 2, which the header
-    says; there are no probabilities. On an AVR parameters stay in flash. docs/mathematics.md derives the bound.
+    to it, and ``model_check(x)`` returns 0 if there are none. ``IntegerModel.c_inputs`` returns x of rows. Output c is
+    ``out[c] * 2 ** -exponents[c] + levels[c]``, of arrays that ``MODEL_EXPONENTS`` and ``MODEL_LEVELS`` initialise, so
+    that the level of y costs no digits; there are no probabilities. On an AVR parameters stay in flash.
+    docs/mathematics.md derives the bound.
 
     Examples
     --------
@@ -294,19 +301,19 @@ def to_c(
     ['alike', 'alike', 'unlike']
     """
     in_integers = choice(("float", "integer"))(arithmetic, "arithmetic") == "integer"
-    if X is not None and not in_integers:
-        raise ValueError("X is for arithmetic='integer', which takes ranges from it; leave it out for floats")
     if X is None and in_integers:
         raise ValueError("arithmetic='integer' needs X, rows from which ranges are taken, such as the training data")
     machine, name, integers = fitted_model(model), header_prefix(name, path), None
+    check_texts(machine)
     if in_integers:
         integers = quantize(machine, to_host(X), "int8" if dtype is None else dtype)
         text = IntegerHeader(name).text(integers)
+        warn_of_changed_classes(integers.agreement.change, integers.dtype)
     else:
         real = _REALS[choice(_REALS)("float32" if dtype is None else dtype, "dtype")]
         header = _Header(name, real, f"const {real} *x")
         text = header.text(machine)
-        warn_of_lost_digits(machine, header.kind)
+        warn_of_lost_digits(machine, header.kind, X)
     with replacement(path) as file:
         file.write(text.encode())
     return integers

@@ -9,7 +9,7 @@ from textwrap import wrap
 import numpy as np
 
 from mopn.export.c_writer import CWriter
-from mopn.export.integers import IntegerModel
+from mopn.export.integers import LARGEST_SIZE, IntegerModel
 
 # Products up to this need no more than the int of an AVR.
 _INT16 = np.iinfo(np.int16).max
@@ -17,6 +17,8 @@ _INT16 = np.iinfo(np.int16).max
 # stack besides sums and outputs. ``python -m benchmarks.devices --parts costs`` compares them with emulators' counts.
 _CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233), "AVR, wide": (90, 115, 362)}
 _STACK = 40
+# Cycles of the shift of a product, counted in the instructions of a Cortex-M and, with its loop over bits, of an AVR.
+_SHIFT_CYCLES = {"M0": 8, "M4": 5, "AVR, narrow": 80, "AVR, wide": 80}
 
 
 class IntegerHeader(CWriter):
@@ -30,6 +32,7 @@ class IntegerHeader(CWriter):
         self.parts.append(self._memory(integers.dtype))
         self.feature_names(model.feature_names)
         self._inputs(integers)
+        self._scale_macros(integers)
         self._check(integers)
         self._outputs(integers)
         self.predict_classes(model, m)
@@ -37,12 +40,32 @@ class IntegerHeader(CWriter):
         comment = (
             f"A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
             f"With parameters of {integers.dtype}, {integers.agreement}.\n"
-            f"Outputs are integers times 2^{-integers.exponent}. No row can make a sum leave 32 bits.\n"
+            f"{self._scales(integers)} No row can make a sum leave 32 bits.\n"
             f"{self._cost(integers)}\n"
             f"{self.name}_self_test() returns 0 if the functions below compute what they should."
         )
         lines = [line for part in comment.split("\n") for line in wrap(part, 110)]
         return self.guarded("\n   ".join(lines), ["stdint.h"])
+
+    def _scales(self, integers: IntegerModel) -> str:
+        """Return what outputs stand for, and define the macros that say it where they differ."""
+        exponents, levels = integers.exponents.tolist(), integers.levels.tolist()
+        if len(set(exponents)) == len(set(levels)) == 1:
+            level = f", plus the level {levels[0]!r}" if levels[0] else ""
+            return f"Outputs are integers times 2^{-exponents[0]}{level}."
+        return (
+            f"Output c is its integer times 2^-exponents[c], plus levels[c]: {self.upper}_EXPONENTS and "
+            f"{self.upper}_LEVELS initialise these arrays."
+        )
+
+    def _scale_macros(self, integers: IntegerModel) -> None:
+        """Define the scales of outputs as macros, which cost nothing, and bring no floats where they are not used."""
+        exponents = ", ".join(map(str, integers.exponents.tolist()))
+        levels = ", ".join(f"{level:.17g}" for level in integers.levels.tolist())
+        self.parts.append(
+            "/* Output c is out[c] times 2^-exponents[c], plus levels[c], of arrays of int and double. */\n"
+            f"#define {self.upper}_EXPONENTS {{{exponents}}}\n#define {self.upper}_LEVELS {{{levels}}}\n"
+        )
 
     def _memory(self, dtype: str) -> str:
         """Return the macros for constants in flash, which an AVR reads by instructions of their own."""
@@ -105,16 +128,25 @@ class IntegerHeader(CWriter):
         if k:
             body += self._units(integers)
         if forms > k:
-            shifts = self._stored("uint8_t", "linear_shifts", integers.shifts[k:])
-            body += (
-                f"    for (int c = 0; c < {m}; c++) {{\n"
-                f"        const int32_t sum = sums[{k} + c], shift = {self.upper}_BYTE({shifts} + c);\n"
-                "        out[c] += sum < 0 ? -(-sum >> shift) : sum >> shift;\n"
-                "    }\n"
-            )
+            body += self._linear(integers)
         d = len(integers.inputs.bits)
-        self.parts.append(f"/* Sets out[{m}] to the outputs of x[{d}], in steps of 2^{-integers.exponent}. */")
+        self.parts.append(f"/* Sets out[{m}] to the outputs of x[{d}], as integers. */")
         self.function("void", "outputs", f"{self.row}, int32_t *out", body)
+
+    def _linear(self, integers: IntegerModel) -> str:
+        """Return the loop that adds linear forms to the outputs, shifted to the right or to the left."""
+        (k, m), byte = integers.V.shape, f"{self.upper}_BYTE"
+        shifts = integers.shifts[k:]
+        right = self._stored("uint8_t", "linear_shifts", np.maximum(shifts, 0))
+        left = ""
+        if (shifts < 0).any():
+            left = f" * ((int32_t)1 << {byte}({self._stored('uint8_t', 'left_shifts', np.maximum(-shifts, 0))} + c))"
+        return (
+            f"    for (int c = 0; c < {m}; c++) {{\n"
+            f"        const int32_t sum = sums[{k} + c], shift = {byte}({right} + c);\n"
+            f"        out[c] += (sum < 0 ? -(-sum >> shift) : sum >> shift){left};\n"
+            "    }\n"
+        )
 
     def _sums(self, integers: IntegerModel) -> str:
         """Return the loop over the features, which adds them to the sums of all forms."""
@@ -144,14 +176,28 @@ class IntegerHeader(CWriter):
         v = self._stored(f"{integers.dtype}_t", "v", integers.V)
         shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
         square_shifts = self._stored("uint8_t", "square_shifts", integers.square_shifts)
+        product = f"{self.upper}_PARAMETER(v) * feature"
+        each = f"        for (int c = 0; c < {m}; c++, v++) out[c] += {product};\n"
+        if integers.product_shifts.any():
+            product_shifts = self._stored("uint8_t", "product_shifts", integers.product_shifts)
+            each = (
+                f"        const int32_t shift = {self.upper}_BYTE({product_shifts} + s);\n"
+                f"        for (int c = 0; c < {m}; c++, v++) {{\n"
+                f"            const int32_t product = {product};\n"
+                "            out[c] += product < 0 ? -(-product >> shift) : product >> shift;\n"
+                "        }\n"
+            )
         size = f"(uint32_t)(sums[s] < 0 ? -sums[s] : sums[s]) >> {self.upper}_BYTE({shifts} + s)"
+        sizes = f"        const uint32_t size = {size};\n"
+        if (integers.forms.largest(*integers.inputs.ends)[:k] >> integers.shifts[:k]).max() > LARGEST_SIZE:
+            sizes = f"        uint32_t size = {size};\n        if (size > {LARGEST_SIZE}) size = {LARGEST_SIZE};\n"
         return (
             f"    const {integers.dtype}_t *v = {v};\n"
             f"    for (int s = 0; s < {k}; s++) {{\n"
-            f"        const uint32_t size = {size};\n"
+            f"{sizes}"
             f"        const uint32_t square = size * size >> {self.upper}_BYTE({square_shifts} + s);\n"
             f"        const int32_t feature = (int32_t)(square < {integers.top} ? square : {integers.top});\n"
-            f"        for (int c = 0; c < {m}; c++, v++) out[c] += {self.upper}_PARAMETER(v) * feature;\n"
+            f"{each}"
             "    }\n"
         )
 
@@ -184,10 +230,13 @@ class IntegerHeader(CWriter):
         """Return estimates of memory and time, before a compiler has seen the header."""
         (k, m), forms, d = integers.V.shape, len(integers.forms.U), len(integers.inputs.bits)
         later = k * m + d * m * integers.inputs.with_squares
-        avr = "AVR, narrow" if self._narrow(integers) else "AVR, wide"
-        m0, m4, avr = (
-            f"{round(d * forms * a + later * b + k * c, -2):,}" for a, b, c in (_CYCLES[n] for n in ("M0", "M4", avr))
-        )
+        shifted = k * m * integers.product_shifts.any()
+        cycles = []
+        for board in ("M0", "M4", "AVR, narrow" if self._narrow(integers) else "AVR, wide"):
+            a, b, c = _CYCLES[board]
+            total = d * forms * a + later * b + k * c + shifted * _SHIFT_CYCLES[board]
+            cycles.append(f"{round(total, -2):,}")
+        m0, m4, avr = cycles
         return (
             f"Flash: {self.flash:,} bytes of constants, and code of about 0.3 kB on a Cortex-M, 1 kB on an AVR. "
             f"Stack: about {4 * (forms + m) + _STACK} bytes. Cycles of a row without zeros, to a sixth, compiled for "

@@ -1,9 +1,10 @@
 """Models of degree 2 in integers: parameters of 8 or 16 bits, sums of 32, and a bound of the resulting errors.
 
-A unit is computed as ``Z = start + <U, y>``, ``f = min(((|Z| >> r) ** 2) >> q, top)``, and an output as the sum of
-``V f``, of a constant and of ``Z >> r`` for a linear form. y are the features as integers and, if the formula has
-squares of features, ``t * t >> g``. :mod:`mopn.export.quantization` finds shifts and parameters from data.
-docs/mathematics.md derives the bound. An input i of C stands for ``x = (i + zero) 2^-bits``; small whole numbers among
+A unit is computed as ``Z = start + <U, y>``, ``f = min((min(|Z| >> r, 65535) ** 2) >> q, top)``, and an output as the
+sum of ``V f >> p``, of a constant and of ``Z >> r`` for a linear form, in which a negative r is a shift to the left. y
+are the features as integers and, if the formula has squares of features, ``t * t >> g``. Levels of outputs stay out of
+the integers. :mod:`mopn.export.quantization` finds shifts and parameters from data, docs/mathematics.md the bound.
+An input i of C stands for ``x = (i + zero) 2^-bits``; small whole numbers among
 large ones are shifted to the left, ``t = i 2^shift``, so that the parameters of both have digits in a common scale.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mopn.data.designs import DenseDesign
-from mopn.export.comparison import changed_classes
+from mopn.export.agreement import Agreement, agreement
 from mopn.models.formula import Formula, dense_rows
 from mopn.models.quadratic import Quadratic
 from mopn.solvers.numerics.precision import proven_upper
@@ -25,6 +26,8 @@ _MOST_BITS = np.iinfo(np.int16).bits - 1
 _FEWEST_BITS = 5
 # Features are shifted if that gains so many steps of parameters.
 _WORTH = 4.0
+# Of |Z| >> r, whose square has 32 bits without a sign.
+LARGEST_SIZE = int(np.iinfo(np.uint16).max)
 _TYPES = ("uint8", "int8", "int16")
 
 
@@ -44,6 +47,11 @@ class InputIntegers:
     highest: int
     with_squares: bool
     square_shift: int
+
+    def clamped(self, X: np.ndarray) -> np.ndarray:
+        """Return which rows (n,) of features X (n, d) have numbers beyond the ranges, which are clamped."""
+        unclipped = np.ldexp(np.rint(np.ldexp(X, self.bits)) - self.zero, self.shifts)
+        return ((unclipped < self.lowest) | (unclipped > self.highest)).any(axis=1)
 
     def integers(self, X: np.ndarray) -> np.ndarray:
         """Return the inputs (n, d) of features (n, d) as int64; numbers beyond the type become its ends."""
@@ -128,32 +136,6 @@ def _shifts(outputs: Quadratic, bits: np.ndarray, size: np.ndarray) -> np.ndarra
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """Agreement of integers with floats on some rows.
-
-    Attributes
-    ----------
-    rows : int
-    bound, error : float
-        A proven bound of the error of every output of these rows, and the largest error found.
-    may_change, changed : int or None
-        Rows whose class may change, by the bound, and whose class changes; None if the model predicts no classes.
-    """
-
-    rows: int
-    bound: float
-    error: float
-    may_change: int | None
-    changed: int | None
-
-    def __str__(self) -> str:
-        text = f"outputs of {self.rows:,} rows are off by at most {self.bound:.2g} (proven), {self.error:.2g} (found)"
-        if self.may_change is None:
-            return text
-        return f"{text}; at most {self.may_change:,} of them change their class (proven), {self.changed:,} do (found)"
-
-
-@dataclass(frozen=True)
 class Forms:
     """Linear forms ``Z = start + <U, y>`` of integers, for ``U`` (F, D) and ``start`` (F,), both int64.
 
@@ -198,22 +180,24 @@ class IntegerModel(Displayed):
     ----------
     dtype : {"int8", "int16"}
         The type of the parameters.
-    exponent : int
-        Outputs are integers times ``2 ** -exponent``.
+    exponents, levels : ndarray of shape (m,)
+        Output c is its integer times ``2 ** -exponents[c]``, plus ``levels[c]``. Classes take one of each.
     agreement : Agreement
         With the outputs and classes of the model, for the rows from which the ranges were taken.
     inputs : InputIntegers
-        ``inputs.integers(X)`` are the integers that C takes.
+        The features as integers; :meth:`c_inputs` returns those of rows.
     forms : Forms
         The F linear forms: of k units, then of m outputs if they have linear terms.
-    shifts, square_shifts : ndarray of shape (F,), and (k,)
-        To the right: of the values of forms, and of the squares of units.
+    shifts, square_shifts, product_shifts : ndarray of shape (F,), (k,) and (k,)
+        To the right: of the values of forms, of the squares of units, and of units times their weights. Of linear forms
+        negative ones are to the left.
     top : int
         The largest value of a unit.
     V, constant : ndarray of shape (k, m), and (m,)
         Weights of the units, and constants of the outputs, as integers; ``exact_V`` is V before rounding.
     model : Model or FactorizationModel
-        The model in floats; ``formula`` is its formula for features as integers.
+        The model in floats; ``formula`` is its formula for features as integers, without the levels and in steps of
+        the outputs' common exponent, ``2 ** -exponent``.
     center, center_error : ndarray of shape (k,)
         Means over the data of the values of units, and of the exact values minus these.
     """
@@ -230,6 +214,9 @@ class IntegerModel(Displayed):
     exact_V: np.ndarray
     constant: np.ndarray
     exponent: int
+    exponents: np.ndarray
+    levels: np.ndarray
+    product_shifts: np.ndarray
     center: np.ndarray
     center_error: np.ndarray
     agreement: Agreement
@@ -237,12 +224,16 @@ class IntegerModel(Displayed):
     def _entries(self) -> dict[str, str]:
         return {"dtype": self.dtype, "agreement": str(self.agreement)}
 
+    def c_inputs(self, X: Any) -> np.ndarray:
+        """Return rows X (n, d) as the functions in C take them: integers of the type ``model_input``, (n, d)."""
+        return self.inputs.integers(self._rows(X)).astype(self.inputs.dtype)
+
     def integer_outputs(self, X: Any) -> np.ndarray:
         """Return the outputs (n, m) as integers, as the function ``outputs`` in C, with numbers clamped."""
         return self._integer_outputs(self.inputs.integers(self._rows(X)))
 
     def outputs(self, X: Any) -> np.ndarray:
-        return np.ldexp(self.integer_outputs(X).astype(np.float64), -self.exponent)
+        return np.ldexp(self.integer_outputs(X).astype(np.float64), -self.exponents) + self.levels
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the model's predictions from these outputs: labels, indicators or numbers."""
@@ -251,13 +242,7 @@ class IntegerModel(Displayed):
     def agree(self, X: Any) -> Agreement:
         """Return how outputs and classes of any rows X (n, d) agree with the model."""
         X = self._rows(X)
-        exact, found, bound = self.model.outputs(X), self.outputs(X), self.bounds(X)
-        may_change = changed = None
-        if self.model.target in ("labels", "indicator"):
-            signs = self.model.target == "indicator" or exact.shape[1] == 1
-            stays = (np.abs(exact) > bound).all(axis=1) if signs else _argmax_stays(exact, bound)
-            may_change, changed = int(np.sum(~stays)), changed_classes(self.model, exact, found)
-        return Agreement(len(X), float(bound.max()), float(np.abs(found - exact).max()), may_change, changed)
+        return agreement(self.model, self.model.outputs(X), self.outputs(X), self.bounds(X), self.inputs.clamped(X))
 
     def bounds(self, X: Any) -> np.ndarray:
         """Return bounds (n, m) of the errors of the outputs, rounding included; inf far out of the ranges."""
@@ -271,34 +256,40 @@ class IntegerModel(Displayed):
         f, phi = self._units(Z), squares(z[:, :k], self.shifts[:k], self.square_shifts)
         # |Z| >> r is between |z| 2^-r - e - 1 and |z| 2^-r + e; its square is cut off in the same way.
         size, error = (np.ldexp(a[:, :k], -self.shifts[:k]) for a in (np.abs(z), e))
-        low = np.minimum(np.ldexp(np.maximum(size - error - 1.0, 0.0) ** 2, -self.square_shifts) - 1.0, self.top)
+        least = np.clip(size - error - 1.0, 0.0, LARGEST_SIZE)
+        low = np.minimum(np.ldexp(least**2, -self.square_shifts) - 1.0, self.top)
         high = np.ldexp((size + error) ** 2, -self.square_shifts)
         unit_errors = np.maximum(np.abs(low - phi + self.center_error), np.abs(high - phi + self.center_error))
-        D = self.V - self.exact_V
-        bound = np.abs(f - self.center) @ np.abs(D) + unit_errors @ np.abs(self.exact_V)
+        step = np.ldexp(1.0, -self.product_shifts)[:, None]
+        D, weights = (self.V - self.exact_V) * step, self.exact_V * step
+        bound = np.abs(f - self.center) @ np.abs(D) + unit_errors @ np.abs(weights)
         exact_constant = np.ldexp(self.formula.constant, self.exponent)
-        bound += np.abs(self.constant - exact_constant + self.center @ D - self.center_error @ self.exact_V)
+        bound += np.abs(self.constant - exact_constant + self.center @ D - self.center_error @ weights)
+        # Each shifted product is off by less than a step.
+        bound += np.count_nonzero(self.product_shifts)
         if len(self.shifts) > k:
             bound += np.ldexp(e[:, k:], -self.shifts[k:]) + (self.shifts[k:] > 0)
-        return np.ldexp(bound, -self.exponent) * (1.0 + 1e-9) + self._rounding(X, eta)
+        return np.ldexp(bound, -self.exponents) * (1.0 + 1e-9) + self._rounding(X, eta)
 
     def _rows(self, X: Any) -> np.ndarray:
         return dense_rows(self.model._design(X))
 
     def _integer_outputs(self, integers: np.ndarray) -> np.ndarray:
         Z, k = self.forms.values(self.inputs.features(integers)), len(self.V)
-        out = self._units(Z) @ self.V + self.constant
+        out = weighted(self._units(Z), self.V, self.product_shifts) + self.constant
         return out + shifted(Z[:, k:], self.shifts[k:]) if len(self.shifts) > k else out
 
     def _units(self, Z: np.ndarray) -> np.ndarray:
         k = len(self.V)
-        return np.minimum((np.abs(Z[:, :k]) >> self.shifts[:k]) ** 2 >> self.square_shifts, self.top)
+        sizes = np.minimum(np.abs(Z[:, :k]) >> self.shifts[:k], LARGEST_SIZE)
+        return np.minimum(sizes**2 >> self.square_shifts, self.top)
 
     def _rounding(self, X: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return bounds (n, m) of the rounding errors of floats: in the model, and in the numbers compared with it."""
         steps = 4.0 * (X.shape[1] + len(self.V) + 16) * np.finfo(float).eps
         size = Quadratic.of(self.model._formula()).formula().mapped(np.abs).outputs(DenseDesign(np.abs(X)))
-        size += self.formula.mapped(np.abs).outputs(DenseDesign(np.abs(eta[:, : X.shape[1]])))
+        scaled = self.formula.mapped(np.abs).outputs(DenseDesign(np.abs(eta[:, : X.shape[1]])))
+        size += np.ldexp(scaled, self.exponent - self.exponents) + np.abs(self.levels)
         return steps * size
 
 
@@ -308,14 +299,13 @@ def squares(z: np.ndarray, shifts: np.ndarray, square_shifts: np.ndarray) -> np.
 
 
 def shifted(Z: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    """Return Z / 2^shifts, rounded towards 0."""
-    return np.sign(Z) * (np.abs(Z) >> shifts)
+    """Return Z / 2^shifts, rounded towards 0; negative shifts are to the left."""
+    right, left = np.maximum(shifts, 0), np.maximum(-shifts, 0)
+    return (np.sign(Z) * (np.abs(Z) >> right)) << left
 
 
-def _argmax_stays(outputs: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """Return for each row whether the largest output provably stays the largest."""
-    best = outputs.argmax(axis=1)[:, None]
-    least = np.take_along_axis(outputs - bound, best, axis=1)
-    others = outputs + bound
-    np.put_along_axis(others, best, -np.inf, axis=1)
-    return (others < least).all(axis=1)
+def weighted(units: np.ndarray, V: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+    """Return the sums (n, m) of units (n, k) times weights (k, m), each product shifted to the right."""
+    if not shifts.any():
+        return units @ V
+    return np.stack([shifted(units * v, shifts).sum(axis=1) for v in V.T], axis=1)

@@ -14,6 +14,7 @@ import numpy as np
 
 from mopn.export.comparison import warn_of_lost_digits
 from mopn.export.onnx_nodes import ML, Graph, encode_columns
+from mopn.export.texts import check_texts
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
@@ -30,7 +31,7 @@ _ONE = np.array([1])
 
 
 @door
-def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
+def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.ModelProto:
     """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
 
     Parameters
@@ -39,6 +40,9 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     dtype : {"float32", "float64"}, default "float32"
         The type of the input ``X`` (n, d), of the arithmetic and of the outputs. Numbers of a table are float64 in a
         graph of float32, too, where float32 would lose digits of a column, such as milliseconds since 1970.
+    X : array-like, sparse matrix or table of n rows, optional
+        Rows such as the training data: predictions of 256 of them are compared; by default of rows that are drawn, see
+        Warns.
 
     Returns
     -------
@@ -49,9 +53,10 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
         they have names, as ``feature_names``, a JSON list.
 
         A model of a table takes one input ``X`` (n, c), NaN where a number is missing, if all columns are numbers.
-        Otherwise each column is an input (n, 1) of its name (with an underscore, if the graph has this name): numbers,
-        or texts of categories, empty where they are missing. Dates are days since 1970. An unknown text counts as the
-        mean of the known ones.
+        Otherwise each column is an input (n, 1) of its name, in their order: numbers, or texts of categories, empty
+        where they are missing. The names ``prediction``, ``probabilities``, ``outputs`` and the empty one get
+        underscores at their end, with a warning. Dates are days since 1970. An unknown text counts as the mean of the
+        known ones.
 
     Raises
     ------
@@ -60,14 +65,16 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     TypeError
         For labels that ONNX has no type for, such as dates.
     ValueError
-        For another dtype, or numbers beyond it.
+        For another dtype, numbers beyond it, or texts that UTF-8 cannot hold.
 
     Warns
     -----
     UserWarning
-        If float32 changes outputs of rows like the training data by more than 0.1 % of their range; rows are drawn from
-        the encoding of a table, or around the center of the features that the fit scaled. And if a column has both the
-        empty text and missing values, which are one text in a graph.
+        If the dtype changes predicted numbers by more than 0.1 % of their range, or probabilities by more than 0.01,
+        computed as in the graph, with levels and links. Without X rows are drawn from the encoding of a table, or
+        around the center of the features with the scales of the fit, or have two features of size 1 if it had none.
+        If an input has another name than its column. And if a column has both the empty text and missing values, which
+        are one text in a graph.
 
     Notes
     -----
@@ -83,6 +90,7 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
     ['prediction', 'outputs']
     """
     graph, machine = Graph(dtype), fitted_model(model)
+    check_texts(machine)
     formula = machine._formula()
     if machine.encoding is None:
         features = graph.input("X", graph.dtype, machine.n_features)
@@ -96,7 +104,7 @@ def to_onnx(model: Fitted, *, dtype: str = "float32") -> onnx.ModelProto:
         graph.output("probabilities", probabilities)
     if machine.target not in ("outputs", "vector") or machine.predicts_means:
         graph.output("outputs", outputs)
-    warn_of_lost_digits(machine, graph.dtype)
+    warn_of_lost_digits(machine, graph.dtype, X)
     helper = graph.onnx.helper
     made = helper.make_model(
         graph.proto(),

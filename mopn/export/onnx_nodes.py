@@ -4,6 +4,7 @@ A function of a number is a sum of ramps: f(t_0) + sum_j r_j (f(t_{j+1}) - f(t_j
 from t_j to t_{j+1} that lies below the number. A product with the changes of all functions adds them up, a column each.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -52,10 +53,26 @@ class Graph:
         return self("Cast", node, to=self._code(dtype or self.dtype))
 
     def input(self, name: str, dtype: type, width: int) -> str:
-        """Add an input (n, width) and return its name, with underscores at its end if the graph has this name."""
-        name = self._own(name)
+        """Add an input (n, width) and return its name, which must be free."""
+        self._taken.add(name)
         self.inputs.append(self.onnx.helper.make_tensor_value_info(name, self._code(dtype), ["n", width]))
         return name
+
+    def input_names(self, names: Sequence[str]) -> list[str]:
+        """Return names for inputs: those given, but with underscores at the end of such as the graph cannot have.
+
+        All others are given first, so that no column takes the name of another. Warns of the changes.
+        """
+        barred = set(self._taken)
+        self._taken |= set(names)
+        found = [self._own(name) if name in barred else name for name in names]
+        changed = [f"{name!r} is {new!r}" for name, new in zip(names, found, strict=True) if name != new]
+        if changed:
+            warn_caller(
+                f"model: inputs of the graph have other names than their columns: {', '.join(changed)}, as a graph has "
+                "each name once, outputs included, and no empty one; give inputs by these names, or rename the columns"
+            )
+        return found
 
     def output(self, name: str, node: str) -> None:
         self._node("Identity", [node], [name], name=name)
@@ -103,7 +120,8 @@ def encode_columns(graph: Graph, encoding: TableEncoding) -> str:
         X = graph.input("X", read, len(encoding.columns))
         return graph("Concat", *_of_numbers(graph, X, encoding.numbers, read), axis=1)
     kinds = [object if j in encoding.category_columns else read for j in range(len(encoding.columns))]
-    inputs = [graph.input(name, kind, 1) for name, kind in zip(encoding.columns, kinds, strict=True)]
+    names = graph.input_names(encoding.columns)
+    inputs = [graph.input(name, kind, 1) for name, kind in zip(names, kinds, strict=True)]
     parts = []
     if encoding.number_columns:
         numbers = graph("Concat", *(inputs[j] for j in encoding.number_columns), axis=1)

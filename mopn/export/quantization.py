@@ -9,18 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from mopn.export.integers import Agreement, Forms, InputIntegers, IntegerModel, choose_inputs, shifted, squares
+from mopn.export.agreement import NO_ROWS
+from mopn.export.comparison import NOISE
+from mopn.export.integers import (
+    LARGEST_SIZE,
+    Forms,
+    InputIntegers,
+    IntegerModel,
+    choose_inputs,
+    shifted,
+    squares,
+    weighted,
+)
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import choice
 
-# The largest parameters of forms, the largest weights of units, and bits of them that sums always have room for. More
-# bits of weights would leave fewer for the units that they multiply.
-_PARAMETERS, _WEIGHTS, _ROOM = {"int8": 127, "int16": 32767}, {"int8": 127, "int16": 4095}, {"int8": 7, "int16": 12}
+# The largest parameters of forms, and bits of them that sums always have room for: the others are of features.
+_PARAMETERS, _ROOM = {"int8": 127, "int16": 32767}, {"int8": 7, "int16": 12}
+# The largest weights of units. Those of int8 are so rough that their products share the steps of the outputs. Those
+# of int16 leave units 18 of 31 bits, as units have a margin, and each product is shifted, so that all have digits.
+_WEIGHTS, _UNIT_BITS = {"int8": 127, "int16": 8191}, 18
 _LARGEST = np.iinfo(np.int32).max
-# The longest shift, and bits of |Z| >> r, whose square has 32 bits without a sign.
+# The longest shift.
 _LONGEST = np.iinfo(np.int32).bits - 1
-_SIZE_BITS = np.iinfo(np.int32).bits // 2
 # Rows are cut off where their squares exceed the squares of the data by this factor.
 _MARGIN = 4
 # Exponents of 2 of the outputs that are tried, and the largest, so that float64 has room for all of them.
@@ -46,24 +58,68 @@ def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
     quadratic = Quadratic.of(formula).squared()
     if not np.isfinite(quadratic.squares).all():
         raise ValueError("squares of the model's parameters are beyond float64; scale X in training")
-    quantizer = _Quantizer(model, quadratic, dense_rows(model._design(X)), dtype)
-    largest = np.abs(quantizer.outputs).max()
+    rows = dense_rows(model._design(X))
+    outputs = model.outputs(rows)
+    levels, bits = output_scales(model, outputs)
+    quantizer = _Quantizer(model, scaled(quadratic, levels, bits), np.ldexp(outputs - levels, bits), rows, dtype)
+    largest = np.abs(quantizer.outputs).max() or np.abs(np.ldexp(levels, bits)).max()
     first = 31 - int(np.frexp(largest)[1]) if largest > 0.0 else 0
     first = min(max(first, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)
     for exponent in range(first, first - _TRIED, -1):
         integers = quantizer.integers(exponent)
         if integers is not None:
+            integers = replace(integers, levels=levels, exponents=exponent + bits)
             return replace(integers, agreement=integers.agree(X))
     raise ValueError(
         "32 bits cannot hold the outputs, as parts of them are far larger than their sums; use arithmetic='float'"
     )
 
 
+def output_scales(model: Any, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the levels (m,) of outputs (n, m), and exponents of 2 (m,) that make them alike in size without these.
+
+    A level is a multiple of a power of 2 above the outputs' range, so it is 0 for outputs near 0. Signs of outputs are
+    classes, which allow no levels; of several classes the largest output counts, so all have one level and one size.
+    """
+    m = outputs.shape[1]
+    if model.target == "labels" and m > 1:
+        return np.full(m, _level(outputs.min(), outputs.max())), np.zeros(m, int)
+    levels, bits = np.zeros(m), np.zeros(m, int)
+    for c, values in enumerate(outputs.T):
+        if model.target not in ("labels", "indicator"):
+            levels[c] = _level(values.min(), values.max())
+        size = np.abs(values - levels[c]).max()
+        # The size of an output that is constant is unknown.
+        bits[c] = -np.frexp(size if size > NOISE * abs(levels[c]) else abs(levels[c]))[1]
+    return levels, bits
+
+
+def _level(lowest: float, highest: float) -> float:
+    """Return the multiple of a power of 2 above the range that is nearest to its center."""
+    center, half = lowest + 0.5 * (highest - lowest), 0.5 * highest - 0.5 * lowest
+    if half <= NOISE * abs(center):
+        return center
+    step = np.ldexp(1.0, np.frexp(half)[1] + 1)
+    return float(np.rint(center / step) * step) + 0.0  # 0 has no sign
+
+
+def scaled(outputs: Quadratic, levels: np.ndarray, bits: np.ndarray) -> Quadratic:
+    """Return outputs without levels, times powers of 2."""
+    sizes = np.ldexp(1.0, bits)
+    return replace(
+        outputs,
+        constant=(outputs.constant - levels) * sizes,
+        linear=outputs.linear * sizes[:, None],
+        squares=outputs.squares * sizes[:, None],
+        weights=outputs.weights * sizes,
+    )
+
+
 class _Quantizer:
     """Inputs, linear forms (F, D) and their smallest steps, which do not depend on the steps of the outputs."""
 
-    def __init__(self, model: Any, quadratic: Quadratic, X: np.ndarray, dtype: str) -> None:
-        self.model, self.dtype, self.outputs = model, dtype, model.outputs(X)
+    def __init__(self, model: Any, quadratic: Quadratic, outputs: np.ndarray, X: np.ndarray, dtype: str) -> None:
+        self.model, self.dtype, self.outputs = model, dtype, outputs
         self.inputs = choose_inputs(quadratic, X, 31 - _ROOM[dtype])
         self.quadratic = self.inputs.rewritten(quadratic)
         self.y, self.eta = self.inputs.features(self.inputs.integers(X)), self.inputs.exact_features(X)
@@ -73,20 +129,43 @@ class _Quantizer:
 
     def integers(self, exponent: int) -> IntegerModel | None:
         """Return the model with outputs in steps of ``2 ** -exponent``, or None if 32 bits cannot hold them."""
-        # The step of a linear form is a shift of the outputs' step.
+        # The step of a linear form is a shift of the outputs' step, to the left where parameters are rougher.
         linear_shifts = np.minimum(-exponent - np.ceil(np.log2(self.steps[self.k :])), _LONGEST).astype(int)
+        if (linear_shifts <= -_LONGEST).any():
+            return None
         forms = self._forms(np.append(self.steps[: self.k], np.ldexp(1.0, -exponent - linear_shifts)))
         largest = forms.largest(*self.inputs.ends)
-        sizes = np.maximum(np.frexp(largest[: self.k].astype(float))[1] - _SIZE_BITS, 0)
-        exact_V, square_shifts = self._weights(exponent, sizes)
-        if (linear_shifts < 0).any() or (square_shifts < 0).any():
+        found = np.abs(forms.values(self.y)[:, : self.k]).max(axis=0)
+        sizes = self._size_shifts(largest[: self.k], found)
+        exact_V, all_shifts = self._weights(exponent, sizes)
+        if (all_shifts < 0).any():
             return None
-        integers = self._centred(exponent, forms, np.append(sizes, linear_shifts), exact_V, square_shifts)
-        highest = np.minimum((largest[: self.k] >> sizes) ** 2 >> square_shifts, integers.top)
-        bounds = np.abs(integers.constant) + highest @ np.abs(integers.V).astype(float)
+        square_shifts = np.minimum(all_shifts, self._longest_square_shifts(found >> sizes))
+        shifts = sizes, square_shifts, all_shifts - square_shifts, linear_shifts
+        integers = self._centred(exponent, forms, shifts, exact_V)
+        sizes = np.minimum(largest[: self.k] >> sizes, LARGEST_SIZE)
+        highest = np.minimum(sizes**2 >> square_shifts, integers.top)
+        products = np.abs(integers.V) * highest[:, None]
+        bounds = np.abs(integers.constant) + (products >> integers.product_shifts[:, None]).sum(axis=0)
         if len(linear_shifts):
-            bounds += np.ldexp(largest[self.k :].astype(float), -linear_shifts)
-        return integers if (bounds <= _LARGEST).all() else None
+            bounds = bounds + np.ldexp(largest[self.k :].astype(float), -linear_shifts)
+        return integers if (bounds <= _LARGEST).all() and (products <= _LARGEST).all() else None
+
+    def _size_shifts(self, largest: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Return the shifts (k,) after which |Z| has 16 bits: with int8 any, with int16 those of data and a margin.
+
+        Larger ones of int16 are cut off, as far rows are in any case.
+        """
+        bits = np.frexp(largest.astype(float))[1]
+        if self.dtype == "int16":
+            bits = np.minimum(bits, np.frexp(np.sqrt(_MARGIN) * found)[1])
+        return np.maximum(bits - LARGEST_SIZE.bit_length(), 0)
+
+    def _longest_square_shifts(self, sizes: np.ndarray) -> np.ndarray:
+        """Return the shifts (k,) of squares before weights of int16, which leave units of such sizes their bits."""
+        if self.dtype == "int8":
+            return np.full(self.k, _LONGEST)
+        return np.maximum(np.frexp(_MARGIN * sizes.astype(float) ** 2)[1] - _UNIT_BITS, 0)
 
     def _forms(self, steps: np.ndarray) -> Forms:
         """Return forms of integers whose errors have mean 0 over the data, up to half a step."""
@@ -97,7 +176,7 @@ class _Quantizer:
         return Forms(U, start, exact, starts, center, error)
 
     def _weights(self, exponent: int, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights (k, m) of the shifted squares of |Z| >> r, and the shifts with which they use all bits."""
+        """Return the weights (k, m) of the squares of |Z| >> r, and the shifts with which they use all bits."""
         scaled = np.ldexp(
             self.quadratic.weights * (self.steps[: self.k] ** 2)[:, None], (exponent + 2 * sizes)[:, None]
         )
@@ -106,22 +185,27 @@ class _Quantizer:
         return np.ldexp(scaled, shifts[:, None]), shifts
 
     def _centred(
-        self, exponent: int, forms: Forms, shifts: np.ndarray, exact_V: np.ndarray, square_shifts: np.ndarray
+        self, exponent: int, forms: Forms, shifts: tuple[np.ndarray, ...], exact_V: np.ndarray
     ) -> IntegerModel:
         """Return the model with constants for which the mean error of outputs is 0, up to half a step."""
+        sizes, square_shifts, product_shifts, linear_shifts = shifts
         Z, z, k = forms.values(self.y), forms.exact_values(self.eta)[:, : self.k], self.k
-        units = (np.abs(Z[:, :k]) >> shifts[:k]) ** 2 >> square_shifts
-        V, errors = np.rint(exact_V).astype(np.int64), squares(z, shifts[:k], square_shifts) - units
-        sums = units @ V + (shifted(Z[:, k:], shifts[k:]) if len(shifts) > k else 0)
+        units = np.minimum(np.abs(Z[:, :k]) >> sizes, LARGEST_SIZE) ** 2 >> square_shifts
+        V, errors = np.rint(exact_V).astype(np.int64), squares(z, sizes, square_shifts) - units
+        sums = weighted(units, V, product_shifts) + (shifted(Z[:, k:], linear_shifts) if len(linear_shifts) else 0)
+        m = len(self.quadratic.constant)
         return IntegerModel(
             model=self.model,
             dtype=self.dtype,
             exponent=exponent,
-            agreement=Agreement(0, 0.0, 0.0, None, None),
+            exponents=np.full(m, exponent),
+            levels=np.zeros(m),
+            agreement=NO_ROWS,
             inputs=self.inputs,
             forms=forms,
-            shifts=shifts,
+            shifts=np.append(sizes, linear_shifts),
             square_shifts=square_shifts,
+            product_shifts=product_shifts,
             top=min(_MARGIN * int(units.max(initial=1)), _LARGEST),
             V=V,
             constant=np.rint((np.ldexp(self.outputs, exponent) - sums).mean(axis=0)).astype(np.int64),

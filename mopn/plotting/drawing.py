@@ -7,6 +7,7 @@ import numpy as np
 
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.display import printable
 
 # Of bars, as in the map of values of both signs.
 _POSITIVE, _NEGATIVE = "#b2182b", "#2166ac"
@@ -51,7 +52,7 @@ def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:
 
 def plain(text: str) -> str:
     """Return a text of the data as matplotlib shows it as it is: no formula, and no label that legends leave out."""
-    return " " * text.startswith("_") + text.replace("$", r"\$")
+    return " " * text.startswith("_") + printable(text).replace("$", r"\$")
 
 
 def colors(values: np.ndarray) -> dict[str, Any]:

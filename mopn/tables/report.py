@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import NamedTuple
 
+from mopn.solvers.tools.display import printable
+
 _HEADER = "column", "type", "missing", "values", "features", "look at"
 # Characters of an entry but the last, and columns, that are shown.
 _WIDTH, _LINES = 60, 100
@@ -20,7 +22,8 @@ class Report(NamedTuple):
         """Return the caption, and the lines with their long entries cut."""
         more = f", the first {_LINES} of them below" * (len(self.lines) > _LINES)
         short = [[c if len(c) <= _WIDTH else f"{c[:_WIDTH]}..." for c in line[:-1]] for line in self.lines[:_LINES]]
-        return self.caption + more, [(*cells, line[-1]) for cells, line in zip(short, self.lines, strict=False)]
+        both = zip(short, self.lines, strict=False)
+        return self.caption + more, [tuple(map(printable, (*cells, line[-1]))) for cells, line in both]
 
     def __str__(self) -> str:
         caption, lines = self._shown()

@@ -115,7 +115,7 @@ def test_a_warning_says_what_float32_loses(tmp_path, write):
     small = MultiOutputPNRegressor(max_units=3).fit(1900 + STEPS[:, None] / 4, y)
     for model in (TableModel(cancelling, ordinary.encoding), large):
         (warning,) = written(model)
-        assert "in float32 the outputs of" in str(warning.message)
+        assert "in float32 the predictions of 256 rows like the training data change by" in str(warning.message)
         assert "take dtype='float64'" in str(warning.message)
         assert warning.filename == __file__
         assert not written(model, dtype="float64")

@@ -39,7 +39,7 @@ def test_emulators_predict_what_python_does_at_the_cost_that_the_header_says(boa
     X = rng.integers(1, 17, (50, 20)).astype(float)
     model = Model(rng.standard_normal((8, 20)), rng.standard_normal((8, 4)), classes=np.arange(4))
     integers = to_c(model, tmp_path / "model.h", arithmetic="integer", X=X)
-    rows = integers.inputs.integers(X[:3]).astype(integers.inputs.dtype)
+    rows = integers.c_inputs(X[:3])
     program = Program("", '#include "model.h"', "model_predict(x)", rows, (str(tmp_path),))
     measured = board.measure(program, tmp_path)
     stack, flash, cycles = _announced((tmp_path / "model.h").read_text())
