@@ -7,11 +7,12 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from mopn.data.rounding import INEXACT
 from mopn.solvers.tools.checks import shown
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
@@ -215,6 +216,7 @@ TRUTHS = {text: bool(number) for number in (0, 1) for word in (str(bool(number))
 # Types of a cell that holds several values.
 _NESTED = (list, tuple, dict, set, np.ndarray)
 _DAY = np.timedelta64(1, "D")
+_BELOW_MICROSECONDS = ("ns", "ps", "fs", "as")
 _EPOCHS = {"M": np.datetime64(0, "us"), "m": np.timedelta64(0, "us")}
 
 
@@ -246,22 +248,33 @@ def _objects(values: Any) -> np.ndarray:
     return array
 
 
-def read_column(values: np.ndarray, of: str) -> tuple[np.ndarray, str]:
-    """Return numbers, or NaN, or texts, or None, and their kind."""
+class ReadColumn(NamedTuple):
+    """A column that was read: numbers, or NaN, or texts, or None; what they are; and values that lost digits."""
+
+    values: np.ndarray
+    kind: str
+    exact: np.ndarray | None = None  # as they came, if some may be other numbers in floating point
+
+
+def read_column(values: np.ndarray, of: str) -> ReadColumn:
+    """Return a column of any type."""
     if values.ndim != 1:
         raise ValueError(f"{of} must have one value a row, got shape {values.shape}; make several columns of it")
     kind = values.dtype.kind
     if kind in "fiu":
-        return as_column(values.astype(np.float64, copy=False), NUMBERS, of)
+        numbers = values.astype(np.float64, copy=False)
+        return as_column(numbers, NUMBERS, of, values if _loses_digits(values, numbers) else None)
     if kind in "mM":
-        return as_column(_days(values, of), DATES if kind == "M" else DURATIONS, of)
+        exact = values if np.datetime_data(values.dtype)[0] in _BELOW_MICROSECONDS else None
+        return as_column(_days(values, of), DATES if kind == "M" else DURATIONS, of, exact)
     cells = [None if cell is None or is_missing(cell) else cell for cell in values.tolist()]
     found = _kind_of([cell for cell in cells if cell is not None], of)
     if found in (TEXTS, BOOLEANS):
         return as_column(as_texts(cells, of), found, of)
     if found == NUMBERS:
         try:
-            return as_column(np.array([np.nan if cell is None else cell for cell in cells], float), found, of)
+            numbers = np.array([np.nan if cell is None else cell for cell in cells], float)
+            return as_column(numbers, found, of, _objects(cells) if _loses_digits(cells, numbers) else None)
         except OverflowError as error:
             raise ValueError(f"{of} has a number that is too large for floating point: {error}") from None
     if found == TIMES:
@@ -270,13 +283,26 @@ def read_column(values: np.ndarray, of: str) -> tuple[np.ndarray, str]:
     return as_column(_days(plain, of, "m" if found == DURATIONS else "M"), found, of)
 
 
-def as_column(values: np.ndarray, kind: str, of: str) -> tuple[np.ndarray, str]:
-    """Return a column and its kind, ``NOTHING`` if all values are missing; infinity is refused."""
+def _loses_digits(values: Any, numbers: np.ndarray) -> bool:
+    """Whether some of these values may be other numbers in double precision."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.itemsize < 8 or values.dtype == np.float64:
+            return False
+        return values.dtype.kind == "f" or bool(np.abs(numbers).max(initial=0.0) >= INEXACT)
+    types = set(map(type, values)) - {float, bool, type(None)}
+    if all(issubclass(each, float | np.floating | np.bool_) and each is not np.longdouble for each in types):
+        return False
+    whole = all(issubclass(each, int | float | np.integer | np.bool_) for each in types)
+    return not whole or bool(np.nanmax(np.abs(numbers), initial=0.0) >= INEXACT)
+
+
+def as_column(values: np.ndarray, kind: str, of: str, exact: np.ndarray | None = None) -> ReadColumn:
+    """Return a column of a kind, or ``NOTHING`` if all values are missing; infinity is refused."""
     is_number = values.dtype.kind == "f"
     if is_number and np.isinf(values).any():
         raise ValueError(f"{of} contains infinity; a number that is unknown is NaN")
     empty = np.isnan(values).all() if is_number else all(text is None for text in values)
-    return values, NOTHING if empty else kind
+    return ReadColumn(values, NOTHING if empty else kind, exact)
 
 
 def as_texts(cells: Iterable[Any], of: str) -> np.ndarray:

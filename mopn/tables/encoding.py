@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mopn.data.rounding import exact_text, number_text
 from mopn.data.values import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_given, truths
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property, warn_caller
@@ -96,13 +97,14 @@ class TableEncoding:
             raise ValueError(f"Found array with 0 sample(s): {name} has no rows; give at least one")
         order = self._order(table, name)
         columns, kinds = [table.columns[j] for j in order], [table.kinds[j] for j in order]
+        exact = [table.exact_of(j) for j in order]
         for j, kind in zip(self.number_columns, self.number_kinds, strict=True):
             of = f"column {self.columns[j]!r} of {name}"
             columns[j] = _as_in_training(columns[j], kinds[j], kind, of, training=training)
             kinds[j] = kind
         for j in self.category_columns:
             if columns[j].dtype.kind == "f":  # a declared column of codes, or all values are missing
-                columns[j], kinds[j] = category_texts(columns[j]), CATEGORIES
+                columns[j], kinds[j] = category_texts(columns[j], kinds[j], exact[j]), CATEGORIES
         return Table(self.columns, tuple(columns), tuple(kinds), table.n, named=True)
 
     def as_given(self, table: Table) -> dict[str, np.ndarray]:
@@ -277,7 +279,9 @@ def _as_in_training(values: np.ndarray, found: str, kind: str, of: str, *, train
     raise ValueError(f"{of} holds {found}, such as {example}, but {kind} in the training data")
 
 
-def category_texts(values: np.ndarray) -> np.ndarray:
-    """Return numbers as categories."""
-    cells = (None if x != x else str(int(x)) if x == int(x) else str(x) for x in values.tolist())
-    return np.array(list(cells), object)
+def category_texts(values: np.ndarray, kind: str = NUMBERS, exact: np.ndarray | None = None) -> np.ndarray:
+    """Return numbers, or what they were read from if they lost digits, as categories."""
+    if exact is not None and kind == NUMBERS:
+        given = zip(exact.tolist(), values.tolist(), strict=True)
+        return np.array([None if x != x else exact_text(cell) for cell, x in given], object)
+    return np.array([None if x != x else number_text(x) for x in values.tolist()], object)

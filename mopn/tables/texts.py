@@ -1,11 +1,14 @@
-"""Texts of a column that are no categories: numbers, dates, and signs that stand for a missing number."""
+"""Texts of a column that are no categories: numbers, dates, quantities, and signs that stand for a missing number."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+
+from mopn.data.rounding import number_text, rounded_levels
 
 # Signs of a missing number in files: of UCI, SAS, R, pandas and Python, and in spreadsheets. Only among numbers:
 # elsewhere each is a category like any other. Compared without the case of letters.
@@ -28,6 +31,23 @@ _DATE = re.compile(
     r")(?:[T ]+[0-2]?[0-9]:[0-5][0-9].*)?",
     re.IGNORECASE,
 )
+# Words of dates: months, days of the week, quarters and halves of years.
+_DATE_WORD = re.compile(
+    r"(?<![a-z])(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+    r"|mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)(?![a-z])"
+    r"|(?<![a-z])[qh][1-4](?![0-9])"
+)
+# Patterns: runs of digits, with groups of thousands and decimals, are 9, and words of dates are @.
+_RUN = re.compile(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
+# Patterns of names: letters or "#" before a number, as in "type 1" and "C-101", and numbers that are joined by dashes and
+# dots, as in bands of ages, telephone numbers, versions and addresses of computers. "P" and "PT" begin durations.
+_NAME = re.compile(r"(?!pt?9)(?:[^\W\d_]|#).*|9(?:(?: ?[-–_.] ?| to )9)+\+?")
+_LETTER_LAST = re.compile(r"9[a-z]")
+# So many texts for each pattern are values of it, and more than so many in all; fewer may be categories.
+_TEXTS_A_PATTERN, _FEW_VALUES = 5, 10
+# Numbers with more characters may differ by rounding alone.
+_ROUNDED = 16
 # If this share of the texts is alike, the column is of that kind; the other texts are remarks.
 _MOST = 0.95
 
@@ -49,8 +69,59 @@ def are_written_numbers(texts: Iterable[str]) -> bool:
 
 
 def are_dates(texts: Iterable[str]) -> bool:
-    """Whether nearly all texts are dates, with or without a time."""
-    return _most(_DATE.fullmatch(text.strip()) is not None for text in _present(texts))
+    """Whether nearly all texts are dates, with or without a time, or have a number and a word of dates."""
+    return _most(_is_date(text.strip()) for text in _present(texts))
+
+
+def are_values(texts: Iterable[str]) -> bool:
+    """Whether many texts share few patterns of digits, signs and words, as quantities with units and times do.
+
+    Patterns of plain numbers and of names do not count.
+    """
+    present = _present(texts)
+    patterns = Counter(pattern_of(text) for text in present)
+    found, rest = [], (1.0 - _MOST) * len(present)
+    for pattern, count in reversed(patterns.most_common()):
+        rest -= count
+        if rest < 0.0:
+            found.append(pattern)
+    if len(present) <= _FEW_VALUES or len(present) < _TEXTS_A_PATTERN * len(found):
+        return False
+    fractions = sum("." in text for text in present) > 0.5 * len(present)
+    names = [pattern for pattern in found if _NAME.fullmatch(pattern) and not (fractions and pattern[0] not in "#9")]
+    letters = [pattern for pattern in found if _LETTER_LAST.fullmatch(pattern)]
+    if names or len(letters) > 2 or not all("9" in pattern for pattern in found):
+        return False
+    return patterns["9"] < 0.5 * len(present)
+
+
+def pattern_of(text: str) -> str:
+    """Return a text in small letters with 9 for every number, and @ for every word of dates."""
+    return _RUN.sub("9", _DATE_WORD.sub("@", text.strip().lower()))
+
+
+def _is_date(text: str) -> bool:
+    if _DATE.fullmatch(text):
+        return True
+    pattern = pattern_of(text)
+    return "@" in pattern and "9" in pattern and not re.search(r"[^\W\d_]{6}", pattern)
+
+
+def without_rounding(texts: Sequence[str]) -> list[str]:
+    """Return categories in which numbers that differ by rounding alone are the shortest of them."""
+    if not any(len(text) > _ROUNDED or "e-" in text for text in texts):
+        return list(texts)
+    numbers = own_numbers(texts)
+    order = sorted(numbers, key=lambda text: numbers[text])
+    levels, index = rounded_levels(np.array([numbers[text] for text in order]))
+    of = {text: number_text(levels[i]) for text, i in zip(order, index.tolist(), strict=True)}
+    return [of.get(text, text) for text in texts]
+
+
+def own_numbers(texts: Iterable[str | None]) -> dict[str, float]:
+    """Return the numbers of texts that are written as numbers become categories."""
+    found = {text: float(text) for text in texts if text is not None and _PLAIN.fullmatch(text)}
+    return {text: x for text, x in found.items() if np.isfinite(x) and number_text(x) == text}
 
 
 def _number(text: str | None) -> float | None:
