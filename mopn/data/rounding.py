@@ -98,7 +98,7 @@ def number_text(number: float) -> str:
 def exact_text(cell: Any) -> str:
     """Return the text of a number of any type: that of the double, if it stands for this number alone."""
     if isinstance(cell, str):
-        return cell
+        return str(cell)
     if isinstance(cell, int | np.integer):
         return str(int(cell))
     if isinstance(cell, np.generic):
@@ -117,10 +117,10 @@ def written(exact: np.ndarray, numbers: np.ndarray) -> Written:
     index = index[np.argsort(numbers[present][index], kind="stable")]
     distinct = numbers[present][index]
     twice = np.flatnonzero(np.diff(distinct) == 0.0)[:1]
-    found: Written = {}
+    texts: dict[float, set[str]] = {}
     for i in [*twice, *(twice + 1), *range(min(len(index), _MOST_WRITTEN))]:
-        found = joined(found, {float(distinct[i]): (exact_text(cells[index[i]]),)})
-    return found
+        texts.setdefault(float(distinct[i]), set()).add(exact_text(cells[index[i]]))
+    return joined({number: tuple(those) for number, those in texts.items()}, {})
 
 
 def joined(a: Written, b: Written) -> Written:

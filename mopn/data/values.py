@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.data.rounding import INEXACT
+from mopn.data.rounding import INEXACT, nearest_equal
 from mopn.solvers.tools.checks import shown
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
@@ -56,12 +56,7 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
     try:
         return np.array([_number(cell) for cell in values.ravel().tolist()], np.float64).reshape(values.shape)
     except (TypeError, ValueError, OverflowError) as error:
-        advice = (
-            "targets of regressions are numbers; classes are for classifiers, and ordered categories for ordinal "
-            "regressors, which take their positions, such as y.cat.codes, in blocks that bring y"
-            if name == "y"
-            else "encode strings and categories as numbers first"
-        )
+        advice = "targets are numbers" if name == "y" else "encode strings and categories as numbers first"
         raise TypeError(f"{name} must be numeric, got dtype {values.dtype}: {error}; {advice}") from None
 
 
@@ -93,8 +88,14 @@ def is_missing(cell: Any) -> bool:
 # -- targets -----------------------------------------------------------------------------------------------------------
 
 
-def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
-    """Return numbers or labels in their own type; missing values are refused."""
+_TARGETS = "classifiers take classes, and regressors numbers"
+
+
+def as_targets(y: Any, *, numeric: bool, advice: str = _TARGETS) -> np.ndarray:
+    """Return numbers or labels in their own type; missing values are refused, and texts that are to be numbers.
+
+    ``advice`` says what takes texts.
+    """
     what = "number" if numeric else "label"
     if isinstance(y, str | bytes):
         raise ValueError(
@@ -111,6 +112,7 @@ def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
     if y.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y has dtype {y.dtype}")
     if numeric:
+        _refuse_texts(y, advice)
         numbers = as_numbers(y, "y")
         if np.isnan(numbers).any():
             raise ValueError("y contains NaN; drop these samples")
@@ -119,6 +121,27 @@ def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
         return numbers
     _check_labels(y, "y")
     return _native(y) if y.dtype.kind == "O" and y.ndim == 1 else y
+
+
+def _refuse_texts(y: np.ndarray, advice: str) -> None:
+    """Refuse targets that are texts, also if they are numbers."""
+    texts = [cell for cell in y.flat if isinstance(cell, str | bytes)] if y.dtype.kind in "OSUT" else []
+    if not texts:
+        return
+    example = next((text for text in texts if not _is_number(text)), None)
+    if example is None:
+        raise TypeError(
+            f"y holds numbers as texts, such as {shown(texts[0])}: make numbers of them, by pandas.to_numeric"
+        )
+    raise TypeError(f"y holds texts such as {shown(example)}: {advice}")
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _native(labels: np.ndarray) -> np.ndarray:
@@ -186,6 +209,15 @@ def label_codes(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndarr
     if not known.all():
         raise ValueError(f"{name} has the label {shown(labels[~known][0])}, which is not among the classes {classes}")
     return at[codes]
+
+
+def level_codes(y: np.ndarray, levels: np.ndarray, name: str = "y") -> np.ndarray:
+    """Return the index of the ascending level that each number equals up to rounding."""
+    y = finite_numbers(y, name)
+    at = nearest_equal(y, finite_numbers(levels, name))
+    if (at < 0).any():
+        raise ValueError(f"{name} has the level {shown(y[at < 0][0])}, which is not among the levels {levels}")
+    return at
 
 
 def category_order(values: Any) -> tuple[np.ndarray, bool] | None:

@@ -298,7 +298,15 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
             names = [y.name] if is_series(y) else list(getattr(y, "columns", ()))
             self._target_names = names if all(isinstance(name, str) and name for name in names) else []
         y = compressed(y, "y")
-        return y if y is None or sparse.issparse(y) else as_targets(y, numeric=self._numeric_y)
+        if y is None or sparse.issparse(y):
+            return y
+        return as_targets(y, numeric=self._numeric_y, advice=self._advice_of_texts())
+
+    def _advice_of_texts(self) -> str:
+        """Return what takes targets that are texts."""
+        return (
+            f"{type(self).__name__.replace('Regressor', 'Classifier')} takes them as classes, a regressor takes numbers"
+        )
 
     def _checked(self, X: Any) -> Any:
         if hasattr(self, "model_") and self._is_plain(X):

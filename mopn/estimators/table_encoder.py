@@ -24,13 +24,15 @@ from mopn.tables.summaries import TableSummary, summarise
 
 
 def _names(columns: Any) -> list[Any]:
-    names = [columns] if isinstance(columns, str | Integral) else list(columns)
+    if isinstance(columns, str | bytes):
+        raise TypeError
+    names = list(columns)
     if not all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names):
         raise TypeError
     return names
 
 
-_CATEGORICAL = Rule("a collection of names and indices of columns", _names)
+_CATEGORICAL = Rule("a list of names and indices of columns, also for a single one", _names)
 
 
 class TableReader(BaseEstimator, metaclass=Listed):

@@ -201,10 +201,10 @@ def _of_series(series: Any, of: str) -> ReadColumn:
 
 def _exact(series: Any, numbers: np.ndarray) -> np.ndarray | None:
     """Return integers and decimals as Python's, if some of them may be other numbers in double precision."""
-    if series.dtype.is_integer():
-        lossy = np.nanmax(np.abs(numbers), initial=0.0) >= INEXACT
-    else:
-        lossy = series.dtype.is_decimal() and series.drop_nulls().n_unique() > len(np.unique(numbers[~np.isnan(numbers)]))
+    largest = np.nanmax(np.abs(numbers), initial=0.0)
+    lossy = series.dtype.is_integer() and largest >= INEXACT
+    if series.dtype.is_decimal():  # up to 15 digits are exact; old versions of narwhals do not know the scale
+        lossy = largest * 10.0 ** getattr(series.dtype, "scale", np.inf) >= 1e15
     return np.array(series.to_list(), object) if lossy else None
 
 
@@ -219,7 +219,9 @@ def _of_array(X: Any, name: str) -> Table:
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
     if array.dtype.kind == "f":
         as_column(array.astype(np.float64, copy=False), NUMBERS, name)  # infinity is refused
-    columns, kinds, exact = _unzipped([read_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)])
+    columns, kinds, exact = _unzipped(
+        [read_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)]
+    )
     names = tuple(f"x{j}" for j in range(len(columns)))
     return Table(names, columns, kinds, len(array), named=False, exact=exact)
 

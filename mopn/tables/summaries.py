@@ -159,8 +159,8 @@ def _texts(table: Table, j: int) -> np.ndarray:
         return values
     if exact is None and (np.abs(values) >= INEXACT).any():
         raise ValueError(
-            f"column {table.names[j]!r} of X has codes of categories from 2**53 on, which numbers do not tell apart; make texts "
-            "of them"
+            f"column {table.names[j]!r} of X has codes of categories from 2**53 on, which numbers do not tell apart; "
+            "make texts of them"
         )
     return category_texts(values, table.kinds[j], exact)
 
