@@ -125,7 +125,8 @@ def as_targets(y: Any, *, numeric: bool, advice: str = _TARGETS) -> np.ndarray:
 
 def _refuse_texts(y: np.ndarray, advice: str) -> None:
     """Refuse targets that are texts, also if they are numbers."""
-    texts = [cell for cell in y.flat if isinstance(cell, str | bytes)] if y.dtype.kind in "OSUT" else []
+    cells = y.ravel().tolist() if y.dtype.kind in "OSUT" else []
+    texts = [cell for cell in cells if isinstance(cell, str | bytes)]
     if not texts:
         return
     example = next((text for text in texts if not _is_number(text)), None)

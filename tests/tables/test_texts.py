@@ -5,6 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import polars
@@ -17,6 +18,11 @@ import mopn
 from mopn.estimators import TableClassifier, TableEncoder, TableRegressor
 from mopn.tables import summaries
 from mopn.tables.texts import MISSING, numbers_of
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+from mopn.plotting import plot_effect, plot_model, plot_pair
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -334,6 +340,44 @@ def test_unknown_categories_of_all_columns_are_one_warning_at_the_line_of_the_us
     with pytest.warns(UserWarning, match=f"{said}, such as 'grey'") as caught:
         model.predict(X.assign(word="pink", other=["grey", "grey", "beige"] * 20))
     assert [warning.filename for warning in caught] == [__file__]
+
+
+NEW = pd.DataFrame({"word": ["pink"] * N, "other": ["grey", "beige"] * (N // 2), "z": NUMBERS})
+CALLS = {
+    "predict": lambda model: model.predict(NEW),
+    "score": lambda model: model.score(NEW, WORDS),
+    "effects": lambda model: mopn.explain.effects(model, NEW),
+    "shap": lambda model: mopn.explain.shap_values(model, NEW),
+    "plot_model": lambda model: plot_model(model, NEW),
+    "plot_effect": lambda model: plot_effect(model, "word", NEW),
+    "plot_pair": lambda model: plot_pair(model, "word", "z", NEW),
+}
+
+
+@pytest.fixture(scope="module")
+def of_words():
+    X = pd.DataFrame({"word": WORDS, "other": WORDS[::-1], "z": NUMBERS})
+    return TableClassifier(**FIXED).fit(X, WORDS)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_unknown_categories_are_named_once_a_call(of_words, call):
+    with pytest.warns(UserWarning, match="'word' of X has 60 rows with 1 new value, such as 'pink'") as caught:
+        CALLS[call](of_words)
+    plt.close("all")
+    assert len(caught) == 1
+
+
+def test_effects_do_not_repeat_the_warning_of_their_background(of_words):
+    with pytest.warns(UserWarning, match="60 rows with 1 new value"):
+        found = mopn.explain.effects(of_words, NEW)
+    found.sizes()
+    found.main("word")
+    found.main("word", ["pink"])
+    found.pair("word", "other")
+    with pytest.warns(UserWarning, match="'word' of values has 2 rows with 1 new value, such as 'mauve'") as caught:
+        found.main("word", ["mauve", "pink", "mauve"])
+    assert len(caught) == 1
 
 
 # -- different values that are the same number -------------------------------------------------------------------------
