@@ -91,8 +91,8 @@ Written = dict[float, tuple[str, ...]]
 
 
 def number_text(number: float) -> str:
-    """Return the text of a number as a category."""
-    return str(int(number)) if number == int(number) else str(number)
+    """Return the text of a number as a category; one that may stand for several whole numbers is none of them."""
+    return str(int(number)) if number == int(number) and abs(number) < INEXACT else str(number)
 
 
 def exact_text(cell: Any) -> str:

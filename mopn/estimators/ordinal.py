@@ -35,7 +35,8 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     """Base of the ordinal regressors: they fit around the frequencies of the levels."""
 
     levels_: np.ndarray
-    """The sorted distinct values (m + 1,) of y; of ordered categories their positions, from 0."""
+    """The sorted distinct values (m + 1,) of y, one of those that differ by rounding alone; of ordered categories their
+    positions, from 0."""
     level_names_: np.ndarray | None
     """The categories of y in their order, whose positions ``levels_`` are; None if y was numbers."""
 

@@ -122,6 +122,8 @@ def _row_of_frame(X: Any, columns: Sequence[str]) -> Any:
     ):
         return X
     cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in X.iloc[0].tolist()]
+    if any(isinstance(cell, float) and abs(cell) >= INEXACT for cell in cells):
+        return X  # integers may have lost digits among floats
     plain = all(isinstance(cell, float | str) or type(cell) is int or cell is None for cell in cells)
     return dict(zip(names, cells, strict=True)) if plain else X
 

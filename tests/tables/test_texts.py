@@ -431,6 +431,17 @@ def test_declared_values_stay_apart(kind, blocks):
     np.testing.assert_array_equal(features[:6], features[6:12])
 
 
+@pytest.mark.parametrize("row", [0, 1, 5])
+def test_a_row_of_big_integers_is_that_of_the_table(row):
+    table = pd.DataFrame({"x": BIG + WHICH, "z": NUMBERS})
+    found = TableEncoder(categorical_features=["x"]).fit(table)
+    expected = found.transform(table)[[row]]
+    for X in (table.iloc[[row]], table[row : row + 1].to_dict("list"), {"x": BIG + row, "z": NUMBERS[row]}):
+        np.testing.assert_array_equal(found.transform(X), expected)
+    with pytest.warns(UserWarning, match="1 row with 1 new value"):  # pandas has rounded it
+        found.transform(table.iloc[row])
+
+
 @pytest.mark.parametrize("unit", ["ns", "ps"])
 @pytest.mark.parametrize("dtype", ["M8", "m8"])
 def test_times_below_a_microsecond_are_named(dtype, unit):
