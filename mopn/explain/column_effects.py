@@ -88,10 +88,10 @@ class Effects(Displayed):
         ``column`` is a name or index. ``values`` (n,) are by default the background's; None and NaN are missing.
         """
         j = self.index(column)
-        column, members = self._columns[j], self._members[j]
-        Z = column.features(values)
-        s = column.project(self._H[:, members], Z)
-        linear = column.project(self._linear[:, members], Z)
+        found, members = self._columns[j], self._members[j]
+        Z = found.features(values)
+        s = found.project(self._H[:, members], Z)
+        linear = found.project(self._linear[:, members], Z)
         return _of_outputs(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
 
     def pair(self, a: str | int, b: str | int, values_a: Any = None, values_b: Any = None) -> Any:

@@ -142,11 +142,11 @@ class CategoryColumn:
         find = self.known.get
         codes = np.array([find(value, -1) for value in values], np.intp)
         known, of_known = self._numbers
-        unknown = np.flatnonzero(codes < 0)
-        if len(known) and len(unknown):
+        unknown = np.flatnonzero(codes < 0).tolist()
+        if len(known) and unknown:
             numbers = own_numbers({values[i] for i in unknown})
             at = nearest_equal(np.array(list(numbers.values())), known)
-            near = {text: of_known[i] for text, i in zip(numbers, at, strict=True) if i >= 0}
+            near: dict[str | None, int] = {text: of_known[k] for text, k in zip(numbers, at, strict=True) if k >= 0}
             codes[unknown] = [near.get(values[i], -1) for i in unknown]
         return codes
 
