@@ -7,11 +7,12 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from mopn.data.rounding import INEXACT, nearest_equal
 from mopn.solvers.tools.checks import shown
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
@@ -55,12 +56,7 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
     try:
         return np.array([_number(cell) for cell in values.ravel().tolist()], np.float64).reshape(values.shape)
     except (TypeError, ValueError, OverflowError) as error:
-        advice = (
-            "targets of regressions are numbers; classes are for classifiers, and ordered categories for ordinal "
-            "regressors, which take their positions, such as y.cat.codes, in blocks that bring y"
-            if name == "y"
-            else "encode strings and categories as numbers first"
-        )
+        advice = "targets are numbers" if name == "y" else "encode strings and categories as numbers first"
         raise TypeError(f"{name} must be numeric, got dtype {values.dtype}: {error}; {advice}") from None
 
 
@@ -92,8 +88,14 @@ def is_missing(cell: Any) -> bool:
 # -- targets -----------------------------------------------------------------------------------------------------------
 
 
-def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
-    """Return numbers or labels in their own type; missing values are refused."""
+_TARGETS = "classifiers take classes, and regressors numbers"
+
+
+def as_targets(y: Any, *, numeric: bool, advice: str = _TARGETS) -> np.ndarray:
+    """Return numbers or labels in their own type; missing values are refused, and texts that are to be numbers.
+
+    ``advice`` says what takes texts.
+    """
     what = "number" if numeric else "label"
     if isinstance(y, str | bytes):
         raise ValueError(
@@ -110,6 +112,7 @@ def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
     if y.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y has dtype {y.dtype}")
     if numeric:
+        _refuse_texts(y, advice)
         numbers = as_numbers(y, "y")
         if np.isnan(numbers).any():
             raise ValueError("y contains NaN; drop these samples")
@@ -118,6 +121,28 @@ def as_targets(y: Any, *, numeric: bool) -> np.ndarray:
         return numbers
     _check_labels(y, "y")
     return _native(y) if y.dtype.kind == "O" and y.ndim == 1 else y
+
+
+def _refuse_texts(y: np.ndarray, advice: str) -> None:
+    """Refuse targets that are texts, also if they are numbers."""
+    cells = y.ravel().tolist() if y.dtype.kind in "OSUT" else []
+    texts = [cell for cell in cells if isinstance(cell, str | bytes)]
+    if not texts:
+        return
+    example = next((text for text in texts if not _is_number(text)), None)
+    if example is None:
+        raise TypeError(
+            f"y holds numbers as texts, such as {shown(texts[0])}: make numbers of them, by pandas.to_numeric"
+        )
+    raise TypeError(f"y holds texts such as {shown(example)}: {advice}")
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _native(labels: np.ndarray) -> np.ndarray:
@@ -187,6 +212,15 @@ def label_codes(y: np.ndarray, classes: np.ndarray, name: str = "y") -> np.ndarr
     return at[codes]
 
 
+def level_codes(y: np.ndarray, levels: np.ndarray, name: str = "y") -> np.ndarray:
+    """Return the index of the ascending level that each number equals up to rounding."""
+    y = finite_numbers(y, name)
+    at = nearest_equal(y, finite_numbers(levels, name))
+    if (at < 0).any():
+        raise ValueError(f"{name} has the level {shown(y[at < 0][0])}, which is not among the levels {levels}")
+    return at
+
+
 def category_order(values: Any) -> tuple[np.ndarray, bool] | None:
     """Return the categories of a column of pandas, polars or Arrow, and whether they have an order; else None."""
     dtype: Any = getattr(values, "dtype", getattr(values, "type", None))
@@ -215,6 +249,7 @@ TRUTHS = {text: bool(number) for number in (0, 1) for word in (str(bool(number))
 # Types of a cell that holds several values.
 _NESTED = (list, tuple, dict, set, np.ndarray)
 _DAY = np.timedelta64(1, "D")
+_BELOW_MICROSECONDS = ("ns", "ps", "fs", "as")
 _EPOCHS = {"M": np.datetime64(0, "us"), "m": np.timedelta64(0, "us")}
 
 
@@ -246,22 +281,33 @@ def _objects(values: Any) -> np.ndarray:
     return array
 
 
-def read_column(values: np.ndarray, of: str) -> tuple[np.ndarray, str]:
-    """Return numbers, or NaN, or texts, or None, and their kind."""
+class ReadColumn(NamedTuple):
+    """A column that was read: numbers, or NaN, or texts, or None; what they are; and values that lost digits."""
+
+    values: np.ndarray
+    kind: str
+    exact: np.ndarray | None = None  # as they came, if some may be other numbers in floating point
+
+
+def read_column(values: np.ndarray, of: str) -> ReadColumn:
+    """Return a column of any type."""
     if values.ndim != 1:
         raise ValueError(f"{of} must have one value a row, got shape {values.shape}; make several columns of it")
     kind = values.dtype.kind
     if kind in "fiu":
-        return as_column(values.astype(np.float64, copy=False), NUMBERS, of)
+        numbers = values.astype(np.float64, copy=False)
+        return as_column(numbers, NUMBERS, of, values if _loses_digits(values, numbers) else None)
     if kind in "mM":
-        return as_column(_days(values, of), DATES if kind == "M" else DURATIONS, of)
+        exact = values if np.datetime_data(values.dtype)[0] in _BELOW_MICROSECONDS else None
+        return as_column(_days(values, of), DATES if kind == "M" else DURATIONS, of, exact)
     cells = [None if cell is None or is_missing(cell) else cell for cell in values.tolist()]
     found = _kind_of([cell for cell in cells if cell is not None], of)
     if found in (TEXTS, BOOLEANS):
         return as_column(as_texts(cells, of), found, of)
     if found == NUMBERS:
         try:
-            return as_column(np.array([np.nan if cell is None else cell for cell in cells], float), found, of)
+            numbers = np.array([np.nan if cell is None else cell for cell in cells], float)
+            return as_column(numbers, found, of, _objects(cells) if _loses_digits(cells, numbers) else None)
         except OverflowError as error:
             raise ValueError(f"{of} has a number that is too large for floating point: {error}") from None
     if found == TIMES:
@@ -270,13 +316,26 @@ def read_column(values: np.ndarray, of: str) -> tuple[np.ndarray, str]:
     return as_column(_days(plain, of, "m" if found == DURATIONS else "M"), found, of)
 
 
-def as_column(values: np.ndarray, kind: str, of: str) -> tuple[np.ndarray, str]:
-    """Return a column and its kind, ``NOTHING`` if all values are missing; infinity is refused."""
+def _loses_digits(values: Any, numbers: np.ndarray) -> bool:
+    """Whether some of these values may be other numbers in double precision."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.itemsize < 8 or values.dtype == np.float64:
+            return False
+        return values.dtype.kind == "f" or bool(np.abs(numbers).max(initial=0.0) >= INEXACT)
+    types = set(map(type, values)) - {float, bool, type(None)}
+    if all(issubclass(each, float | np.floating | np.bool_) and each is not np.longdouble for each in types):
+        return False
+    whole = all(issubclass(each, int | float | np.integer | np.bool_) for each in types)
+    return not whole or bool(np.nanmax(np.abs(numbers), initial=0.0) >= INEXACT)
+
+
+def as_column(values: np.ndarray, kind: str, of: str, exact: np.ndarray | None = None) -> ReadColumn:
+    """Return a column of a kind, or ``NOTHING`` if all values are missing; infinity is refused."""
     is_number = values.dtype.kind == "f"
     if is_number and np.isinf(values).any():
         raise ValueError(f"{of} contains infinity; a number that is unknown is NaN")
     empty = np.isnan(values).all() if is_number else all(text is None for text in values)
-    return values, NOTHING if empty else kind
+    return ReadColumn(values, NOTHING if empty else kind, exact)
 
 
 def as_texts(cells: Iterable[Any], of: str) -> np.ndarray:

@@ -37,6 +37,7 @@ from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated
 from mopn.estimators.targets import (
     Targets,
+    constant_outputs,
     encoded_chunks,
     merge_equal_samples,
     samples_of_chunks,
@@ -312,7 +313,15 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
             names = [y.name] if is_series(y) else list(getattr(y, "columns", ()))
             self._target_names = names if all(isinstance(name, str) and name for name in names) else []
         y = compressed(y, "y")
-        return y if y is None or sparse.issparse(y) else as_targets(y, numeric=self._numeric_y)
+        if y is None or sparse.issparse(y):
+            return y
+        return as_targets(y, numeric=self._numeric_y, advice=self._advice_of_texts())
+
+    def _advice_of_texts(self) -> str:
+        """Return what takes targets that are texts."""
+        return (
+            f"{type(self).__name__.replace('Regressor', 'Classifier')} takes them as classes, a regressor takes numbers"
+        )
 
     def _checked(self, X: Any) -> Any:
         if hasattr(self, "model_") and self._is_plain(X):
@@ -682,7 +691,7 @@ class NetworkEstimator(NetworkAttributes):
         A network without units predicts these: the mean of y, or the frequencies of the classes.
         """
         user_y = self._level_and_unit(targets)
-        offset = targets.loss.constant(targets.values, targets.weights) if user_y is None else None
+        offset = constant_outputs(X, targets) if user_y is None else None
         X, y, weights = self._data(X, targets, user_y)
         problem = NetworkProblem(
             X,

@@ -17,6 +17,7 @@ from mopn.data.designs import Design
 from mopn.data.feature_scaling import feature_sizes
 from mopn.data.losses_of_rows import Losses
 from mopn.data.validation import check_block_targets, label_codes
+from mopn.data.values import level_codes
 from mopn.estimators.base import ModelEstimator, NetworkEstimator
 from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
@@ -138,8 +139,10 @@ def _encoded(model: Machine, y: np.ndarray, loss: Loss) -> np.ndarray:
     """Return targets (n,) or (n, m) in the form of the loss, as the fit did."""
     m = model.weights.shape[1] if isinstance(model, Model) else 1
     if model.classes is not None and model.target in ("labels", "ordinal"):
-        codes = label_codes(column_or_1d(y, warn=True), model.classes)
-        return encoded_codes(codes, len(model.classes), loss, ordinal=model.target == "ordinal")
+        is_ordinal = model.target == "ordinal"
+        codes_of = level_codes if is_ordinal else label_codes
+        codes = codes_of(column_or_1d(y, warn=True), model.classes)
+        return encoded_codes(codes, len(model.classes), loss, ordinal=is_ordinal)
     return check_block_targets(indicator_values(y) if model.target == "indicator" else y, loss, None, m)
 
 

@@ -11,8 +11,9 @@ from sklearn.utils.validation import column_or_1d
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
+from mopn.data.rounding import one_number, rounded_levels, written
 from mopn.data.validation import distinct_labels, finite_numbers
-from mopn.data.values import as_targets, category_order
+from mopn.data.values import as_array, as_targets, category_order
 from mopn.estimators.base import FitPolicy, NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.targets import Targets, encoded_codes
@@ -33,7 +34,8 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     """Base of the ordinal regressors: they fit around the frequencies of the levels."""
 
     levels_: np.ndarray
-    """The sorted distinct values (m + 1,) of y; of ordered categories their positions, from 0."""
+    """The sorted distinct values (m + 1,) of y, one of those that differ by rounding alone; of ordered categories their
+    positions, from 0."""
     level_names_: np.ndarray | None
     """The categories of y in their order, whose positions ``levels_`` are; None if y was numbers."""
 
@@ -104,7 +106,11 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         if reset:
             self.level_names_ = names
         if names is None:
-            return super()._plain_targets(y, reset=reset)
+            numbers = super()._plain_targets(y, reset=reset)
+            given = None if numbers is None or not reset else as_array(y, "y")
+            if given is not None and given.dtype == object and given.ndim == 1:
+                _warn_of_merged(given, numbers)
+            return numbers
         known = getattr(self, "level_names_", None)
         known = [] if known is None else known.tolist()
         labels = as_targets(y, numeric=False)
@@ -114,12 +120,25 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
             raise ValueError(f"y has the category {shown(unknown[0])}, but the levels {known} in the training data")
         return np.array([at[label] for label in labels.tolist()])
 
+    def _advice_of_texts(self) -> str:
+        return (
+            "levels are numbers, or categories with an order, such as pandas.Categorical(y, categories=[...], "
+            "ordered=True); in blocks that bring y their positions, such as y.cat.codes"
+        )
+
     def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         loss = get_loss(self.loss)
         if loss.targets == "labels" or loss.link != "logistic":
             raise ValueError(f"loss={loss.name!r} gives no probability of each level; use 'binary-logistic'")
         y = column_or_1d(y, warn=True)
-        levels, codes = distinct_labels(y)
+        given, codes = distinct_labels(y)
+        # Numbers that are equal up to rounding are one level.
+        numbers = finite_numbers(as_targets(given, numeric=True, advice=self._advice_of_texts()), "y")
+        if given.dtype.kind in "iu":
+            _warn_of_merged(given, numbers)
+        levels, level = rounded_levels(numbers)
+        codes = level[codes]
+        y = y if len(levels) == len(given) else levels[codes]
         if len(levels) < 2:
             raise ValueError(f"y has a single level, {levels[0]}: there is nothing to learn; give at least two")
         if len(levels) > _MAX_LEVELS:
@@ -133,7 +152,17 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
                 f"numbers take {type(self).__name__.replace('Ordinal', 'MultiOutput')}, or round y"
             )
         values = encoded_codes(codes, len(levels), loss, ordinal=True)
-        return Targets(y, values, loss, "ordinal", finite_numbers(levels, "y"), sample_weight)
+        return Targets(y, values, loss, "ordinal", levels, sample_weight)
+
+
+def _warn_of_merged(exact: np.ndarray, numbers: np.ndarray) -> None:
+    """Warn of large integers, and of decimals, that are the same number in floating point."""
+    pair = one_number(written(exact, numbers))
+    if pair is not None:
+        warn_caller(
+            f"y has different values that are the same number, {pair[0]} and {pair[1]}: they are one level; give ranks "
+            "of them, or categories with an order"
+        )
 
 
 class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):

@@ -24,13 +24,15 @@ from mopn.tables.summaries import TableSummary, summarise
 
 
 def _names(columns: Any) -> list[Any]:
-    names = [columns] if isinstance(columns, str | Integral) else list(columns)
+    if isinstance(columns, str | bytes):
+        raise TypeError
+    names = list(columns)
     if not all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names):
         raise TypeError
     return names
 
 
-_CATEGORICAL = Rule("a collection of names and indices of columns", _names)
+_CATEGORICAL = Rule("a list of names and indices of columns, also for a single one", _names)
 
 
 class TableReader(BaseEstimator, metaclass=Listed):
@@ -142,7 +144,7 @@ class TableEncoder(TransformerMixin, TableReader):
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
-        Names or indices of columns whose numbers, or texts of numbers, are codes of categories.
+        Names or indices of columns whose numbers, or texts of numbers, are codes of categories; a list also of one.
 
     See Also
     --------
@@ -194,8 +196,8 @@ class TableEncoder(TransformerMixin, TableReader):
         Warns
         -----
         UserWarning
-            Once, of all columns that are probably not meant as they came: texts that are numbers, which are read as
-            such, or dates; names and numbers of rows; no value at all.
+            Once, of all columns that are probably not meant as they came: dates, times and quantities as texts;
+            different values that become one number; names and numbers of rows; no value at all.
         """
         if isinstance(X, RowBlocks):
             self._learn_of_row_blocks(X.read_by(read_table).with_targets(None, sample_weight))
@@ -220,7 +222,7 @@ class TableEncoder(TransformerMixin, TableReader):
         Warns
         -----
         UserWarning
-            For categories that the training data did not have.
+            For categories that the training data did not have: the numbers of rows and of new values.
         """
         check_is_fitted(self)
         return self.encoding_.encode(self._read(self._row(X, self.encoding_), reset=False))

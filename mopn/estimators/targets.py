@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,13 +15,15 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, named
 from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
-from mopn.data.values import as_targets
+from mopn.data.values import as_targets, level_codes
 from mopn.losses.losses import Clipped, Loss, Squared, get_loss
 from mopn.models.base import cumulative_targets
 from mopn.network.maps import UserY
 from mopn.solvers.tools.checks import shown
 from mopn.tables.quantiles import Quantiles
 
+# Finds the index of the label, or level, of every sample.
+_CodesOf = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _INDICATORS = np.arange(2)
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
@@ -247,7 +250,9 @@ def samples_of_chunks(estimator: Any, X: Chunks) -> tuple[Chunks, np.ndarray, np
     """Return the chunks, and y and the weights: of one row per label, or of all rows if y is numbers."""
     if not has_labels(estimator):
         return X, *X.reduce(partial(named, function=_numbers), _joined), None
-    found = X.reduce(partial(named, function=partial(_counted, classes=X.classes)), operator.add)
+    codes_of = level_codes if estimator._numeric_y else label_codes
+    count = partial(_counted, classes=X.classes, codes_of=codes_of)
+    found = X.reduce(partial(named, function=count), operator.add)
     if found.columns:
         return X, np.repeat(_INDICATORS[:, None], found.columns, axis=1), None, None
     labels, weights = found.labels, found.weights
@@ -264,7 +269,8 @@ def encoded_chunks(X: Chunks, targets: Targets, user_y: UserY | None = None) -> 
     if targets.form in ("vector", "outputs"):
         return X if user_y is None else X.replaced(partial(_in_units, user_y=user_y), None)
     labels = _INDICATORS if targets.form == "indicator" else targets.y
-    code = partial(_encoded, labels=labels, values=targets.values, factors=targets.class_factor)
+    codes_of = level_codes if targets.form == "ordinal" else label_codes
+    code = partial(_encoded, labels=labels, values=targets.values, factors=targets.class_factor, codes_of=codes_of)
     return X.replaced(code, np.arange(len(labels)) if targets.loss.targets == "labels" else None)
 
 
@@ -282,23 +288,47 @@ class LabelWeights:
         return LabelWeights(labels, weights, self.columns)
 
 
-def _counted(chunk: RawBlock, classes: np.ndarray | None) -> LabelWeights:
+def _counted(chunk: RawBlock, classes: np.ndarray | None, codes_of: _CodesOf) -> LabelWeights:
     y = as_targets(chunk.y, numeric=False)
     columns = y.shape[1] if y.ndim > 1 else 0
     if columns:
         classes = _INDICATORS
-    labels, codes = distinct_labels(y) if classes is None else (classes, label_codes(y, classes))
+    labels, codes = distinct_labels(y) if classes is None else (classes, codes_of(y, classes))
     weights = None if columns else check_weights(chunk.sample_weight, len(y))
     return LabelWeights(labels, np.bincount(codes.ravel(), weights, minlength=len(labels)), columns)
 
 
-def _encoded(chunk: RawBlock, labels: np.ndarray, values: np.ndarray, factors: np.ndarray | None) -> RawBlock:
+def _encoded(
+    chunk: RawBlock,
+    labels: np.ndarray,
+    values: np.ndarray,
+    factors: np.ndarray | None,
+    codes_of: _CodesOf,
+) -> RawBlock:
     y, weights = as_targets(chunk.y, numeric=False), chunk.sample_weight
-    codes = label_codes(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
+    codes = codes_of(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
     if factors is not None:
         weights = factors[codes] if weights is None else weights * factors[codes]
     y = values[codes] if codes.ndim == 1 else np.take_along_axis(values, codes, 0)
     return RawBlock(chunk.number, chunk.X, y, weights)
+
+
+def constant_outputs(X: Any, targets: Targets) -> np.ndarray:
+    """Return the constant outputs (m,) of least loss of samples, in chunks too."""
+    if not (isinstance(X, Chunks) and targets.form == "indicator"):
+        return targets.loss.constant(targets.values, targets.weights)
+    # The targets are one row of 0 and one of 1, and the chunks know how often each column has them.
+    signs = targets.values[:, :1]
+    return np.concatenate([targets.loss.constant(signs, weights) for weights in X.reduce(_column_weights, operator.add).T])
+
+
+def _column_weights(chunk: RawBlock) -> np.ndarray:
+    """Return the weights (2, m) of the rows with 0 and with 1 in each column of indicators."""
+    y = as_targets(chunk.y, numeric=False)
+    weights = check_weights(chunk.sample_weight, len(y))
+    weights = np.ones(len(y)) if weights is None else weights
+    ones = weights @ (y == 1)
+    return np.stack([weights.sum() - ones, ones])
 
 
 def _in_units(chunk: RawBlock, user_y: UserY) -> RawBlock:
@@ -307,7 +337,7 @@ def _in_units(chunk: RawBlock, user_y: UserY) -> RawBlock:
 
 
 def _numbers(chunk: RawBlock) -> tuple[np.ndarray, np.ndarray | None]:
-    y = finite_numbers(chunk.y, "y")
+    y = finite_numbers(as_targets(chunk.y, numeric=True), "y")
     return y, check_weights(chunk.sample_weight, len(y))
 
 

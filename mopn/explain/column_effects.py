@@ -54,6 +54,7 @@ class Effects(Displayed):
     def __init__(self, model: TableModel, X: Any) -> None:
         self.model, encoding = model, model.encoding
         self.background = _typical_values(encoding) if X is None else encoding.arranged(X)
+        encoding.warn_of_unknown(self.background)
         self._columns = [
             _Column(encoding.of_column(j), self.background.columns[j], self.background.kinds[j])
             for j in range(len(encoding.columns))
@@ -87,8 +88,10 @@ class Effects(Displayed):
         ``column`` is a name or index. ``values`` (n,) are by default the background's; None and NaN are missing.
         """
         j = self.index(column)
-        s = self._sums(j, values)
-        linear = self._columns[j].project(self._linear[:, self._members[j]], values)
+        found, members = self._columns[j], self._members[j]
+        Z = found.features(values)
+        s = found.project(self._H[:, members], Z)
+        linear = found.project(self._linear[:, members], Z)
         return _of_outputs(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
 
     def pair(self, a: str | int, b: str | int, values_a: Any = None, values_b: Any = None) -> Any:
@@ -134,7 +137,8 @@ class Effects(Displayed):
 
     def _sums(self, j: int, values: Any) -> np.ndarray:
         """Return the contribution of the column to the units, <h, z - mean> over its features, shape (n, k)."""
-        return self._columns[j].project(self._H[:, self._members[j]], values)
+        column = self._columns[j]
+        return column.project(self._H[:, self._members[j]], column.features(values))
 
 
 @door
@@ -242,17 +246,23 @@ class _Column:
     def __init__(self, encoding: TableEncoding, values: np.ndarray, kind: str) -> None:
         self.encoding, self.name = encoding, encoding.columns[0]
         self.table = Table(encoding.columns, (values,), (kind,), len(values), named=True)
-        Z = encoding.encode(self.table)
+        self.said = set(values.tolist()) if encoding.categories else set()  # the caller was warned of unknown ones
+        Z = encoding.encode(self.table, said=self.said)
         self.mean = np.asarray(Z.mean(axis=0)).ravel()
         second = Z.T @ Z / len(values)
         self.covariance = (second.toarray() if sparse.issparse(second) else second) - np.outer(self.mean, self.mean)
 
-    def project(self, directions: np.ndarray, values: Any = None) -> np.ndarray:
-        """Return the products (n, r) of centered features with directions (r, d)."""
+    def features(self, values: Any = None) -> Any:
+        """Return the features (n, d) of values, by default of the background's."""
         table = self.table if values is None else read_table({self.name: values}, "values")
         if table.kinds == (NUMBERS,):  # the axis of a plot: days, if the column holds dates
             table = replace(table, kinds=self.table.kinds)
-        return self.encoding.encode(table, "values") @ directions.T - directions @ self.mean
+        return self.encoding.encode(table, "values", said=self.said)
+
+    def project(self, directions: np.ndarray, features: Any) -> np.ndarray:
+        """Return the products (n, r) of features, less their means, with directions (r, d)."""
+        products: np.ndarray = features @ directions.T - directions @ self.mean
+        return products
 
 
 def _units(model: TableModel) -> tuple[np.ndarray, ...]:

@@ -15,8 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from mopn.data.designs import rows_at_once
+from mopn.data.rounding import nearest_equal
 from mopn.data.values import TRUTHS
 from mopn.solvers.tools.decorators import cached_property
+from mopn.tables.texts import own_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +135,27 @@ class CategoryColumn:
         return codes | {None: count + bool(self.rare) if self.missing else -1}
 
     def codes(self, values: Sequence[str | None] | np.ndarray) -> np.ndarray:
-        """Return the index (n,) of the feature that is 1 for each category, -1 for unknown ones."""
+        """Return the index (n,) of the feature that is 1 for each category, -1 for unknown ones.
+
+        Numbers that equal a category up to rounding are this category.
+        """
         find = self.known.get
-        return np.array([find(value, -1) for value in values], np.intp)
+        codes = np.array([find(value, -1) for value in values], np.intp)
+        known, of_known = self._numbers
+        unknown = np.flatnonzero(codes < 0).tolist()
+        if len(known) and unknown:
+            numbers = own_numbers({values[i] for i in unknown})
+            at = nearest_equal(np.array(list(numbers.values())), known)
+            near: dict[str | None, int] = {text: of_known[k] for text, k in zip(numbers, at, strict=True) if k >= 0}
+            codes[unknown] = [near.get(values[i], -1) for i in unknown]
+        return codes
+
+    @cached_property
+    def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
+        """The categories that are numbers, ascending, and their codes."""
+        numbers = own_numbers(self.known)
+        order = sorted(numbers, key=lambda text: numbers[text])
+        return np.array([numbers[text] for text in order]), np.array([self.known[text] for text in order], np.intp)
 
     @property
     def count(self) -> int:

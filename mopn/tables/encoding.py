@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from mopn.data.rounding import exact_text, number_text
 from mopn.data.values import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_given, truths
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property, warn_caller
@@ -96,13 +98,14 @@ class TableEncoding:
             raise ValueError(f"Found array with 0 sample(s): {name} has no rows; give at least one")
         order = self._order(table, name)
         columns, kinds = [table.columns[j] for j in order], [table.kinds[j] for j in order]
+        exact = [table.exact_of(j) for j in order]
         for j, kind in zip(self.number_columns, self.number_kinds, strict=True):
             of = f"column {self.columns[j]!r} of {name}"
             columns[j] = _as_in_training(columns[j], kinds[j], kind, of, training=training)
             kinds[j] = kind
         for j in self.category_columns:
             if columns[j].dtype.kind == "f":  # a declared column of codes, or all values are missing
-                columns[j], kinds[j] = category_texts(columns[j]), CATEGORIES
+                columns[j], kinds[j] = category_texts(columns[j], kinds[j], exact[j]), CATEGORIES
         return Table(self.columns, tuple(columns), tuple(kinds), table.n, named=True)
 
     def as_given(self, table: Table) -> dict[str, np.ndarray]:
@@ -110,14 +113,15 @@ class TableEncoding:
         columns = zip(table.columns, table.kinds, strict=True)
         return dict(zip(table.names, (as_given(x, kind) for x, kind in columns), strict=True))
 
-    def encode(self, X: Any, name: str = "X", *, training: bool = False) -> Any:
+    def encode(self, X: Any, name: str = "X", *, training: bool = False, said: Collection[str | None] = ()) -> Any:
         """Return the features (n, d) of a table, as an array, or a CSR matrix if there are many categories.
 
         A list or a Series is one row. Columns of a frame or a dictionary are taken by name, if the training data had
         names. A block of the training data (``training``) may have no rows, and in rows of weight 0 unknown categories,
-        and words among numbers, which count as missing. Warns of categories that the training data did not have; their
-        features are the means. Raises ``ValueError`` if columns are missing or unknown, or hold categories in place of
-        numbers, numbers in place of dates, or dates with a time zone in place of those without one; or without a row.
+        and words among numbers, which count as missing. Warns of categories that the training data did not have, except
+        for those in ``said``; their features are the means. Raises ``ValueError`` if columns are missing or unknown, or
+        hold categories in place of numbers, numbers in place of dates, or dates with a time zone in place of those
+        without one; or without a row.
         """
         if not sparse.issparse(X):
             X = row_of(X, self.columns, named=self.named)
@@ -125,11 +129,9 @@ class TableEncoding:
             if plain is not None:
                 return self.features(*plain)
         table = self.arranged(X, name, training=training)
-        categories = [
-            column.codes(table.columns[j]) for j, column in zip(self.category_columns, self.categories, strict=True)
-        ]
+        categories = self._codes(table)
         if not training:
-            self._warn_of_unknown(table, categories, name)
+            self._warn_of_unknown(table, categories, name, said)
         blocks = [slice(first, first + _ROWS) for first in range(0, max(table.n, 1), _ROWS)]
         parts = (self.features(self._numbers_of(table, rows), [codes[rows] for codes in categories]) for rows in blocks)
         if self._is_sparse:
@@ -206,18 +208,32 @@ class TableEncoding:
             raise ValueError(f"{name}{lacks}{' and' * bool(missing and unknown)}{has}")
         return [at[column] for column in self.columns]
 
-    def _warn_of_unknown(self, table: Table, categories: Sequence[np.ndarray], name: str) -> None:
+    def _codes(self, table: Table) -> list[np.ndarray]:
+        """Return the codes (n,) of each column of categories of an arranged table."""
+        columns = zip(self.category_columns, self.categories, strict=True)
+        return [column.codes(table.columns[j]) for j, column in columns]
+
+    def warn_of_unknown(self, table: Table, name: str = "X") -> None:
+        """Warn once of all categories of an arranged table that the training data did not have."""
+        self._warn_of_unknown(table, self._codes(table), name, ())
+
+    def _warn_of_unknown(
+        self, table: Table, categories: Sequence[np.ndarray], name: str, said: Collection[str | None]
+    ) -> None:
         """Warn of categories without a feature, but not of missing values."""
         found = []
         for j, codes in zip(self.category_columns, categories, strict=True):
-            unknown = [value for value in table.columns[j][codes < 0] if value is not None]
+            unknown = Counter(value for value in table.columns[j][codes < 0] if value is not None and value not in said)
             if unknown:
-                found.append(
-                    f"column {self.columns[j]!r} of {name} has {len(unknown)} value{'s' * (len(unknown) > 1)} that the "
-                    f"training data did not have, such as {shown(unknown[0])}"
-                )
+                rows = _counted(unknown.total(), "row")
+                values = _counted(len(unknown), "new value")
+                example = shown(unknown.most_common(1)[0][0])
+                found.append(f"column {self.columns[j]!r} of {name} has {rows} with {values}, such as {example}")
         if found:
-            warn_caller(f"{'; '.join(found)}; they count as the mean of the known categories")
+            warn_caller(
+                f"{'; '.join(found)}; values that the training data did not have count as the mean of the known "
+                "categories"
+            )
 
     def input_type(self, dtype: type) -> type:
         """Return the dtype in which numbers must be read for features of a dtype."""
@@ -255,6 +271,10 @@ class TableEncoding:
         return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.missing))
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _as_in_training(values: np.ndarray, found: str, kind: str, of: str, *, training: bool) -> np.ndarray:
     """Return a column of numbers of a kind; another kind is refused."""
     if NOTHING in (found, kind):
@@ -277,7 +297,9 @@ def _as_in_training(values: np.ndarray, found: str, kind: str, of: str, *, train
     raise ValueError(f"{of} holds {found}, such as {example}, but {kind} in the training data")
 
 
-def category_texts(values: np.ndarray) -> np.ndarray:
-    """Return numbers as categories."""
-    cells = (None if x != x else str(int(x)) if x == int(x) else str(x) for x in values.tolist())
-    return np.array(list(cells), object)
+def category_texts(values: np.ndarray, kind: str = NUMBERS, exact: np.ndarray | None = None) -> np.ndarray:
+    """Return numbers, or what they were read from if they lost digits, as categories."""
+    if exact is not None and kind == NUMBERS:
+        given = zip(exact.tolist(), values.tolist(), strict=True)
+        return np.array([None if x != x else exact_text(cell) for cell, x in given], object)
+    return np.array([None if x != x else number_text(x) for x in values.tolist()], object)

@@ -82,12 +82,17 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
 
 
 def _read(summary: TableSummary) -> TableSummary:
-    """Return the summary with numbers for texts that are all numbers, or signs of missing ones among them."""
+    """Return the summary with numbers for texts that are all numbers, or signs of missing ones among them.
+
+    Categories that are numbers and differ by rounding alone become one.
+    """
     columns, kinds = list(summary.columns), list(summary.kinds)
     for j, column in enumerate(summary.columns):
         numbers = column.as_numbers() if isinstance(column, CategorySummary) else column
         if numbers is not None and not numbers.is_empty:
             columns[j], kinds[j] = numbers, NUMBERS if kinds[j] == TEXTS else kinds[j]
+        elif isinstance(column, CategorySummary):
+            columns[j] = column.rounded()
     return replace(summary, columns=tuple(columns), kinds=tuple(kinds))
 
 

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mopn.solvers.numerics.precision import EPS
+from mopn.data.rounding import group_starts
 
 # Rows of a sample. 1 MiB a column and block; the ranks are wrong by 1.5e-5 for each time that blocks are merged.
 _SAMPLE = 1 << 16
-# Numbers that differ by less of their size are equal up to rounding: 16 units in the last place, the error of a sum of
-# some 30 numbers.
-_ROUNDING = 16 * EPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,39 +74,13 @@ class Quantiles:
         return float(np.sqrt(shares @ (self.values - shares @ self.values) ** 2))
 
     def rounded(self) -> Quantiles:
-        """Return the distribution in which values that differ by rounding alone are the smallest of them.
-
-        They differ by at most 2^-48 of the larger one, or of the median size of the others than 0: a result near 0
-        has the rounding of the numbers it was computed of. Whole numbers are exact.
-        """
-        values = self.values
-        sizes = np.abs(values)
-        if len(values) < 2 or np.array_equal(values, np.rint(values)):
+        """Return the distribution in which values that differ by rounding alone are the smallest of them."""
+        first = group_starts(self.values, self.weights)
+        if first is None:
             return self
-        with np.errstate(over="ignore", under="ignore"):
-            steps, tolerance = np.diff(values), sizes * _ROUNDING
-        if steps.min() > tolerance.max():
-            return self
-        typical = _median(tolerance[sizes > 0.0], self.weights[sizes > 0.0])
-        tolerance = np.maximum(tolerance, typical)
-        near = np.flatnonzero(steps <= np.maximum(tolerance[1:], tolerance[:-1]))
-        if not len(near):
-            return self
-        first, start = np.ones(len(values), bool), -1
-        for i in map(int, near + 1):
-            if first[i - 1]:
-                start = i - 1
-            first[i] = values[i] - values[start] > max(tolerance[i], tolerance[start])
-        return Quantiles(values[first], np.add.reduceat(self.weights, np.flatnonzero(first)), self.error)
+        return Quantiles(self.values[first], np.add.reduceat(self.weights, np.flatnonzero(first)), self.error)
 
     @property
     def mid_ranks(self) -> np.ndarray:
         """The ranks (q,) of the values, in (0, 1): the part below, and half of the part that is equal."""
         return (np.cumsum(self.weights) - 0.5 * self.weights) / self.weights.sum()
-
-
-def _median(x: np.ndarray, weights: np.ndarray) -> float:
-    """Return the smallest number that half of the weight does not exceed."""
-    order = np.argsort(x, kind="stable")
-    after = np.cumsum(weights[order])
-    return float(x[order][np.searchsorted(after, 0.5 * after[-1])])

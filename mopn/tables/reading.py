@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mopn.data.rounding import INEXACT
 from mopn.data.values import (
     CATEGORIES,
     DATES,
     NUMBERS,
     ZONED_DATES,
+    ReadColumn,
     as_cells,
     as_column,
     as_texts,
@@ -27,8 +29,6 @@ from mopn.data.values import (
 )
 from mopn.solvers.tools.checks import shown
 
-# A column and its kind.
-_Read = tuple[np.ndarray, str]
 _SPARSE = "MultiOutputPNClassifier, MultiOutputFMClassifier and their regressors take sparse matrices"
 
 
@@ -41,6 +41,7 @@ class Table:
     kinds: tuple[str, ...]  # words of mopn.data.values, such as "dates without a time zone"
     n: int
     named: bool  # whether the names are the caller's
+    exact: tuple[np.ndarray | None, ...] = ()  # columns as they came, (n,), where numbers may have lost digits
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -52,9 +53,14 @@ class Table:
         """The arrays whose entries tell one table from another."""
         return self.columns
 
+    def exact_of(self, j: int) -> np.ndarray | None:
+        """Return a column as it came, if its numbers may have lost digits."""
+        return self.exact[j] if self.exact else None
+
     def rows(self, rows: np.ndarray) -> Table:
         """Return some rows."""
-        return replace(self, columns=tuple(column[rows] for column in self.columns), n=len(rows))
+        exact = tuple(None if values is None else values[rows] for values in self.exact)
+        return replace(self, columns=tuple(column[rows] for column in self.columns), exact=exact, n=len(rows))
 
 
 def read_table(X: Any, name: str = "X") -> Table:
@@ -116,6 +122,8 @@ def _row_of_frame(X: Any, columns: Sequence[str]) -> Any:
     ):
         return X
     cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in X.iloc[0].tolist()]
+    if any(isinstance(cell, float) and abs(cell) >= INEXACT for cell in cells):
+        return X  # integers may have lost digits among floats
     plain = all(isinstance(cell, float | str) or type(cell) is int or cell is None for cell in cells)
     return dict(zip(names, cells, strict=True)) if plain else X
 
@@ -128,7 +136,7 @@ def _of_dict(X: Mapping[Any, Any], name: str) -> Table:
     return _table(list(X), [_of_values(column, f"column {key!r} of {name}") for key, column in X.items()], name)
 
 
-def _of_values(values: Any, of: str) -> _Read:
+def _of_values(values: Any, of: str) -> ReadColumn:
     """Return a column that is a sequence of any type, or a single value."""
     if hasattr(values, "dtype") or hasattr(values, "type"):
         if hasattr(getattr(values, "dtype", None), "fill_value"):
@@ -166,7 +174,7 @@ def _series(X: Any) -> Any:
     return _narwhals().from_native(X, eager_only=True).iter_columns()
 
 
-def _of_pandas(series: Any, of: str) -> _Read:
+def _of_pandas(series: Any, of: str) -> ReadColumn:
     """Return a column of a frame of pandas; types that NumPy has too are read without narwhals, which takes longer."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
@@ -176,20 +184,30 @@ def _of_pandas(series: Any, of: str) -> _Read:
     return _of_series(_narwhals().from_native(series, series_only=True), of)
 
 
-def _of_series(series: Any, of: str) -> _Read:
+def _of_series(series: Any, of: str) -> ReadColumn:
     """Return a column of a frame of any library, as narwhals wraps it."""
     nw = _narwhals()
     dtype = series.dtype
     if dtype in (nw.Categorical, nw.Enum):
         return as_column(as_texts(series.to_list(), of), CATEGORIES, of)
     if dtype.is_numeric():
-        return as_column(series.cast(nw.Float64).fill_null(np.nan).to_numpy(), NUMBERS, of)
+        numbers = series.cast(nw.Float64).fill_null(np.nan).to_numpy()
+        return as_column(numbers, NUMBERS, of, _exact(series, numbers))
     if dtype == nw.Datetime and dtype.time_zone is not None:
-        days, kind = read_column(series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy(), of)
-        return days, ZONED_DATES if kind == DATES else kind
+        read = read_column(series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy(), of)
+        return read._replace(kind=ZONED_DATES) if read.kind == DATES else read
     if dtype.is_temporal() and dtype != nw.Time:
         return read_column(series.to_numpy(), of)
     return read_column(as_cells(series.to_list()), of)
+
+
+def _exact(series: Any, numbers: np.ndarray) -> np.ndarray | None:
+    """Return integers and decimals as Python's, if some of them may be other numbers in double precision."""
+    largest = np.nanmax(np.abs(numbers), initial=0.0)
+    lossy = series.dtype.is_integer() and largest >= INEXACT
+    if series.dtype.is_decimal():  # up to 15 digits are exact; old versions of narwhals do not know the scale
+        lossy = largest * 10.0 ** getattr(series.dtype, "scale", np.inf) >= 1e15
+    return np.array(series.to_list(), object) if lossy else None
 
 
 def _of_array(X: Any, name: str) -> Table:
@@ -201,24 +219,28 @@ def _of_array(X: Any, name: str) -> Table:
         )
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
-    if array.dtype.kind in "fiu":
-        array, _ = as_column(array.astype(np.float64, copy=False), NUMBERS, name)
-    columns, kinds = _unzipped([read_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)])
+    if array.dtype.kind == "f":
+        as_column(array.astype(np.float64, copy=False), NUMBERS, name)  # infinity is refused
+    columns, kinds, exact = _unzipped(
+        [read_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)]
+    )
     names = tuple(f"x{j}" for j in range(len(columns)))
-    return Table(names, columns, kinds, len(array), named=False)
+    return Table(names, columns, kinds, len(array), named=False, exact=exact)
 
 
-def _unzipped(columns: Sequence[_Read]) -> tuple[tuple[np.ndarray, ...], tuple[str, ...]]:
-    return tuple(column for column, _ in columns), tuple(kind for _, kind in columns)
+def _unzipped(
+    read: Sequence[ReadColumn],
+) -> tuple[tuple[np.ndarray, ...], tuple[str, ...], tuple[np.ndarray | None, ...]]:
+    return tuple(c.values for c in read), tuple(c.kind for c in read), tuple(c.exact for c in read)
 
 
-def _table(names: list[Any], read: Sequence[_Read], name: str, n: int = 0) -> Table:
+def _table(names: list[Any], read: Sequence[ReadColumn], name: str, n: int = 0) -> Table:
     _check_names(names, name)
-    columns, kinds = _unzipped(read)
+    columns, kinds, exact = _unzipped(read)
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         raise ValueError(f"the columns of {name} have different lengths: {sorted(lengths)}")
-    return Table(tuple(map(str, names)), columns, kinds, max(lengths, default=n), named=True)
+    return Table(tuple(map(str, names)), columns, kinds, max(lengths, default=n), named=True, exact=exact)
 
 
 def _check_names(names: list[Any], name: str) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mopn.data.rounding import INEXACT, Written, joined, written
 from mopn.data.values import CATEGORIES, NOTHING, NUMBERS, TEXTS, truths
-from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import category_texts
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
-from mopn.tables.texts import numbers_of
+from mopn.tables.texts import numbers_of, without_rounding
 
-# Whole numbers from here on may be equal in floating point.
-_INEXACT = 2.0 / EPS
 # More categories, rare ones included, are names of rows rather than categories.
 _MOST_CATEGORIES = 50_000
 NOT_HASHED = (
@@ -29,13 +27,15 @@ NOT_HASHED = (
 class NumberSummary:
     """A column of numbers: their distribution, and the weight of the rows without one.
 
-    Of texts that are numbers also the first one, and the signs of missing ones.
+    Of texts that are numbers also the first one, and the signs of missing ones. ``written`` has numbers that may stand
+    for several values, and these.
     """
 
     quantiles: Quantiles
     missing: float
     text: str | None = None
     signs: frozenset[str] = frozenset()
+    written: Written = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -48,6 +48,7 @@ class NumberSummary:
             self.missing + other.missing,
             self.text if other.text is None else other.text if self.text is None else min(self.text, other.text),
             self.signs | other.signs,
+            joined(self.written, other.written) if self.written or other.written else {},
         )
 
 
@@ -78,7 +79,16 @@ class CategorySummary:
         found, missing = _numbers(numbers, self.weights), np.isnan(numbers)
         text = None if missing.all() else str(self.categories[~missing][0])
         signs = frozenset(self.categories[missing].tolist())
-        return replace(found, missing=found.missing + self.missing, text=text, signs=signs)
+        ways = written(self.categories, numbers)
+        return replace(found, missing=found.missing + self.missing, text=text, signs=signs, written=ways)
+
+    def rounded(self) -> CategorySummary:
+        """Return the categories in which numbers that differ by rounding alone are one."""
+        texts = without_rounding(self.categories.tolist())
+        if len(set(texts)) == len(texts):
+            return self
+        categories, group = np.unique(texts, return_inverse=True)
+        return replace(self, categories=categories, weights=np.bincount(group, self.weights, len(categories)))
 
 
 Column = NumberSummary | CategorySummary
@@ -135,23 +145,24 @@ def summarise(table: Table, weights: np.ndarray | None, categorical_features: Co
     columns: list[Column] = []
     for j, (values, name) in enumerate(zip(table.columns, table.names, strict=True)):
         if values.dtype.kind == "f" and j not in declared:
-            columns.append(_numbers(values, weights))
+            columns.append(_numbers(values, weights, table.exact_of(j)))
         else:
-            columns.append(
-                _categories(_texts(values, name), weights, name, j in declared or table.kinds[j] == CATEGORIES)
-            )
+            is_meant = j in declared or table.kinds[j] == CATEGORIES
+            columns.append(_categories(_texts(table, j), weights, name, is_meant))
     return TableSummary(table.names, table.named, table.n, tuple(columns), table.kinds)
 
 
-def _texts(values: np.ndarray, name: str) -> np.ndarray:
+def _texts(table: Table, j: int) -> np.ndarray:
+    """Return the categories of a column."""
+    values, exact = table.columns[j], table.exact_of(j)
     if values.dtype.kind != "f":
         return values
-    if (np.abs(values) >= _INEXACT).any():
+    if exact is None and (np.abs(values) >= INEXACT).any():
         raise ValueError(
-            f"column {name!r} of X has codes of categories from 2**53 on, which numbers do not tell apart; make texts "
-            "of them"
+            f"column {table.names[j]!r} of X has codes of categories from 2**53 on, which numbers do not tell apart; "
+            "make texts of them"
         )
-    return category_texts(values)
+    return category_texts(values, table.kinds[j], exact)
 
 
 def _indices(table: Table, categorical_features: Collection[str | int]) -> set[int]:
@@ -165,10 +176,11 @@ def _indices(table: Table, categorical_features: Collection[str | int]) -> set[i
     return {at[key] for key in categorical_features}
 
 
-def _numbers(x: np.ndarray, weights: np.ndarray) -> NumberSummary:
+def _numbers(x: np.ndarray, weights: np.ndarray, exact: np.ndarray | None = None) -> NumberSummary:
     missing = np.isnan(x)
     gone = float(weights[missing].sum())
-    return NumberSummary(Quantiles.of(x[~missing], weights[~missing]) if gone else Quantiles.of(x, weights), gone)
+    quantiles = Quantiles.of(x[~missing], weights[~missing]) if gone else Quantiles.of(x, weights)
+    return NumberSummary(quantiles, gone, written={} if exact is None else written(exact, x))
 
 
 def _categories(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:

@@ -1,11 +1,14 @@
-"""Texts of a column that are no categories: numbers, dates, and signs that stand for a missing number."""
+"""Texts of a column that are no categories: numbers, dates, quantities, and signs that stand for a missing number."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+
+from mopn.data.rounding import number_text, rounded_levels
 
 # Signs of a missing number in files: of UCI, SAS, R, pandas and Python, and in spreadsheets. Only among numbers:
 # elsewhere each is a category like any other. Compared without the case of letters.
@@ -13,7 +16,7 @@ MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "<na>", "null", "non
 
 # Numbers as NumPy, C and JSON write them. Leading zeros mark codes, such as postcodes.
 _PLAIN = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_SIGNS = re.compile(r"[\s%$€£¥]")
+_SIGNS = re.compile(r"[\s%$€£¥₹()]|USD|EUR|GBP|JPY|CHF|CNY|INR")
 # Groups of thousands, with the other sign before decimals.
 _GROUPED = re.compile(
     r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})+(?:\.[0-9]*)?|(?:\.[0-9]{3})+,[0-9]*|,[0-9]+)|[+-]?[0-9]+,[0-9]+"
@@ -28,6 +31,24 @@ _DATE = re.compile(
     r")(?:[T ]+[0-2]?[0-9]:[0-5][0-9].*)?",
     re.IGNORECASE,
 )
+# Months, quarters and halves of years; days of the week.
+_MONTH_WORD = re.compile(
+    r"(?<![a-z])(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)(?![a-z])|(?<![a-z])q[1-4](?![0-9])|(?<![a-z0-9])h[12](?![0-9])"
+)
+_WEEKDAY = re.compile(r"(?<![a-z])(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?(?![a-z])")
+# Patterns: runs of digits, with groups of thousands and decimals, are 9, months are @ and days of the week &.
+_RUN = re.compile(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
+# Patterns of names: letters or "#" before a number, as in "type 1" and "C-101", numbers that are joined by dashes and
+# dots, as in bands of ages, telephone numbers, versions and addresses of computers, and ranges of months. "P" and "PT"
+# begin durations.
+_NAME = re.compile(r"(?!pt?9[a-z])(?:[^\W\d_]|#).*|9(?:(?: ?[-–_.] ?| to )9)+\+?|.*@.*@.*")
+# Letters after numbers are units, unless they vary: "12A", "12B", "12C"; "1990P8", "1990F8".
+_LETTERED = (re.compile("9[a-z]"), 2), (re.compile("9[a-z]9"), 1)
+# So many texts for each pattern are values of it, and more than so many in all; fewer may be categories.
+_TEXTS_A_PATTERN, _FEW_VALUES = 5, 10
+# Numbers with more characters may differ by rounding alone.
+_ROUNDED = 16
 # If this share of the texts is alike, the column is of that kind; the other texts are remarks.
 _MOST = 0.95
 
@@ -44,13 +65,67 @@ def numbers_of(texts: Iterable[str | None]) -> np.ndarray | None:
 
 
 def are_written_numbers(texts: Iterable[str]) -> bool:
-    """Whether nearly all texts are numbers, also in the forms "1,5", "1,234.5", "12 %" and "$3"."""
+    """Whether nearly all texts are numbers, also in the forms "1,5", "1,234.5", "(3)", "12 %" and "$3"."""
     return _most(_number(_bare(text)) is not None for text in _present(texts))
 
 
 def are_dates(texts: Iterable[str]) -> bool:
-    """Whether nearly all texts are dates, with or without a time."""
-    return _most(_DATE.fullmatch(text.strip()) is not None for text in _present(texts))
+    """Whether nearly all texts are dates, with or without a time, or have a number and a month or a day of the week."""
+    return _most(_is_date(text.strip()) for text in _present(texts))
+
+
+def are_values(texts: Iterable[str]) -> bool:
+    """Whether many texts share few patterns of digits, signs and words, as quantities with units and times do.
+
+    Patterns of plain numbers and of names do not count.
+    """
+    present = _present(texts)
+    patterns = Counter(pattern_of(text) for text in present)
+    found, rest = [], (1.0 - _MOST) * len(present)
+    for pattern, count in reversed(patterns.most_common()):
+        rest -= count
+        if rest < 0.0:
+            found.append(pattern)
+    if len(present) <= _FEW_VALUES or len(present) < _TEXTS_A_PATTERN * len(found):
+        return False
+    fractions = sum("." in text for text in present) > 0.5 * len(present)
+    named = [pattern for pattern in found if _NAME.fullmatch(pattern) and not (fractions and pattern.count("9") == 1)]
+    lettered = any(sum(map(bool, map(form.fullmatch, found))) > most for form, most in _LETTERED)
+    if named or lettered or not all("9" in pattern for pattern in found):
+        return False
+    return patterns["9"] < 0.5 * len(present)
+
+
+def pattern_of(text: str) -> str:
+    """Return a text in small letters with 9 for every number, @ for months and & for days of the week."""
+    text = _MONTH_WORD.sub("@", text.strip().lower())
+    return _RUN.sub("9", _WEEKDAY.sub("&", text))
+
+
+def _is_date(text: str) -> bool:
+    if _DATE.fullmatch(text):
+        return True
+    pattern = pattern_of(text)
+    words = pattern.count("@"), pattern.count("&")
+    # No sentence, which has longer words.
+    return "9" in pattern and words in ((1, 0), (0, 1), (1, 1)) and not re.search(r"[^\W\d_]{6}", pattern)
+
+
+def without_rounding(texts: Sequence[str]) -> list[str]:
+    """Return categories in which numbers that differ by rounding alone are the shortest of them."""
+    if not any(len(text) > _ROUNDED or "e-" in text for text in texts):
+        return list(texts)
+    numbers = own_numbers(texts)
+    order = sorted(numbers, key=lambda text: numbers[text])
+    levels, index = rounded_levels(np.array([numbers[text] for text in order]))
+    of = {text: number_text(levels[i]) for text, i in zip(order, index.tolist(), strict=True)}
+    return [of.get(text, text) for text in texts]
+
+
+def own_numbers(texts: Iterable[str | None]) -> dict[str, float]:
+    """Return the numbers of texts that are written as numbers become categories."""
+    found = {text: float(text) for text in texts if text is not None and _PLAIN.fullmatch(text)}
+    return {text: x for text, x in found.items() if np.isfinite(x) and number_text(x) == text}
 
 
 def _number(text: str | None) -> float | None:

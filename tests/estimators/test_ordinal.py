@@ -1,6 +1,9 @@
 """Estimators of ordered levels."""
 
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
@@ -143,3 +146,64 @@ def test_side_information_helps_and_never_hurts(seed):
 def test_users_and_items_alone_are_fitted_as_they_are():
     pairs, _, _, y = pairs_and_side_information(0, n=500)
     assert held_out_error(pairs, y) == held_out_error(pairs, y, scale=None)
+
+
+# -- levels that are the same number ----------------------------------------------------------------------------------
+
+QUICK = {"max_units": 1, "tol": 1.0}
+STARS = CODES + 1
+RATINGS = {
+    "two sources": np.where(np.arange(120) % 2, STARS * 0.2, STARS / 5),
+    "sums": np.array([sum([0.1] * int(k)) if i % 2 else k / 10 for i, k in enumerate(STARS)]) * 2,
+    "near zero": np.where(np.arange(120) % 2, STARS * 0.2 - 0.6, STARS / 5 - 0.6),
+}
+
+
+@pytest.mark.parametrize("storage", ["memory", "blocks", "blocks that bring y", "validation", "objects"])
+@pytest.mark.parametrize("kind", RATINGS)
+def test_levels_that_differ_by_rounding_are_one(kind, storage):
+    y = RATINGS[kind]
+    exact = np.round(y, 10) + 0.0
+    assert len(np.unique(y)) > len(np.unique(exact)) == 4
+    made = {
+        "memory": lambda y: OrdinalFMRegressor(**QUICK).fit(X, y),
+        "blocks": lambda y: OrdinalFMRegressor(**QUICK).fit(mopn.RowBlocks([X[:50], X[50:]]), y),
+        "blocks that bring y": lambda y: OrdinalFMRegressor(**QUICK).fit(mopn.RowBlocks([X[:50], X[50:]], y)),
+        "validation": lambda y: OrdinalFMRegressor(**QUICK).fit(X[:60], y[:60], X_val=X[60:], y_val=y[60:]),
+        "objects": lambda y: OrdinalFMRegressor(**QUICK).fit(X, y.astype(object)),
+    }[storage]
+    found, expected = made(y), made(exact)
+    np.testing.assert_allclose(found.levels_, expected.levels_, rtol=1e-15, atol=1e-15)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-9, atol=1e-12)
+    assert set(found.levels_.tolist()) <= set(y.tolist())
+    rows, targets = found.fold_in(X[:9], y[:9]), expected.fold_in(X[:9], exact[:9])
+    ones = np.column_stack([X, np.ones(120)])
+    np.testing.assert_allclose(rows.predict(ones), targets.predict(ones), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"y has the level .*, which is not among the levels"):
+        found.fold_in(X[:9], exact[:9] + 1e-9)
+
+
+def test_chains_of_near_levels_are_no_single_one():
+    """A level is at most 2^-48 of its size wide: here 4.8 steps."""
+    y = 0.3 + np.arange(120) % 40 * 2.0**-52
+    levels = OrdinalPNRegressor(**QUICK).fit(X, y).levels_
+    assert len(levels) == 40 / 5
+    assert np.all(np.diff(levels) > 0)
+
+
+BIG = 123456789012345678
+
+
+@pytest.mark.parametrize("storage", ["int64", "uint64", "object", "Int64", "decimals"])
+def test_levels_that_are_the_same_number_are_named(storage):
+    y = {
+        "decimals": lambda: np.array([Decimal(BIG + int(code)) for code in CODES]),
+        "Int64": lambda: pd.Series(BIG + CODES, dtype="Int64"),
+    }.get(storage, lambda: (BIG + CODES).astype(storage))()
+    y[:60] = 5
+    with pytest.warns(
+        UserWarning, match=rf"^y has different values that are the same number, {BIG} and {BIG + 1}"
+    ) as said:
+        found = OrdinalPNRegressor(**QUICK).fit(X, y)
+    assert [warning.filename for warning in said] == [__file__]
+    assert found.levels_.tolist() == [5.0, float(BIG)]

@@ -10,6 +10,7 @@ import polars
 import pyarrow
 import pytest
 from sklearn.base import clone
+from sklearn.inspection import partial_dependence
 from values_of_types import TYPES
 
 import mopn
@@ -242,7 +243,6 @@ TRUTHS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:X has texts that are numbers")
 @pytest.mark.parametrize("trained", TRUTHS)
 @pytest.mark.parametrize("given", TRUTHS)
 def test_equal_booleans_are_one_category(trained, given):
@@ -403,6 +403,65 @@ def test_one_row():
 def test_messages(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+WORDS, DIGITS = ["Adelie", "0.5"] * (N // 2), ["0.25", "3"] * (N // 2)
+IN_STORAGES = {
+    "list": list,
+    "array": np.array,
+    "objects": lambda y: np.array(y, object),
+    "Series": pd.Series,
+    "category": lambda y: pd.Series(y, dtype="category"),
+    "bytes": lambda y: [text.encode() for text in y],
+}
+REGRESSORS = {
+    TableRegressor(**FIXED): "TableClassifier",
+    MultiOutputPNRegressor(**QUICK): "MultiOutputPNClassifier",
+    FactorizationMachineRegressor(): "FactorizationMachineClassifier",
+}
+
+
+@pytest.mark.parametrize("storage", IN_STORAGES)
+@pytest.mark.parametrize("estimator", REGRESSORS, ids=lambda estimator: type(estimator).__name__)
+def test_texts_are_no_targets_of_regressions(estimator, storage):
+    make, table = IN_STORAGES[storage], pd.DataFrame(X, columns=["a", "b"])
+    with pytest.raises(TypeError, match=f"^y holds texts such as b?'Adelie': {REGRESSORS[estimator]} takes"):
+        clone(estimator).fit(table, make(WORDS))
+    with pytest.raises(TypeError, match=r"^y holds numbers as texts, such as b?'0.25': .*pandas.to_numeric"):
+        clone(estimator).fit(table, make(DIGITS))
+
+
+@pytest.mark.parametrize("storage", ["list", "array", "objects", "Series", "bytes"])
+def test_texts_are_no_levels_without_an_order(storage):
+    with pytest.raises(
+        TypeError, match=r"^y holds texts such as b?'Adelie': levels are numbers, or categories with an"
+    ):
+        clone(LEVELS).fit(X, IN_STORAGES[storage](WORDS))
+    with pytest.raises(TypeError, match=r"^y holds numbers as texts"):
+        clone(LEVELS).fit(X, IN_STORAGES[storage](DIGITS))
+
+
+@pytest.mark.parametrize("columns", ["a", "ab", b"a", 0, None, [None], [0.5]])
+def test_categorical_features_are_a_list(columns):
+    with pytest.raises(TypeError, match="categorical_features must be a list of names and indices of columns"):
+        TableRegressor(**FIXED, categorical_features=columns).fit(NAMED, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("dates", "custom"),
+    [
+        (pd.date_range("2020-01-01", periods=120), pd.date_range("2020-01-15", periods=3, freq="40D").to_numpy()),
+        (pd.to_timedelta(np.arange(120), unit="h"), np.array([5, 50, 100], "m8[h]")),
+    ],
+    ids=["dates", "durations"],
+)
+def test_partial_dependence_of_dates_takes_custom_values(dates, custom):
+    """As the page on explanations says."""
+    table = pd.DataFrame({"a": dates, "b": np.resize(OTHER, 120)})
+    fitted = TableRegressor(**FIXED).fit(table, np.arange(120.0))
+    found = partial_dependence(fitted, table, ["a"], custom_values={"a": custom})["average"][0]
+    expected = [fitted.predict(table.assign(a=value)).mean() for value in custom]
+    np.testing.assert_allclose(found, expected)
 
 
 def test_names_that_are_given_back_are_checked():

@@ -120,7 +120,7 @@ def test_many_values_have_few_knots_at_equal_distances_in_rank():
 def test_features_of_categories():
     city = ["Rome"] * 5 + ["Bern"] * 3 + [None] * 2
     encoding = learned({"city": city, "two": ["a", "b"] * 5, "x": range(10)}, curves=0)
-    with pytest.warns(UserWarning, match="'city' of X has 1 value that the training data did not have, such as 'Oslo'"):
+    with pytest.warns(UserWarning, match="'city' of X has 1 row with 1 new value, such as 'Oslo'"):
         features = encoding.encode({"city": ["Bern", "Rome", None, "Oslo"], "two": ["a", "b", "b", "a"], "x": [1] * 4})
     assert encoding.feature_names.tolist() == ["x", "city = Bern", "city = Rome", "city is missing", "two = b"]
     assert features[:, 1:4].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.3, 0.5, 0.2]]
@@ -214,7 +214,8 @@ def test_declared_categories_and_widths():
     encoding = learned({"code": [1, 2, 3, 1.0] * 2, "x": [1.0, 2.0, 3.0, 4.0] * 2}, categorical_features=["code"])
     assert "code = 2" in encoding.feature_names
     with pytest.raises(ValueError, match=r"'id' of X has codes of categories from 2\*\*53 on.*make texts of them"):
-        learned({"id": [2**60 + 1, 2**60 + 2] * 5}, categorical_features=["id"])
+        learned({"id": [2.0**60, 2.0**61] * 5}, categorical_features=["id"])
+    assert learned({"id": [2**60 + 1, 2**60 + 2, 5] * 5}, categorical_features=["id"]).n_features == 3
     assert learned(RNG.standard_normal((50, 200))).n_features == 200
     assert learned(RNG.standard_normal((50, 100))).n_features == 200
 

@@ -1,8 +1,11 @@
 """Texts that are numbers are these at every door; other columns that are not meant as they came are named, once."""
 
-import warnings
+import re
+from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import polars
@@ -15,6 +18,11 @@ import mopn
 from mopn.estimators import TableClassifier, TableEncoder, TableRegressor
 from mopn.tables import summaries
 from mopn.tables.texts import MISSING, numbers_of
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+from mopn.plotting import plot_effect, plot_model, plot_pair
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -57,11 +65,8 @@ def numbers_of_kind(kind):
 def test_texts_of_numbers_are_numbers_at_every_door(kind, door):
     texts, numbers = numbers_of_kind(kind)
     X, expected = DOORS[door](texts), TableEncoder(curves=3).fit(DOORS["columns"](numbers))
-    with pytest.warns(
-        UserWarning, match=r"^X has texts that are numbers in column 'x' \(such as '.*are read as"
-    ) as said:
-        found = TableEncoder(curves=3).fit(X)
-    assert [warning.filename for warning in said] == [__file__]
+    found = TableEncoder(curves=3).fit(X)  # without a warning, as nothing is to be done
+    assert "texts that are numbers: they are read as numbers" in str(found.encoding_)
     features = expected.transform(DOORS["columns"](numbers))
     assert found.get_feature_names_out().tolist() == expected.get_feature_names_out().tolist()
     for encoder in (found, expected):
@@ -78,10 +83,8 @@ def test_blocks_of_texts_and_of_numbers_are_those_of_the_table(kind, cuts):
     blocks = [DOORS["frame"](texts)[part] for part in parts]
     if len(parts) > 1:
         blocks[-1] = DOORS["frame"](numbers)[parts[-1]]
-    with pytest.warns(UserWarning, match="texts that are numbers in column 'x'") as said:
-        found = TableEncoder(curves=3).fit(mopn.RowBlocks(blocks))
+    found = TableEncoder(curves=3).fit(mopn.RowBlocks(blocks))
     expected = TableEncoder(curves=3).fit(DOORS["frame"](numbers))
-    assert [warning.filename for warning in said] == [__file__]
     np.testing.assert_array_equal(found.encoding_.numbers.knots, expected.encoding_.numbers.knots)
     features = expected.transform(DOORS["frame"](numbers)[parts[0]])
     np.testing.assert_allclose(found.transform(blocks[0]), features, atol=1e-12)
@@ -102,8 +105,7 @@ def test_more_numbers_than_categories_may_be(monkeypatch):
     blocks = [pd.DataFrame({"x": part}) for part in np.array_split(texts, 3)]
     numbers = TableEncoder().fit({"x": [*x[:-1], None]})
     for X in (pd.DataFrame({"x": texts}), mopn.RowBlocks(blocks), mopn.RowBlocks([blocks[0][:9], *blocks])):
-        with pytest.warns(UserWarning, match="texts that are numbers"):
-            found = TableEncoder().fit(X)
+        found = TableEncoder().fit(X)
         np.testing.assert_allclose(found.transform({"x": x}), numbers.transform({"x": x}), atol=0.02)
     with pytest.raises(ValueError, match="column 'x' of X has more than 500 categories"):
         TableEncoder().fit({"x": [*texts, "tall"]})
@@ -113,9 +115,7 @@ def test_more_numbers_than_categories_may_be(monkeypatch):
 def fitted():
     """A model of texts of numbers, and the one of the numbers."""
     texts, numbers = with_missing("?")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = TableRegressor(**FIXED).fit(DOORS["frame"](texts), Y).model_
+    model = TableRegressor(**FIXED).fit(DOORS["frame"](texts), Y).model_
     return model, TableRegressor(**FIXED).fit(DOORS["frame"](numbers), Y).model_
 
 
@@ -182,7 +182,32 @@ def test_signs_of_missing_numbers():
 
 DAYS = pd.date_range("1999-01-03", periods=N, freq="37D")
 ROW = np.arange(1, N + 1)
+# Values that share few patterns of digits and signs, in every form.
+VALUES = {
+    "weights": [f"{x:.1f} kg" for x in NUMBERS],
+    "sizes": [f"{i} MB" if i % 3 else f"{i}.5 GB" for i in ROW],
+    "heights": [f"{4 + i // 12}'{i % 12}\"" for i in ROW],
+    "temperatures": [f"{i - 30}°C" for i in ROW],
+    "coordinates": [f"{x:.3f}, {-x:.3f}" for x in NUMBERS],
+    "blood pressures": [f"{90 + i}/{60 + i}" for i in ROW],
+    "exponents with units": [f"{x:.2e} Pa" for x in NUMBERS],
+    "times of day": [f"{i % 24:02d}:{i % 60:02d}:05" for i in ROW],
+    "times before and after noon": [f"{i % 12 + 1}:{i % 60:02d} {'AP'[i % 2]}M" for i in ROW],
+    "durations": [f"{i // 7}h {i}m" for i in ROW],
+    "ISO durations": [f"PT{i // 7}H{i}M" for i in ROW],
+    "long durations": [f"{i} days 03:00:00" for i in ROW],
+    "weeks": [f"2014-W{i:02d}" for i in ROW],
+    "basic ISO dates": DAYS.strftime("%Y%m%dT000000"),
+    "dates in French": [f"{i} {'mars' if i % 2 else 'juin'} 2014" for i in ROW],
+    "mixed with a few words": [*[f"{i} kg" for i in ROW[2:]], "heavy", "light"],
+}
 DOUBTS = {
+    **{name: (texts, "texts that look like quantities or times") for name, texts in VALUES.items()},
+    "dates of e-mails": (DAYS.strftime("%a, %d %b %Y 00:00:00 +0000"), "texts that are dates"),
+    "dates of C": (DAYS.strftime("%a %b %d 00:00:00 %Y"), "texts that are dates"),
+    "long dates": (DAYS.strftime("%A, %d. %B %Y"), "texts that are dates"),
+    "negative numbers of accounts": ([f"({i})" if i % 2 else f"{i}" for i in ROW], "texts that are mostly numbers"),
+    "codes of currencies": ([f"USD {i},000.50" for i in ROW], "texts that are mostly numbers"),
     "ISO dates": (DAYS.strftime("%Y-%m-%d"), "texts that are dates .*pandas.to_datetime"),
     "times": (DAYS.strftime("%Y-%m-%dT%H:%M:%SZ"), "texts that are dates"),
     "American dates": (DAYS.strftime("%m/%d/%Y 0:00:00"), "texts that are dates"),
@@ -208,6 +233,15 @@ MEANT = {
     "seasons": RNG.choice(["2019-20", "2020-21", "2021-22"], N),
     "booleans": WORDS == "red",
     "names that come again": [f"n{i % 25}" for i in range(N)],
+    "numbered": [f"type {i % 25}" for i in range(N)],
+    "lettered": [f"{'ABC'[i % 3]}{i // 3}" for i in range(N // 2)] * 2,
+    "coded": [f"C-{i % 25 + 100}" for i in range(N)],
+    "seats": [f"{i // 6 + 1}{'ABCDEF'[i % 6]}" for i in range(N // 2)] * 2,
+    "versions": [f"v1.{i // 10}.{i % 10}" for i in range(N // 2)] * 2,
+    "telephone numbers": [f"555-{i % 25 + 1000}" for i in range(N)],
+    "five-year bands": [f"{5 * (i % 20)}-{5 * (i % 20) + 4}" for i in range(N)],
+    "doses": [f"{(5, 10, 20, 40)[i % 4]} mg" for i in range(N)],
+    "seasons of months": [("Aug2Dec", "Dec2Feb", "Feb2May")[i % 3] for i in range(N)],
     "two dates": np.where(WORDS == "red", "2020-01-01", "2021-01-01"),
     "categories of numbers": pd.Categorical(ROW % 7),
     "categories of all rows": pd.Categorical([f"n{i // 2}" for i in range(N)]),
@@ -248,7 +282,8 @@ def test_row_numbers_are_named(name):
 
 
 def test_all_columns_are_named_in_one_warning_at_the_line_of_the_user():
-    columns = {f"c{i}": [f"{x}" for x in NUMBERS + i] for i in range(7)}
+    columns = {f"c{i}": [f"{x} kg" for x in NUMBERS + i] for i in range(7)}
+    columns["texts"] = [f"{x}" for x in NUMBERS]
     columns |= {"day": DAYS.strftime("%Y-%m-%d"), "id": ROW, "word": WORDS, "a": None, "b": np.nan}
     model = make_pipeline(FunctionTransformer(), TableClassifier(**FIXED))
     with pytest.warns(UserWarning, match="^X has") as caught:
@@ -256,11 +291,12 @@ def test_all_columns_are_named_in_one_warning_at_the_line_of_the_user():
     (warning,) = caught
     assert warning.filename == __file__
     text = str(warning.message)
-    assert "texts that are numbers in columns 'c0', 'c1', 'c2', 'c3', 'c4' and 2 more (such as" in text
+    assert "quantities or times in columns 'c0', 'c1', 'c2', 'c3', 'c4' and 2 more (such as" in text
     assert "texts that are dates in column 'day'" in text
     assert "row numbers in column 'id'" in text
     assert "no value in columns 'a', 'b': " in text
     assert "'word'" not in text
+    assert "'texts'" not in text
 
 
 @pytest.mark.filterwarnings("ignore:X has:UserWarning")
@@ -300,9 +336,127 @@ def test_an_encoding_shows_its_columns(tmp_path):
 def test_unknown_categories_of_all_columns_are_one_warning_at_the_line_of_the_user():
     X = pd.DataFrame({"word": WORDS, "other": WORDS[::-1]})
     model = make_pipeline(FunctionTransformer(), TableClassifier(**FIXED)).fit(X, WORDS)
-    with pytest.warns(UserWarning, match="'word' of X has 60 values .*'pink'; column 'other' of X has 60") as caught:
-        model.predict(X.assign(word="pink", other="grey"))
+    said = "'word' of X has 60 rows with 1 new value, such as 'pink'; column 'other' of X has 60 rows with 2 new values"
+    with pytest.warns(UserWarning, match=f"{said}, such as 'grey'") as caught:
+        model.predict(X.assign(word="pink", other=["grey", "grey", "beige"] * 20))
     assert [warning.filename for warning in caught] == [__file__]
+
+
+NEW = pd.DataFrame({"word": ["pink"] * N, "other": ["grey", "beige"] * (N // 2), "z": NUMBERS})
+CALLS = {
+    "predict": lambda model: model.predict(NEW),
+    "score": lambda model: model.score(NEW, WORDS),
+    "effects": lambda model: mopn.explain.effects(model, NEW),
+    "shap": lambda model: mopn.explain.shap_values(model, NEW),
+    "plot_model": lambda model: plot_model(model, NEW),
+    "plot_effect": lambda model: plot_effect(model, "word", NEW),
+    "plot_pair": lambda model: plot_pair(model, "word", "z", NEW),
+}
+
+
+@pytest.fixture(scope="module")
+def of_words():
+    X = pd.DataFrame({"word": WORDS, "other": WORDS[::-1], "z": NUMBERS})
+    return TableClassifier(**FIXED).fit(X, WORDS)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_unknown_categories_are_named_once_a_call(of_words, call):
+    with pytest.warns(UserWarning, match="'word' of X has 60 rows with 1 new value, such as 'pink'") as caught:
+        CALLS[call](of_words)
+    plt.close("all")
+    assert len(caught) == 1
+
+
+def test_effects_do_not_repeat_the_warning_of_their_background(of_words):
+    with pytest.warns(UserWarning, match="60 rows with 1 new value"):
+        found = mopn.explain.effects(of_words, NEW)
+    found.sizes()
+    found.main("word")
+    found.main("word", ["pink"])
+    found.pair("word", "other")
+    with pytest.warns(UserWarning, match="'word' of values has 2 rows with 1 new value, such as 'mauve'") as caught:
+        found.main("word", ["mauve", "pink", "mauve"])
+    assert len(caught) == 1
+
+
+# -- different values that are the same number -------------------------------------------------------------------------
+
+WHICH = np.arange(N) % 6
+BIG = 123456789012345678
+MERGED = {
+    "int64": BIG + WHICH,
+    "uint64": np.uint64(2**63) + WHICH.astype(np.uint64),
+    "integers of Python": [BIG + int(i) for i in WHICH],
+    "integers and missing": [None if i == 5 else BIG + int(i) for i in WHICH],
+    "Int64": pd.array(BIG + WHICH, dtype="Int64"),
+    "Arrow": pd.array((BIG + WHICH).tolist(), dtype="int64[pyarrow]"),
+    "polars": polars.Series(BIG + WHICH),
+    "decimals": [Decimal(f"0.1234567890123456789{i}") for i in WHICH],
+    "decimals of polars": polars.Series([Decimal(f"0.1234567890123456789{i}") for i in WHICH]),
+    "fractions": [Fraction(10**18 + int(i), 10**18) for i in WHICH],
+    "versions": [("1.1", "1.10", "1.2", "1.20", "1.9", "1.90")[i] for i in WHICH],
+    "exponents": [("100", "1E2", "1", "+1", " 2", "2")[i] for i in WHICH],
+    "big texts": [str(BIG + i) for i in WHICH],
+}
+
+
+@pytest.mark.parametrize("cuts", [(), (30,), tuple(range(1, 7))])
+@pytest.mark.parametrize("kind", MERGED)
+def test_values_that_become_one_number_are_named_once(kind, cuts):
+    """Also if every block has one of them alone."""
+    values = MERGED[kind]
+    parts = [slice(a, b) for a, b in pairwise((0, *cuts, N))]
+    blocks = [{"x": values[part], "z": NUMBERS[part]} for part in parts]
+    X = blocks[0] if len(blocks) == 1 else mopn.RowBlocks([lambda block=block: block for block in blocks])
+    with pytest.warns(UserWarning, match=r"^X has different values that are the same number in column 'x'") as caught:
+        found = TableEncoder().fit(X)
+    assert [warning.filename for warning in caught] == [__file__]
+    a, b = re.search(r"\((.*) and (.*)\): if", str(caught[0].message)).groups()
+    assert a != b
+    assert float(a.strip("'") if "/" not in a else Fraction(a)) == float(b.strip("'") if "/" not in b else Fraction(b))
+    assert "different values that are the same number: " in str(found.encoding_)
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("kind", MERGED)
+def test_declared_values_stay_apart(kind, blocks):
+    table = {"x": MERGED[kind], "z": NUMBERS}
+    halves = [{name: column[part] for name, column in table.items()} for part in (slice(0, 30), slice(30, N))]
+    found = TableEncoder(categorical_features=["x"]).fit(
+        mopn.RowBlocks([lambda half=half: half for half in halves]) if blocks else table
+    )
+    features = found.transform(table)[:, [name.startswith("x") for name in found.get_feature_names_out()]]
+    assert len(np.unique(features, axis=0)) == 6
+    np.testing.assert_array_equal(features[:6], features[6:12])
+
+
+@pytest.mark.parametrize("row", [0, 1, 5])
+def test_a_row_of_big_integers_is_that_of_the_table(row):
+    table = pd.DataFrame({"x": BIG + WHICH, "z": NUMBERS})
+    found = TableEncoder(categorical_features=["x"]).fit(table)
+    expected = found.transform(table)[[row]]
+    for X in (table.iloc[[row]], table[row : row + 1].to_dict("list"), {"x": BIG + row, "z": NUMBERS[row]}):
+        np.testing.assert_array_equal(found.transform(X), expected)
+    with pytest.warns(UserWarning, match="1 row with 1 new value"):  # pandas has rounded it
+        found.transform(table.iloc[row])
+
+
+@pytest.mark.parametrize("unit", ["ns", "ps"])
+@pytest.mark.parametrize("dtype", ["M8", "m8"])
+def test_times_below_a_microsecond_are_named(dtype, unit):
+    with pytest.warns(UserWarning, match="durations that differ by less than a microsecond in column 'x'"):
+        TableEncoder().fit({"x": (2 * WHICH).astype(f"{dtype}[{unit}]"), "z": NUMBERS})
+    TableEncoder().fit({"x": (1000_000 * WHICH).astype(f"{dtype}[{unit}]"), "z": NUMBERS})
+
+
+@pytest.mark.parametrize(
+    "x",
+    [BIG + 64 * WHICH, [Decimal(int(i)) / 4 for i in WHICH], [f"{i}.5" for i in WHICH], WHICH.astype("m8[ns]") * 1000],
+    ids=["integers far apart", "decimals", "texts", "durations"],
+)
+def test_numbers_that_stay_apart_are_not_named(x):
+    TableEncoder().fit({"x": x, "z": NUMBERS})
 
 
 # -- rounding ----------------------------------------------------------------------------------------------------------
@@ -330,6 +484,32 @@ def test_numbers_that_differ_by_rounding_are_one_value(kind, blocks):
     assert len(found.encoding_.numbers.knots[0]) == len(exact)
     for values in (exact, exact + added):
         np.testing.assert_allclose(found.transform({"x": values}), expected.transform({"x": exact}), atol=2e-6)
+
+
+WITH_ROUNDING = np.where(np.arange(N) % 2, np.arange(N) % 5 * 0.2, np.arange(N) % 5 / 5)
+OF_NUMBERS = {
+    "declared": (WITH_ROUNDING, ["x"]),
+    "objects": (WITH_ROUNDING.astype(object), ["x"]),
+    "category": (pd.Series(pd.Categorical(WITH_ROUNDING)), []),
+    "texts": ([str(x) for x in WITH_ROUNDING], ["x"]),
+    "among words": (["tall" if i % 7 == 0 else x for i, x in enumerate(WITH_ROUNDING)], []),
+}
+
+
+@pytest.mark.parametrize("kind", OF_NUMBERS)
+def test_categories_that_differ_by_rounding_are_one(kind):
+    values, declared = OF_NUMBERS[kind]
+    assert 0.2 * 3 in WITH_ROUNDING
+    assert 3 / 5 in WITH_ROUNDING
+    found = TableEncoder(categorical_features=declared).fit({"x": values, "z": NUMBERS})
+    names = found.get_feature_names_out().tolist()
+    words = ["0.0" if kind == "texts" else "0", "0.2", "0.4", "0.6", "0.8", *["tall"] * (kind == "among words")]
+    assert [name for name in names if name.startswith("x")] == [f"x = {word}" for word in words]
+    expected = found.transform({"x": ["0.6"], "z": [0.0]})
+    for equal in (0.2 * 3, 3 / 5, np.nextafter(0.6, 0.0), str(0.2 * 3)):
+        np.testing.assert_array_equal(found.transform({"x": [equal], "z": [0.0]}), expected)
+    with pytest.warns(UserWarning, match="1 row with 1 new value"):
+        found.transform({"x": [0.6 + 1e-12], "z": [0.0]})
 
 
 @pytest.mark.parametrize(

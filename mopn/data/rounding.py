@@ -1,0 +1,135 @@
+"""Numbers that are equal up to rounding, and different values that became one number."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from mopn.solvers.numerics.precision import EPS
+
+# Numbers that differ by less of their size are equal up to rounding: 16 units in the last place, the error of a sum of
+# some 30 numbers.
+_ROUNDING = 16 * EPS
+# Whole numbers from here on may be equal in floating point.
+INEXACT = 2.0 / EPS
+# Values of a column that are kept to find others that are the same number in later blocks.
+_MOST_WRITTEN = 1000
+
+# -- equal up to rounding ----------------------------------------------------------------------------------------------
+
+
+def group_starts(values: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+    """Return which of ascending numbers (q,) begin a group of equal ones, up to rounding; None if all are different.
+
+    Numbers of a group differ by at most 2^-48 of the larger one, or of the median size of the others than 0: a result
+    near 0 has the rounding of the numbers it was computed of. Whole numbers are exact.
+    """
+    sizes = np.abs(values)
+    if len(values) < 2 or np.array_equal(values, np.rint(values)):
+        return None
+    with np.errstate(over="ignore", under="ignore"):
+        steps, tolerance = np.diff(values), sizes * _ROUNDING
+    if steps.min() > tolerance.max():
+        return None
+    typical = _median(tolerance[sizes > 0.0], weights[sizes > 0.0])
+    tolerance = np.maximum(tolerance, typical)
+    near = np.flatnonzero(steps <= np.maximum(tolerance[1:], tolerance[:-1]))
+    if not len(near):
+        return None
+    first, start = np.ones(len(values), bool), -1
+    for i in map(int, near + 1):
+        if first[i - 1]:
+            start = i - 1
+        first[i] = values[i] - values[start] > max(tolerance[i], tolerance[start])
+    return first
+
+
+def rounded_levels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the levels among ascending numbers (q,), and the index (q,) of each one's level.
+
+    Numbers that are equal up to rounding are one level: the number of them that is written with the fewest digits.
+    """
+    distinct, index = np.unique(values, return_inverse=True)
+    starts = group_starts(distinct, np.ones(len(distinct)))
+    if starts is None:
+        return distinct, index
+    group = np.cumsum(starts) - 1
+    shortest: dict[int, float] = {}
+    for number, of in zip(distinct.tolist(), group.tolist(), strict=True):
+        shortest[of] = min(shortest.get(of, number), number, key=lambda x: len(repr(x)))
+    return np.array(list(shortest.values())), group[index]
+
+
+def nearest_equal(x: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the index of the ascending known number that equals each of x up to rounding; -1 if there is none."""
+    if not len(known):
+        return np.full(len(x), -1)
+    above = np.searchsorted(known, x).clip(max=len(known) - 1)
+    below = np.maximum(above - 1, 0)
+    at = np.where(np.abs(x - known[below]) < np.abs(known[above] - x), below, above)
+    if np.array_equal(known, np.rint(known)) and np.array_equal(x, np.rint(x)):
+        return np.where(known[at] == x, at, -1)
+    sizes = np.abs(known)
+    typical = _median(sizes[sizes > 0.0], np.ones(int((sizes > 0.0).sum()))) if sizes.any() else 0.0
+    tolerance = _ROUNDING * np.maximum(np.maximum(np.abs(x), sizes[at]), typical)
+    return np.where(np.abs(x - known[at]) <= tolerance, at, -1)
+
+
+def _median(x: np.ndarray, weights: np.ndarray) -> float:
+    """Return the smallest number that half of the weight does not exceed."""
+    order = np.argsort(x, kind="stable")
+    after = np.cumsum(weights[order])
+    return float(x[order][np.searchsorted(after, 0.5 * after[-1])])
+
+
+# -- different values that became one number ---------------------------------------------------------------------------
+
+# Numbers, and how they were written: one or two texts.
+Written = dict[float, tuple[str, ...]]
+
+
+def number_text(number: float) -> str:
+    """Return the text of a number as a category; one that may stand for several whole numbers is none of them."""
+    return str(int(number)) if number == int(number) and abs(number) < INEXACT else str(number)
+
+
+def exact_text(cell: Any) -> str:
+    """Return the text of a number of any type: that of the double, if it stands for this number alone."""
+    if isinstance(cell, str):
+        return str(cell)
+    if isinstance(cell, int | np.integer):
+        return str(int(cell))
+    if isinstance(cell, np.generic):
+        return str(cell)
+    text = number_text(float(cell))
+    return text if Decimal(text) == cell else str(cell)
+
+
+def written(exact: np.ndarray, numbers: np.ndarray) -> Written:
+    """Return how numbers were written, at most 1000 of them, those first that stand for two different values."""
+    present = ~np.isnan(numbers)
+    cells = exact[present]
+    index = np.array(list({cell: i for i, cell in enumerate(cells.tolist())}.values()), np.intp)
+    if cells.dtype != object:
+        index = np.unique(cells, return_index=True)[1]
+    index = index[np.argsort(numbers[present][index], kind="stable")]
+    distinct = numbers[present][index]
+    twice = np.flatnonzero(np.diff(distinct) == 0.0)[:1]
+    texts: dict[float, set[str]] = {}
+    for i in [*twice, *(twice + 1), *range(min(len(index), _MOST_WRITTEN))]:
+        texts.setdefault(float(distinct[i]), set()).add(exact_text(cells[index[i]]))
+    return joined({number: tuple(those) for number, those in texts.items()}, {})
+
+
+def joined(a: Written, b: Written) -> Written:
+    """Return how the numbers of two parts were written, those first that stand for two different values."""
+    both = {number: tuple(sorted({*a.get(number, ()), *b.get(number, ())})[:2]) for number in a | b}
+    order = sorted(both, key=lambda number: (-len(both[number]), number))
+    return {number: both[number] for number in order[:_MOST_WRITTEN]}
+
+
+def one_number(found: Written) -> tuple[str, ...] | None:
+    """Return two different values that became one number, if there are some."""
+    return next((texts for texts in found.values() if len(texts) > 1), None)
