@@ -274,8 +274,9 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
     r"""Multi-class and multi-label classifier: a factorization machine whose classes share their units.
 
     The outputs are :math:`b + \sum_r v_r \sum_{i<j} h_{ri} z_i h_{rj} z_j` with :math:`z = [1, 1, x]`: a constant, a
-    linear term and the products of distinct features, around the frequencies of the classes, which b gives. Units :math:`h_r` and weights :math:`v_r` minimise a convex
-    problem over all networks of any size, and the distance to its minimum is bounded (``gap_``).
+    linear term and the products of distinct features, around the frequencies of the classes, which b gives. Units
+    :math:`h_r` and weights :math:`v_r` minimise a convex problem over all networks of any size, and the distance to its
+    minimum is bounded (``gap_``).
 
     Parameters
     ----------

@@ -73,6 +73,7 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, case):
     plain, y, weights = made(case)
     local = clone(plain).fit(mopn.RowBlocks(parts(X), y, weights))
@@ -95,6 +96,7 @@ def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, 
 
 
 @pytest.mark.parametrize("case", ["labels", "columns", "levels"])
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_small_data_are_fitted_in_this_process(client, case):
     plain, y, weights = made(case)
     weights = np.where(np.arange(150) % 10, WEIGHTS, 0.0)

@@ -119,7 +119,7 @@ def test_without_units_classes_have_their_frequencies(cls, loss):
     classifier = cls(loss=loss, strength=1e9).fit(X, LABELS, weights)
     assert (classifier.predict(X) == "often").all()
     if hasattr(classifier, "predict_proba"):
-        shares = [weights @ (LABELS == label) / weights.sum() for label in classifier.classes_]
+        shares = [weights @ (label == LABELS) / weights.sum() for label in classifier.classes_]
         np.testing.assert_allclose(classifier.predict_proba(X)[0], shares, rtol=1e-6)
 
 
