@@ -13,6 +13,7 @@ import numpy as np
 
 from mopn.solvers.tools.budgets import FAILURE
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.signals import signals_later
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ class Trace:
     def to_frame(self) -> pandas.DataFrame:
         """Return a copy as a pandas DataFrame."""
         try:
-            import pandas
+            with signals_later():
+                import pandas
         except ImportError as error:
             raise ImportError("Trace.to_frame needs pandas: pip install pandas; to_dict and to_csv do not") from error
         return pandas.DataFrame(self.to_dict())
