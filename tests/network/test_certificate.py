@@ -40,13 +40,13 @@ def test_what_is_not_proven_is_called_estimated():
 def test_no_run_ends_by_the_estimate_of_a_search_that_misses_units(norm, method, prove):
     """A thorough search of the last network's gradient finds none that gains more than the tolerance."""
     rng = np.random.default_rng(4)
-    X, y = rng.standard_normal((40, 8)), rng.integers(0, 4, 40)
+    X, y = rng.standard_normal((30, 6)), rng.integers(0, 4, 30)
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=mopn.Ratio(0.3))
-    result = mopn.minimize(problem, ConditionalGradient("full", oracle=method, prove=prove), tol=1e-3, max_iter=20)
+    result = mopn.minimize(problem, ConditionalGradient("full", oracle=method, prove=prove), tol=1e-2, max_iter=20)
     at = problem.output_gradient(problem.start(result))
     found = at.value - problem.lower(at, problem.lmo(at, "refine").values[0])
     assert result.status == Status.ESTIMATED
-    assert found <= 1.01 * 1e-3 * result.fun
+    assert found <= 1.01e-2 * result.fun
     assert result.estimated_gap >= 0.99 * found
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mpmath import lu_solve, matrix, mp
+from mpmath import lu_solve, matrix, mp, mpf
 from networks import LOSSES, data, every_kernel, random_network, wide_problem
 from properties import generators, tried
 from reference import conjugate, derivatives, matrix_optimum, norm_of_rows, squared_length
@@ -268,6 +268,23 @@ def test_restricted_gaps_without_a_strength_hold_for_nearly_parallel_units(d, an
         assert found.fun - least <= found.restricted_gap
     if angle >= 1e-3:
         assert mopn.certify(problem, H, weights).restricted_gap <= 1e-6 * found.fun
+
+
+@pytest.mark.parametrize("norm", ["l1", "nonnegative-l1", "l1/l2", "l1/linf"])
+@pytest.mark.parametrize(("size", "ridge"), [(1e20, 1e-140), (1e30, 1e-140), (1e20, 1e-100), (1.0, 1e-130)])
+def test_no_bound_is_above_an_objective_where_squares_of_slopes_underflow(norm, size, ridge):
+    """Losses of outputs of some hundreds have slopes of 1e-200."""
+    problem = mopn.NetworkProblem(size * np.eye(2), [0, 1], norm=norm, strength=0.0, ridge=ridge)
+    signs = np.eye(2) if norm == "nonnegative-l1" else np.array([[1.0, -1.0], [-1.0, 1.0]]) / 2
+    bounds, objectives = [], []
+    for output in (100.0, 300.0, 465.0, 500.0, 700.0):
+        found = mopn.certify(problem, np.eye(2), output * signs / size**2)
+        bounds += [found.lower, found.fun - found.restricted_gap]
+        with mp.workdps(60):
+            weights = [mpf(float(weight)) for weight in (output * signs / size**2).ravel()]
+            losses = 2 * mp.log1p(mp.exp(mpf(size) ** 2 * (weights[1] - weights[0])))
+            objectives.append(losses + mpf(ridge) / 2 * mp.fsum(weight**2 for weight in weights))
+    assert max(bounds) <= min(objectives)
 
 
 @every_norm
