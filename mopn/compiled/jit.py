@@ -20,7 +20,7 @@ from typing import Any
 from mopn.solvers.tools.signals import signals_later
 
 with signals_later():
-    from numba import config, njit, threading_layer
+    from numba import njit, threading_layer
     from numba import prange as prange
     from numba import types as types
     from numba.core.caching import FunctionCache, NullCache
@@ -56,7 +56,7 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = _decorator(**options)(function)
-        if config.DISABLE_JIT:
+        if dispatcher is function:
             return dispatcher
         dispatcher.compile = partial(_compile, dispatcher.compile)
         try:

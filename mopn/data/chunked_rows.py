@@ -352,4 +352,4 @@ def _of_array(array: np.ndarray, before: int) -> int:
         array = np.frombuffer("\0".join(map(str, array.flat)).encode(errors="surrogatepass"), np.uint8)
     # 0.24 s/GB (zlib 1.2.13), less than reading takes. Sums of 8-byte words take 0.03, but miss exchanges within a sum;
     # words times odd numbers 0.11, but miss exchanges of doubles such as 1.0 and 2.0, whose words end in zeros.
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8), before)
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, before)
