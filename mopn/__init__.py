@@ -64,8 +64,10 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _LAZY_MODULES:
-        return import_module(f"mopn.{name}")
-    if name not in _LAZY:
+    from mopn.solvers.tools.signals import signals_later
+
+    if name not in _LAZY and name not in _LAZY_MODULES:
         raise AttributeError(f"module 'mopn' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+    with signals_later():
+        module = import_module(_LAZY.get(name, f"mopn.{name}"))
+    return getattr(module, name) if name in _LAZY else module

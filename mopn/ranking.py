@@ -13,6 +13,7 @@ from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.models.ranker import Ranker, similar_features
 from mopn.solvers.tools.checks import choice, count
 from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.signals import signals_later
 
 __all__ = ["Ranker", "grouped_ndcg", "similar_features"]
 
@@ -57,7 +58,8 @@ def grouped_ndcg(y_true: Any, y_score: Any, groups: Any, k: int | None = None, g
     0.6
     """
     try:
-        from sklearn.metrics import ndcg_score
+        with signals_later():
+            from sklearn.metrics import ndcg_score
     except ImportError as error:
         raise ImportError("mopn.ranking needs scikit-learn: pip install scikit-learn") from error
 

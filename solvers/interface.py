@@ -29,7 +29,7 @@ import numpy as np
 from mopn.solvers.numerics.precision import proven_upper
 from mopn.solvers.result import Result, Status, proof_in_words, relative
 from mopn.solvers.tools.budgets import FailureBudget
-from mopn.solvers.tools.checks import check_options, number, shown
+from mopn.solvers.tools.checks import check_flag, check_options, number, shown
 
 Bounds = tuple[np.ndarray, np.ndarray]
 
@@ -339,6 +339,8 @@ class Effort:
         Approximate number of floating-point operations; a node of branch and bound counts 4,400.
     seconds : float, default inf
         Number of seconds. Results under a time limit may differ from run to run; limit the work to avoid this.
+    thorough : bool, default False
+        Whether units are refined as by the method "refine", also where the oracle's own method leaves that out.
 
     Examples
     --------
@@ -353,10 +355,11 @@ class Effort:
     precision: float | None = None
     work: float = math.inf
     seconds: float = math.inf
+    thorough: bool = False
 
     def __post_init__(self) -> None:
         limit, seconds = number("a number >= 0", lambda x: x >= 0.0, finite=False), number("a number", finite=False)
-        check_options(self, precision=limit.or_none(), work=limit, seconds=seconds)
+        check_options(self, precision=limit.or_none(), work=limit, seconds=seconds, thorough=check_flag)
 
 
 # The oracle's own precision, within its own limits.

@@ -13,6 +13,7 @@ import numpy as np
 
 from mopn.solvers.tools.budgets import FAILURE
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.signals import signals_later
 
 # To type checkers a field that is not declared is an error; OptimizeResult has any.
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Status(IntEnum):
         return format(str(self), spec)
 
 
-# A bound is called loose if more than this fraction of the gap is beyond the estimated one.
+# A bound is called loose, by estimate, if more than this fraction of the gap is beyond the estimated one.
 _LOOSE = 0.01
 # The gap of a perfect fit in rounding errors of the objective, at most: its lower bound has such an error, too.
 _PERFECT = 4.0
@@ -71,8 +72,8 @@ _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
     Status.MAX_ITER: "max_iter iterations are done; raise max_iter to go on.",
     Status.MAX_TIME: "max_time ended the run; raise max_time to go on.",
-    Status.STALLED: "The steps decrease the objective no more at this floating-point precision, or by too little ever "
-    "to reach tol. Scaled features (to [-1, 1], say) or a larger strength may help.",
+    Status.STALLED: "The last steps decreased the objective by rounding errors alone, or by too little to reach tol in "
+    "a reasonable time. Scaled features (to [-1, 1], say) or a larger strength may help.",
     Status.NONFINITE: "The objective became infinite or NaN; the best point that is known is returned. "
     "Scale the features (to [-1, 1], say).",
     Status.MAX_UNITS: "max_units is reached (or 2 * max_units candidates were tried). The gap may be due "
@@ -139,7 +140,8 @@ class Trace:
     def to_frame(self) -> pandas.DataFrame:
         """Return a copy as a pandas DataFrame."""
         try:
-            import pandas
+            with signals_later():
+                import pandas
         except ImportError as error:
             raise ImportError("Trace.to_frame needs pandas: pip install pandas; to_dict and to_csv do not") from error
         return pandas.DataFrame(self.to_dict())
@@ -305,11 +307,16 @@ def proof_in_words(gap: float, *, random: bool, seed: int | None) -> str:
 
 
 def gap_in_words(result: Result) -> str:
-    """Return the gap, and its parts: with the units at hand, with others, and the looseness of the bound."""
-    gap, restricted = result.gap, result.restricted_gap
+    """Return the gap of a result, and its parts."""
+    return parts_in_words(result.gap, result.restricted_gap, result.estimated_gap)
+
+
+def parts_in_words(gap: float, restricted: float, estimated: float) -> str:
+    """Return a gap, with how much of it these units and others leave; what is not proven is called an estimate."""
     if restricted == gap:
         return f"{gap:.3g}"
-    others = max(min(result.estimated_gap, gap) - restricted, 0.0)
-    loose = gap - restricted - others
-    words = f", and by a loose bound {loose:.3g}" if loose > _LOOSE * gap else ""
-    return f"{gap:.3g} (with these units {restricted:.3g}, with others {others:.3g} more{words})"
+    with_these = f"{gap:.3g} (at most {restricted:.3g} with these units"
+    others = max(min(estimated, gap) - restricted, 0.0)
+    if gap - restricted - others <= _LOOSE * gap:
+        return f"{with_these}, {gap - restricted:.3g} more with others)"
+    return f"{with_these}; by estimate {others:.3g} more with others, the rest a loose bound)"

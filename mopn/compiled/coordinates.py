@@ -104,7 +104,7 @@ def derivative(loss, y, output):  # type: ignore[no-untyped-def]
     if loss.code == SQUARED:
         return output - y
     if loss.code == LOGISTIC:
-        return -y / (1.0 + math.exp(y * output))
+        return -y / (1.0 + np.exp(y * output))
     if loss.code == CLIPPED:
         return min(max((output - y) / loss.width, loss.low), loss.high)
     if loss.code == POISSON:

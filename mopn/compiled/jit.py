@@ -9,17 +9,23 @@ layers do not share them.
 import gc
 import logging
 import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock, current_thread, main_thread
+from threading import Lock
 from typing import Any
 
-from numba import njit, threading_layer
-from numba.core.caching import FunctionCache, NullCache
+from mopn.solvers.tools.signals import signals_later
+
+with signals_later():
+    from numba import njit, threading_layer
+    from numba import prange as prange
+    from numba import types as types
+    from numba.core.caching import FunctionCache, NullCache
+    from numba.extending import overload as overload
+    from numba.np.unsafe.ndarray import to_fixed_tuple as to_fixed_tuple
 
 # The threading layers that take calls of several Python threads at a time; numba's own queue ends the process.
 _SHARED = ("omp", "tbb")
@@ -43,10 +49,15 @@ inlined: Any = partial(inner, forceinline=True)
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return numba's decorator ``njit`` with these options, and with a cache if there is a folder for it."""
+    """Return numba's decorator ``njit`` with these options, and with a cache if there is a folder for it.
+
+    With ``NUMBA_DISABLE_JIT=1`` functions stay as they are, as by ``njit``.
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = _decorator(**options)(function)
+        if dispatcher is function:
+            return dispatcher
         dispatcher.compile = partial(_compile, dispatcher.compile)
         try:
             dispatcher._cache = _Cache(function)
@@ -62,27 +73,11 @@ def _compile(compile_: Callable[..., Any], signature: Any) -> Any:
     enabled = gc.isenabled()
     gc.disable()
     try:
-        with _interrupted_later():
+        with signals_later():  # llvmlite, interrupted, may free code twice, which ends the process
             return compile_(signature)
     finally:
         if enabled:
             gc.enable()
-
-
-@contextmanager
-def _interrupted_later() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block: llvmlite, interrupted, may free code twice, which ends the process."""
-    handler, came = signal.getsignal(signal.SIGINT), []
-    if not callable(handler) or current_thread() is not main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        for arguments in came[:1]:
-            handler(*arguments)
 
 
 class _Cache(FunctionCache):

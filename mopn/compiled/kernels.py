@@ -11,9 +11,8 @@ panels of eight, padded with zeros.
 import math
 
 import numpy as np
-from numba import prange
 
-from mopn.compiled.jit import FAST, WIDTH, inner, jit
+from mopn.compiled.jit import FAST, WIDTH, inner, jit, prange
 from mopn.compiled.storage import Lines, place, span, value
 
 # The kinds of kernels. ANOVA has coefficients theta_1, ..., theta_m.
@@ -106,7 +105,7 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
                 adjoints[t + 1, s] = theta[t] * scale[s]
         for s in range(WIDTH):
             adjoints[degree + 1, s] = 0.0
-        for entry in range(end - 1, first - 1, -1):
+        for entry in range(np.int64(end) - 1, np.int64(first) - 1, -1):
             j, x, feature = np.int64(entry - first), value(lines.values, entry), place(lines.indices, entry, first)
             for t in range(1, degree + 1):
                 for s in range(WIDTH):
@@ -115,7 +114,7 @@ def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gra
     else:
         for s in range(WIDTH):
             adjoints[0, s] = scale[s]
-        for entry in range(end - 1, first - 1, -1):
+        for entry in range(np.int64(end) - 1, np.int64(first) - 1, -1):
             j, x, feature = np.int64(entry - first), value(lines.values, entry), place(lines.indices, entry, first)
             for s in range(WIDTH):
                 gradient[c, feature, s] += x * adjoints[0, s] * table[j, 0, s]

@@ -18,9 +18,6 @@ derivative with respect to one of them is a sum of the A^u(p, x), without subtra
 """
 
 import numpy as np
-from numba import prange, types
-from numba.extending import overload
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from mopn.compiled.coordinates import (
     SQUARED,
@@ -31,7 +28,7 @@ from mopn.compiled.coordinates import (
     update_state,
     weight_of,
 )
-from mopn.compiled.jit import FAST, IN_ORDER, inlined, inner, jit
+from mopn.compiled.jit import FAST, IN_ORDER, inlined, inner, jit, overload, prange, to_fixed_tuple, types
 from mopn.compiled.storage import Lines, place, span, value
 
 # The loss by cancellation, beyond that by the signs of a row's products, from which on a column is computed from its
@@ -59,6 +56,7 @@ def _sums(theta, omega, columns, state, weights, p, j):  # type: ignore[no-untyp
 # Chosen by type, not by a branch: as a function of its own it would change the order of the sums.
 def _omega_of(omegas, s):  # type: ignore[no-untyped-def]
     """Return row s, or None if there are no rows."""
+    return None if omegas is None else omegas[s]
 
 
 @overload(_omega_of)
@@ -262,6 +260,9 @@ def lower_degrees(theta, D):  # type: ignore[no-untyped-def]
 
 def as_theta(theta, coefficients):  # type: ignore[no-untyped-def]
     """Return the coefficients with the type of theta: a tuple, whose loops are unrolled, an array, or None."""
+    if theta is None:
+        return None
+    return tuple(coefficients) if isinstance(theta, tuple) else coefficients
 
 
 @overload(as_theta)

@@ -3,15 +3,18 @@
 This package needs Dask and scikit-learn: ``pip install "dask[array,dataframe]" distributed scikit-learn narwhals``.
 """
 
-try:
-    import dask.array  # noqa: F401
-    import distributed  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        "mopn.dask needs dask and distributed: pip install 'dask[array,dataframe]' distributed"
-    ) from error
+from mopn.solvers.tools.signals import signals_later
 
-from mopn.dask.fitting import fit, predict
+with signals_later():
+    try:
+        import dask.array  # noqa: F401
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "mopn.dask needs dask and distributed: pip install 'dask[array,dataframe]' distributed"
+        ) from error
+
+    from mopn.dask.fitting import fit, predict
 
 __all__ = ["fit", "predict"]
 

@@ -19,6 +19,7 @@ from mopn.estimators.tables import TableEstimator
 from mopn.estimators.targets import has_labels
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.signals import signals_later
 from mopn.tables.learning import MANY_CURVES
 from mopn.tables.reading import read_table
 
@@ -160,7 +161,8 @@ def _joined(parts: list[Any]) -> Any:
         return sparse.vstack(parts, format="csr")
     if not hasattr(parts[0], "iloc"):
         return np.concatenate(parts)
-    from dask.dataframe.dispatch import concat
+    with signals_later():
+        from dask.dataframe.dispatch import concat
 
     return concat(parts, ignore_index=True)  # categories may differ
 

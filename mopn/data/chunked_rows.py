@@ -42,8 +42,6 @@ from mopn.data.validation import as_array, as_numbers, check_input, check_weight
 from mopn.losses.losses import Loss, dual_of, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
-# Words of 8 bytes that are added up before the CRC, which is slower.
-_RUN = 1024
 # Targets of the first chunk, on which a user's loss is checked.
 _CHECKED = 10
 # Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, where passes need
@@ -337,7 +335,7 @@ def _merged(a: Summary, b: Summary) -> Summary:
 
 
 def checksum(*parts: Any) -> int:
-    """Return a number that is equal for equal arrays, sparse matrices and tables, and almost surely for no others."""
+    """Return a CRC-32 of arrays, sparse matrices and tables: of all bytes, so that the order of rows counts."""
     total = 0
     for part in parts:
         stored = part.tocsr() if sparse.issparse(part) else part
@@ -352,7 +350,6 @@ def checksum(*parts: Any) -> int:
 def _of_array(array: np.ndarray, before: int) -> int:
     if array.dtype.hasobject:
         array = np.frombuffer("\0".join(map(str, array.flat)).encode(errors="surrogatepass"), np.uint8)
-    stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    whole = len(stored) - len(stored) % (8 * _RUN)
-    sums = stored[:whole].view(np.uint64).reshape(-1, _RUN).sum(axis=1)
-    return zlib.crc32(stored[whole:].tobytes(), zlib.crc32(sums.tobytes(), before))
+    # 0.24 s/GB (zlib 1.2.13), less than reading takes. Sums of 8-byte words take 0.03, but miss exchanges within a sum;
+    # words times odd numbers 0.11, but miss exchanges of doubles such as 1.0 and 2.0, whose words end in zeros.
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, before)

@@ -16,6 +16,7 @@ from mopn.data.validation import as_array, as_numbers
 from mopn.data.values import to_host
 from mopn.solvers.tools.checks import count, shown
 from mopn.solvers.tools.display import Displayed
+from mopn.solvers.tools.signals import signals_later
 
 _READS = ".npy (dense), .npz (of scipy.sparse.save_npz) and .parquet"
 
@@ -247,7 +248,8 @@ def _read(block: Any) -> Any:
 
 def _parquet(path: Path) -> Any:
     try:
-        from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        with signals_later():
+            from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise ImportError("Parquet files need pyarrow; install it by pip install pyarrow") from None
     return parquet.read_table(path)

@@ -11,6 +11,7 @@ from mopn.core.regularizers import Ratio
 from mopn.data.validation import as_array, as_numbers
 from mopn.data.values import is_series
 from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count
+from mopn.solvers.tools.signals import signals_later
 
 # Who takes categories and missing values.
 _TABLES = "TableClassifier and TableRegressor"
@@ -80,7 +81,8 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
 
 def _of_records(records: Any, name: str) -> Any:
     try:
-        import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+        with signals_later():
+            import pandas as pd  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         raise ImportError(f"{name} holds records, which need pandas: pip install pandas; or give an array") from None
     return pd.DataFrame({field: np.atleast_1d(records[field]) for field in records.dtype.names})

@@ -33,6 +33,7 @@ from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result, Status
+from mopn.solvers.result import parts_in_words
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
 from mopn.tables.reading import read_table
@@ -190,11 +191,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         choice.overrule(result)
         fitted = {name: value for name, value in vars(network).items() if name.endswith("_")}
         self.__dict__.update(self._of_table(fitted), status_=result.status)
-        say(
-            self.verbose,
-            f"gap {self.gap_:.3g}, at most {self.restricted_gap_:.3g} of it with these units; by an estimate without "
-            f"a proof the gap is {self.estimated_gap_:.3g}, and the rest is a loose bound",
-        )
+        say(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
         self._raise_interruption(result)
         task.end({})
         return result

@@ -343,7 +343,7 @@ def _column_weights(chunk: RawBlock) -> np.ndarray:
 
 def _in_units(chunk: RawBlock, user_y: UserY) -> RawBlock:
     y = finite_numbers(chunk.y, "y")
-    return chunk._replace(y=user_y.targets(y.reshape(len(y), -1)))
+    return chunk._replace(y=user_y.targets(y if y.ndim == 2 else y[:, None]))
 
 
 def _numbers(chunk: RawBlock) -> tuple[np.ndarray, np.ndarray | None]:

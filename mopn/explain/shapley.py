@@ -12,6 +12,7 @@ from mopn.explain.higher_games import background_rows, model_game
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.signals import signals_later
 
 
 @door
@@ -153,7 +154,8 @@ def to_shap(model: Fitted, X: Any, background: Any = None) -> Any:
     array([[1.5, 3. ]])
     """
     try:
-        from shap import Explanation
+        with signals_later():
+            from shap import Explanation
     except ImportError:
         raise ImportError("explanations as objects of shap need it: pip install shap") from None
     machine = fitted_model(model)

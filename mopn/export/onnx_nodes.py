@@ -12,6 +12,7 @@ import numpy as np
 from mopn.models.formula import as_real
 from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.decorators import warn_caller
+from mopn.solvers.tools.signals import signals_later
 from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 
@@ -27,7 +28,8 @@ class Graph:
 
     def __init__(self, dtype: str) -> None:
         try:
-            import onnx
+            with signals_later():
+                import onnx
         except ImportError as error:
             raise ImportError("to_onnx needs the package onnx: pip install onnx") from error
         self.onnx, self.dtype = onnx, _DTYPES[choice(_DTYPES)(dtype, "dtype")]

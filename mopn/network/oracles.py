@@ -24,6 +24,7 @@ from mopn.solvers.sphere.search import (
     Proof,
     Proven,
     SphereSearch,
+    is_rough,
     most_features,
     plan,
     proofs_in_words,
@@ -129,6 +130,9 @@ class BasisAtoms:
         Whether the method has no tighter bound, whatever the effort.
     from_user : bool
         Whether a function of the user's selected the units: the best value is then no estimate of the dual norm.
+    rough : bool
+        Whether units were not refined, by the methods "power" and "eigh" under l1/l2 and l1/linf: the best value may
+        be far below the dual norm.
 
     Examples
     --------
@@ -145,6 +149,7 @@ class BasisAtoms:
     work: float = 0.0
     bound_is_best: bool = False
     from_user: bool = False
+    rough: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -221,7 +226,8 @@ class OracleRun:
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
         cheap = search.plan.is_cheap
-        return BasisAtoms(H, values * scale, found.bound * scale, certified, found.work, cheap)
+        rough = not effort.thorough and is_rough(search.p, search.stack.shape[0], self.oracle.method)
+        return BasisAtoms(H, values * scale, found.bound * scale, certified, found.work, cheap, rough=rough)
 
     @limited_threads()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
@@ -246,7 +252,11 @@ class OracleRun:
     def _search(self, gammas: Any, effort: Effort) -> tuple[SphereSearch, float]:
         """Return the search on the matrices in units of a scale, and the scale."""
         oracle, p = self.oracle, self.oracle.norm.exponent
-        stack, scale = oracle.prepare(gammas).scaled()
+        prepared = oracle.prepare(gammas)
+        if effort.thorough and is_rough(p, prepared.shape[0], oracle.method):
+            oracle = replace(oracle, method="refine")
+            prepared = oracle.prepare(gammas)
+        stack, scale = prepared.scaled()
         m, d = stack.shape
         way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
         way = way._replace(one_sided=oracle.norm.nonnegative)

@@ -97,7 +97,19 @@ class OutputGradient:
         if self._ridge is None:
             return None
         forms = next(iter(self._forms.values()), None) or self.forms(self._ridge.kernel)
-        return RidgeBounds(self._ridge, self._network, forms.of_losses, self.sizes)
+        return RidgeBounds(self._ridge, self._network, forms, self.sizes)
+
+    def restricted_lower(
+        self, regularizer: NormRegularizer, bound: float, slopes: np.ndarray, errors: np.ndarray
+    ) -> float:
+        """Lower bound of the minimum over weights of the network's own units, and over the linear term.
+
+        ``bound`` is the dual norm of their slopes (k, m), the derivatives of losses and ridge, with errors (m,).
+        """
+        if self._ridge_bounds is None:
+            return bound_and_scale(self.dual, regularizer, bound, self.of_linear)[0]
+        conjugate = self._ridge_bounds.of_own_units(regularizer, bound, slopes, errors)
+        return bound_and_scale(self.dual, conjugate, 1.0, self.of_linear)[0]
 
     def lower_and_scale(self, regularizer: NormRegularizer, bound: float) -> tuple[float, float]:
         """Lower bound of the minimum, given a bound of the dual norm, and the scale of G; it takes several passes."""
@@ -505,23 +517,28 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return of_units + max(self.linear_term.value(W) - self.linear_term.value(network.linear), 0.0)
 
     def restricted_lower(self, network: Network, at: OutputGradient) -> float:
-        """Proven lower bound of the minimum over weights and linear term, the units fixed.
-
-        It is :meth:`lower` with the maximum over the network's own units as the dual norm.
-        """
-        return self.lower(at, self.restricted_dual(network, at))
+        """Proven lower bound of the minimum over weights and linear term, the units fixed."""
+        slopes = self._own_slopes(network, at)
+        bound = self._dual_of_slopes(network, at, slopes)
+        errors = self._feature_errors(network, at) + at.forms(self.kernel).rounding(math.inf)
+        return at.restricted_lower(self.regularizer, bound, slopes, errors)
 
     def restricted_dual(self, network: Network, at: OutputGradient) -> float:
         """Proven bound of the dual norm of a gradient over the network's own units."""
+        return self._dual_of_slopes(network, at, self._own_slopes(network, at))
+
+    def _dual_of_slopes(self, network: Network, at: OutputGradient, slopes: np.ndarray) -> float:
+        """Return a bound of the dual norm of slopes (k, m) of the network's own units, errors included."""
+        of_features = float(np.linalg.norm(self._feature_errors(network, at), self.norm.exponent))
+        return self.norm.dual(slopes) + of_features + self.dual_rounding(at)
+
+    def _feature_errors(self, network: Network, at: OutputGradient) -> np.ndarray:
+        """Bound the errors (m,) of own slopes, besides those of sums over the samples."""
         # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
         errors = 2 * network.basis.shape[1] * EPS * at.sizes
         if self.ridge:
             errors += self._ridge.slope_errors(network.basis, network.weights)
-        return (
-            self.norm.dual(self._own_slopes(network, at))
-            + float(np.linalg.norm(errors, self.norm.exponent))
-            + self.dual_rounding(at)
-        )
+        return errors
 
     def _own_slopes(self, network: Network, at: OutputGradient) -> np.ndarray:
         """Return the derivatives (k, m) of losses and ridge along the units of the network."""

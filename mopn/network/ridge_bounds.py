@@ -9,15 +9,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from mopn.core.gap import Conjugate, dual_error
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
-from mopn.network.gradient_forms import GradientForms
+from mopn.network.gradient_forms import SMALLEST, GradientForms
 from mopn.network.point import Network
 from mopn.network.ridge import Ridge
-from mopn.solvers.numerics.precision import EPS
-from mopn.solvers.sphere import DenseStack
+from mopn.solvers.numerics.precision import EPS, proven_upper
+from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.sphere.search import DENSE_LIMIT
 from mopn.solvers.tools.decorators import cached_property
@@ -25,32 +26,42 @@ from mopn.solvers.tools.decorators import cached_property
 
 @dataclass(frozen=True)
 class ShiftedConjugate:
-    """By Y = -s (Gamma + ridge W) with the best s up to ``largest``, for the functions W of a network.
+    """By Y = -s S with the best s up to ``largest``, for S = Gamma + ridge W and the functions W of a network.
 
-    ``of_gradient`` and ``of_network`` bound ||Gamma||^2 and ||ridge W||^2 from above, ``crossed`` is <Gamma, ridge W>
-    with the error ``crossed_error``.
+    All numbers are in the unit of the objective. ``of_slopes`` bounds ||S||^2 / (2 ridge) from above, or that of a
+    projection of S which changes no inner product with W; inf leaves s = t alone. ``crossed`` is <Gamma, W>, and
+    ``of_network`` is ridge ||W||^2 / 2, with errors.
     """
 
-    ridge: float
     largest: float
-    of_gradient: float
-    of_network: float
+    of_slopes: float
     crossed: float
     crossed_error: float
+    of_network: float
+    network_error: float
 
     active = True
 
     def conjugate(self, dual: float) -> float:
-        # Z - Y = s ridge W - (t - s) Gamma at t = dual; the best s without a limit projects Z.
-        t, a, b, c = dual, self.of_gradient, self.of_network, self.crossed
-        length = a + 2.0 * c + b
-        s = min(max(t * (a + c) / length, 0.0), self.largest) if length > 0 else 0.0
-        parts = np.array([(t - s) ** 2 * a, s * s * b, -2.0 * s * (t - s) * c])
-        errors = 2.0 * s * abs(t - s) * self.crossed_error + 8.0 * EPS * float(np.abs(parts).sum())
-        return max(float(parts.sum()) + errors, 0.0) / (2.0 * self.ridge)
+        # Z - Y = t ridge W - u S at t = dual and u = t - s, with <S, W> = crossed + 2 of_network.
+        t = dual
+        s = min(max(t - self._unlimited(t), 0.0), self.largest)
+        u = t - s
+        if u == 0.0:
+            return t * t * (1.0 + 8.0 * EPS) * (self.of_network + self.network_error)
+        of_network = t * (2.0 * s - t)
+        parts = np.array([u * u * self.of_slopes, -u * t * self.crossed, of_network * self.of_network])
+        errors = t * abs(u) * self.crossed_error + abs(of_network) * self.network_error
+        return max(float(parts.sum()) + errors + 8.0 * EPS * float(np.abs(parts).sum()), 0.0)
+
+    def _unlimited(self, t: float) -> float:
+        """Return the best u without a limit of s."""
+        if not 0.0 < self.of_slopes < math.inf:
+            return 0.0
+        return t * (0.5 * self.crossed + self.of_network) / self.of_slopes
 
     def max_scale(self, dual: float) -> float:
-        return math.inf
+        return math.inf if self.of_slopes < math.inf else self.largest
 
 
 @dataclass(frozen=True)
@@ -65,10 +76,56 @@ class EigenvalueConjugate:
 
     def conjugate(self, dual: float) -> float:
         rest = np.maximum((1.0 + 2.0 * EPS) * dual * self.sizes - (1.0 - 2.0 * EPS) * self.strength, 0.0)
-        return float(rest @ rest) * (1.0 + (self.sizes.size + 8) * EPS) / (2.0 * self.ridge)
+        return half_square(_length(rest), self.ridge)
 
     def max_scale(self, dual: float) -> float:
         return math.inf
+
+
+def half_square(length: float, ridge: float) -> float:
+    """Return length^2 / (2 ridge), rounded up; the square alone might underflow."""
+    root = length / math.sqrt(2.0 * ridge)
+    return max(root * root * (1.0 + 8.0 * EPS), SMALLEST) if length > 0.0 else 0.0
+
+
+def _length(array: np.ndarray) -> float:
+    """Return the length of all entries, rounded up; their squares might underflow."""
+    largest = float(np.abs(array).max(initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return largest
+    return largest * float(np.linalg.norm(array / largest)) * (1.0 + (array.size + 8) * EPS)
+
+
+def projected_length(kernel_matrix: np.ndarray, error: float, values: np.ndarray, values_error: float) -> float:
+    """Bound the length of the projection of m functions onto the span of k units from above.
+
+    Parameters
+    ----------
+    kernel_matrix : ndarray of shape (k, k)
+        The inner products K(h_r, h_s).
+    error : float
+        Bound of the errors of their matrix, in the spectral norm.
+    values : ndarray of shape (k, m)
+        The inner products q of the functions and the units.
+    values_error : float
+        Bound of their errors, in the Frobenius norm.
+
+    Returns
+    -------
+    float
+        The root of the sum of all q_c' K^-1 q_c; inf where units are so nearly parallel that K may be singular.
+    """
+    k = len(kernel_matrix)
+    # The factor and the solutions are exact for a matrix that is nearer than this (Higham, 2002, 8.1 and 10.1), so that
+    # the matrix shifted down is below K, and its inverse above.
+    shift = error + (4 * k + 24) * EPS * float(np.trace(kernel_matrix))
+    try:
+        factor = np.linalg.cholesky(0.5 * (kernel_matrix + kernel_matrix.T) - shift * np.eye(k))
+    except np.linalg.LinAlgError:
+        return math.inf
+    solved = solve_triangular(factor, np.hstack([values, np.eye(k)]), lower=True, check_finite=False)
+    own, inverse = np.split(solved, [values.shape[1]], axis=1)
+    return float(proven_upper(_length(own) + values_error * _length(inverse)))
 
 
 def is_exact(ridge: Ridge, norm: Norm, shape: tuple[int, int]) -> bool:
@@ -80,7 +137,7 @@ def is_exact(ridge: Ridge, norm: Norm, shape: tuple[int, int]) -> bool:
 class RidgeBounds:
     """The conjugates of penalty and ridge at multiples of a loss gradient.
 
-    ``forms`` are the matrices of the losses alone, ``sizes`` (m,) the sums of |G_ic| ||x_i||^2.
+    ``forms`` are the matrices of losses and ridge, ``sizes`` (m,) the sums of |G_ic| ||x_i||^2.
     """
 
     def __init__(self, ridge: Ridge, network: Network, forms: GradientForms, sizes: np.ndarray) -> None:
@@ -89,56 +146,82 @@ class RidgeBounds:
     @cached_property
     def of_network(self) -> float:
         """Upper bound of the ridge, which is its conjugate at its own slope."""
+        return sum(self._value)
+
+    @cached_property
+    def _value(self) -> tuple[float, float]:
+        """The ridge of the network, and a bound of its error."""
         H, V = self.network.basis, self.network.weights
-        return self.ridge.value(H, V) + self.ridge.error(H, V)
+        return self.ridge.value(H, V), self.ridge.error(H, V)
 
     def conjugates(self, regularizer: NormRegularizer, bound: float) -> list[Conjugate]:
-        """Return conjugates that bound R* at multiples of -Gamma, given a bound of the dual norm."""
-        if self._stack is None and regularizer.active:
+        """Return conjugates that bound R* at multiples of -Gamma, given a bound of the dual norm over all units."""
+        if not self._has_matrices and regularizer.active:
             return []
         if is_exact(self.ridge, regularizer.norm, self.forms.shape):
             values, errors = self._eigenvalues
             sizes = np.maximum(errors - values, 0.0) if regularizer.norm.nonnegative else np.abs(values) + errors
             return [EigenvalueConjugate(self.ridge.amount, regularizer.weight_cost(lambda: 0.0), sizes.ravel())]
-        largest = regularizer.max_scale(bound) * (1.0 - 2.0 * EPS) if math.isfinite(bound) else 0.0
-        crossed, error = self._crossed
-        one_sided = regularizer.norm.nonnegative
-        of_gradient = self._squared_length(math.inf if one_sided else bound, crossed, error)
-        if not math.isfinite(of_gradient):
-            return []
-        amount, of_network = self.ridge.amount, 2.0 * self.ridge.amount * self.of_network
-        return [ShiftedConjugate(amount, min(largest, 1.0 / EPS), of_gradient, of_network, crossed, error)]
+        length = self._length if self._has_matrices else self._length_by(regularizer, bound)
+        return [self._shifted(regularizer, bound, length)] if math.isfinite(length) else []
 
-    @cached_property
-    def _stack(self) -> DenseStack | None:
-        return self.forms.dense() if self.forms.shape[1] <= DENSE_LIMIT else None
+    def of_own_units(
+        self, regularizer: NormRegularizer, bound: float, slopes: np.ndarray, errors: np.ndarray
+    ) -> Conjugate:
+        """Return a conjugate for weights of the network's own units alone.
+
+        ``slopes`` (k, m) are the values of S = Gamma + ridge W at these units, with errors (m,), and ``bound`` is their
+        dual norm. Only the projection of S on the units counts. Its length does not follow from ``bound``: nearly
+        parallel units may have small slopes, and combinations of length 1 large ones.
+        """
+        H = self.network.basis
+        # As K(h, h') of any two units errs by (3 d + 8) eps of their squared lengths.
+        matrix_error = len(H) * (3 * H.shape[1] + 8) * EPS * float(np.max(np.sum(H * H, axis=1), initial=0.0)) ** 2
+        slopes_error = math.sqrt(len(H)) * _length(errors)
+        length = projected_length(self.ridge.features(H, H), matrix_error, slopes, slopes_error)
+        if self._has_matrices:
+            length = min(length, self._length)
+        return self._shifted(regularizer, bound, length)
+
+    def _shifted(self, regularizer: NormRegularizer, bound: float, length: float) -> ShiftedConjugate:
+        """Return the conjugate for a bound of the dual norm, and one of the length of S."""
+        largest = regularizer.max_scale(bound) * (1.0 - 2.0 * EPS) if math.isfinite(bound) else 0.0
+        of_slopes = half_square(length, self.ridge.amount)
+        return ShiftedConjugate(min(largest, 1.0 / EPS), of_slopes, *self._crossed, *self._value)
+
+    @property
+    def _has_matrices(self) -> bool:
+        return self.forms.shape[1] <= DENSE_LIMIT
 
     @cached_property
     def _eigenvalues(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues (m, d) of all Gamma_c, and bounds (m, 1) of their errors."""
-        assert self._stack is not None
-        errors = np.array([eigen_error(matrix) for matrix in self._stack.matrices]) + self._stack.error
-        return np.linalg.eigvalsh(self._stack.matrices), errors[:, None]
+        stack = self.forms.of_losses.dense()
+        scale = power_of_two(float(np.abs(stack.matrices).max(initial=0.0)))
+        matrices = stack.matrices / scale
+        errors = scale * np.array([eigen_error(matrix) for matrix in matrices]) + stack.error
+        return scale * np.linalg.eigvalsh(matrices), errors[:, None]
 
     @cached_property
     def _crossed(self) -> tuple[float, float]:
-        """<Gamma, ridge W> = ridge <G, the outputs of the units>, and a bound of its error."""
+        """<Gamma, W> = <G, the outputs of the units>, and a bound of its error."""
         network, (n, d), m = self.network, self.forms.rows.shape, len(self.sizes)
         if not network.n_units:
             return 0.0, 0.0
         crossed = self.forms.rows.inner(self.forms.G, network.unit_outputs)
         units = network.n_units + 3 * d + n + 16 + dual_error(m)
-        error = units * EPS * float(self.sizes @ np.abs(network.weights).sum(axis=0))
-        return self.ridge.amount * crossed, self.ridge.amount * error
+        return crossed, units * EPS * float(self.sizes @ np.abs(network.weights).sum(axis=0))
 
-    def _squared_length(self, bound: float, crossed: float, error: float) -> float:
-        """Bound ||Gamma||^2 by its matrices or, without them, by the dual norm of Gamma + ridge W."""
-        (m, d), share = self.forms.shape, self.ridge.kernel.of_square
-        if self._stack is not None:
-            lengths = np.linalg.norm(self._stack.matrices, axis=(1, 2)) * (1.0 + d * d * EPS) + self._stack.error
-            return float(lengths @ lengths) * (1.0 + (m + 4) * EPS) / share
-        # ||Gamma||^2 = ||S||^2 - 2 <Gamma, ridge W> - ||ridge W||^2 for S = Gamma + ridge W.
-        amount, H, V = self.ridge.amount, self.network.basis, self.network.weights
-        of_network = 2.0 * amount * (self.ridge.value(H, V) - self.ridge.error(H, V))
-        parts = np.array([m * d * bound**2 / share, -2.0 * crossed, -of_network, 2.0 * error])
-        return max(float(parts.sum()) + 16.0 * EPS * float(np.abs(parts).sum()), 0.0)
+    @cached_property
+    def _length(self) -> float:
+        """Bound of the length of S, by its matrices."""
+        stack = self.forms.dense()
+        lengths = np.array([_length(matrix) for matrix in stack.matrices]) + stack.error
+        return _length(lengths) / math.sqrt(self.ridge.kernel.of_square)
+
+    def _length_by(self, regularizer: NormRegularizer, bound: float) -> float:
+        """Bound the length of S by its dual norm over all units, which bounds all eigenvalues."""
+        if regularizer.norm.nonnegative:
+            return math.inf
+        m, d = self.forms.shape
+        return math.sqrt(m * d / self.ridge.kernel.of_square) * bound * (1.0 + 8.0 * EPS)

@@ -8,6 +8,7 @@ import numpy as np
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.display import printable
+from mopn.solvers.tools.signals import signals_later
 
 # Of bars, as in the map of values of both signs.
 _POSITIVE, _NEGATIVE = "#b2182b", "#2166ac"
@@ -85,7 +86,8 @@ def new_axes(ax: Any) -> Any:
 
 def subplots(*shape: int, **options: Any) -> Any:
     try:
-        import matplotlib.pyplot as plt
+        with signals_later():
+            import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("plots need matplotlib: pip install matplotlib") from None
     return plt.subplots(*shape, layout="constrained", **options)[1]

@@ -20,6 +20,7 @@ from mopn.plotting.drawing import (
 )
 from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.signals import signals_later
 
 # Points of a curve or of the rows on a map, and cells along the sides of a map.
 _POINTS, _CELLS = 400, 80
@@ -390,7 +391,8 @@ class _Drawing:
     def _mark_dates(self, axis: Any, j: int) -> None:
         """Write dates in place of numbers of days, if the column holds dates."""
         if self.encoding.number_kinds[self.encoding.number_columns.index(j)] in (DATES, ZONED_DATES):
-            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+            with signals_later():
+                from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
             locator = AutoDateLocator(minticks=3, maxticks=7)
             axis.set_major_locator(locator)

@@ -28,6 +28,7 @@ from mopn.data.values import (
     read_column,
 )
 from mopn.solvers.tools.checks import shown
+from mopn.solvers.tools.signals import signals_later
 
 _SPARSE = "MultiOutputPNClassifier, MultiOutputFMClassifier and their regressors take sparse matrices"
 
@@ -148,7 +149,8 @@ def _of_values(values: Any, of: str) -> ReadColumn:
 
 def _of_frame(X: Any, name: str) -> Table:
     if type(X).__name__ == "RecordBatch":
-        import pyarrow as pa  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        with signals_later():
+            import pyarrow as pa  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         X = pa.Table.from_batches([X])
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
@@ -162,7 +164,8 @@ def _of_frame(X: Any, name: str) -> Table:
 
 def _narwhals() -> Any:
     try:
-        import narwhals.stable.v2 as nw
+        with signals_later():
+            import narwhals.stable.v2 as nw
     except ImportError:
         raise ImportError(
             "X is a frame, which needs narwhals: pip install narwhals; a dict of its columns needs nothing"

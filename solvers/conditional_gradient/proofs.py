@@ -63,6 +63,8 @@ class ProofSchedule:
         """Return the best units for a gradient, and the bound on all units; ``last``: the model is complete."""
         began, proofs_before = self.monitor.elapsed, self.proof_time
         selection = self._select(point, at, last)
+        if selection.exhausted and getattr(selection.atoms, "rough", False):
+            selection = self._with_refined_units(point, at, selection)
         if is_from_user(selection.atoms):
             proven = _relative_gap(self.problem, point, at, selection.bound)
             selection = selection._replace(estimate=proven, exhausted=False)
@@ -115,6 +117,15 @@ class ProofSchedule:
             return selection._replace(bound=min(atoms.bound, proof.bound), exhausted=self.estimate <= tol)
         self.estimate = gap(proof.values[0])
         return Selection(proof, proof.bound, self.estimate, exhausted=self._is_exhausted(gap(proof.bound)))
+
+    def _with_refined_units(self, point: AtomicPoint, at: AtOutputs, selection: Selection) -> Selection:
+        """Search again before a run ends by an estimate: the method of the oracle may miss the best unit."""
+        effort = Effort(self.monitor.tol, work=_ROUND_WORK, seconds=self.monitor.left, thorough=True)
+        atoms = self.problem.lmo(at, self.oracle, effort)
+        found = _relative_gap(self.problem, point, at, atoms.values[0])
+        self.estimate = max(selection.estimate, found)
+        bound = min(selection.bound, atoms.bound)
+        return Selection(atoms, bound, self.estimate, exhausted=self.estimate <= self.monitor.tol)
 
     def _is_soon(self, fun: float, proven: float) -> bool:
         """Whether none can end the run, or the last one was at about this objective: poor units seem the best ones."""

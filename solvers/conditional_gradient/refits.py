@@ -46,8 +46,9 @@ _JOINT_TOL, _LEFT, _TIGHTER = 3e-3, 0.9, 0.1
 # where a model is fitted, of a polish of both layers, which goes on from there.
 _START_TOL, _START_OF_MODEL = 1e-3, 0.1
 # Between rounds, units whose weights are together less than this times the target gap, relative, are dropped: refits
-# shrink superfluous units for ever.
-_NEGLIGIBLE = 1e-4
+# shrink superfluous units for ever. They stay if the objective would rise by more than this share of the target gap:
+# outputs may be differences of much larger terms, to which small weights matter.
+_NEGLIGIBLE, _RISE = 1e-4, 0.1
 # Refits on a fraction of the samples stop at this decrease over ten iterations, relative, as they are a start; refits
 # of more units than a model may have stop at the other one: the units that leave again are known early.
 _SAMPLE_TOL, _SURPLUS_TOL = 5e-3, 5e-2
@@ -317,7 +318,16 @@ class _FullRefits(_OutputRefits):
         patient = self.misses >= 2 and not self.problem.joint_refits_get_stuck
         max_iter = self.options.polish_iter if patient else self.max_iter
         point = self._with_rest(point, max(tol, self.options.least_tol), max_iter)
-        return point.drop_zero_units(_NEGLIGIBLE * target)
+        return self._without_negligible(point, target)
+
+    def _without_negligible(self, point: CorrectivePoint, target: float) -> CorrectivePoint:
+        """Return the point without units that hardly matter, for a relative target gap."""
+        point = point.drop_zero_units()
+        rest = point.drop_zero_units(_NEGLIGIBLE * target)
+        if rest.n_units == point.n_units:
+            return point
+        fun, of_rest = (self.problem.output_gradient(each).value for each in (point, rest))
+        return rest if of_rest <= fun + _RISE * target * abs(fun) else point
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of the full model to ``polish_tol``, first on fractions of the samples if there are many.

@@ -106,6 +106,11 @@ def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None 
     return Plan(formed, refines, Proof.SQUARES if squared else Proof.BIQUADRATIC, work)
 
 
+def is_rough(p: float, m: int, method: str) -> bool:
+    """Whether the search of a method refines no units, and so may miss the best one by far."""
+    return method in ("power", "eigh") and p != math.inf and m > 1
+
+
 @cache
 def proofs_in_words(p: float, method: str) -> str:
     """Return the proofs that are tried, a line for each number of outputs."""

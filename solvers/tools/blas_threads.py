@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mopn.solvers.tools.checks import count
+from mopn.solvers.tools.signals import signals_later
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -86,7 +87,8 @@ class _Blas:
 
     def _libraries(self) -> list[Any]:
         if self._controller is None:
-            from threadpoolctl import ThreadpoolController  # predictions do not need it
+            with signals_later():
+                from threadpoolctl import ThreadpoolController  # predictions do not need it
 
             self._controller = ThreadpoolController().select(user_api="blas")
         return self._controller.lib_controllers

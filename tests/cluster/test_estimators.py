@@ -344,6 +344,7 @@ of_both_kinds = pytest.mark.parametrize(
 
 
 @of_both_kinds
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_tables_on_workers_are_those_of_blocks_in_one_process(client, on_workers, name, y):
     X, labels = spread(y)
     plain = getattr(estimators, name)(**FIXED)

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 from mopn.compiled import jit as jitted
@@ -219,3 +220,64 @@ def test_ctrl_c_waits_for_the_compiler(handler):
     assert compiled == ["a signature"]
     with ThreadPoolExecutor(1) as threads:  # of which none may set handlers
         assert threads.submit(jitted._compile, str.upper, "a").result() == "A"
+
+
+# -- without the compiler ----------------------------------------------------------------------------------------------
+
+
+FITS = """
+import sys
+import numpy as np, mopn
+from mopn.estimators import FactorizationMachineClassifier, PolynomialNetworkRegressor, TableRegressor
+from mopn.solvers import SGD, AdaGrad, ConditionalGradient, CoordinateDescent, LBFGS
+from scipy import sparse
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((20, 4))
+y = X[:, 0] * X[:, 1]
+blocks = mopn.RelationBlocks([X[:5], X[5:8]], np.stack([rng.integers(0, 5, 20), rng.integers(0, 3, 20)], axis=1))
+
+def fit(problem, solver):
+    return mopn.minimize(problem, solver, tol=0, max_iter=3, rng=0)
+
+def fits():
+    for data in (X, sparse.csr_array(X * (np.abs(X) > 0.5)), sparse.csr_array(X > 0.5, dtype=float), blocks):
+        network = mopn.NetworkProblem(data, y, loss="squared", norm="l1", strength=1.0)
+        yield fit(network, ConditionalGradient("full")).fun
+        for solver in (CoordinateDescent(), CoordinateDescent(n_threads=2), SGD(), AdaGrad(), LBFGS()):
+            kernels = [("anova", 2)] if data is blocks else [("anova", 2), ("anova", 3), ("all-subsets", 2)]
+            for kernel, degree in kernels:
+                problem = mopn.FactorizationProblem(data, y, kernel=kernel, degree=degree, n_components=3)
+                if problem.oracles >= solver.needs:
+                    yield fit(problem, solver).x
+    lower = mopn.FactorizationProblem(X, y, degree=3, n_components=3, fit_lower="augment")
+    yield fit(lower, CoordinateDescent()).x
+    for augment, degree in ((False, 2), (True, 2), (False, 3)):
+        yield fit(mopn.LiftedProblem(X, y, degree=degree, rank=3, augment=augment), CoordinateDescent()).x
+    for loss, target in (("huber", y), ("binary-logistic", np.sign(y)), ("binary-squared-hinge", np.sign(y))):
+        for solver in (CoordinateDescent(), SGD()):
+            options = {"loss": loss, "degree": 3, "n_components": 3}
+            yield fit(mopn.FactorizationProblem(X, target, **options), solver).x
+    classifier = FactorizationMachineClassifier(loss="logistic", degree=3, max_iter=3, tol=0, random_state=0)
+    yield classifier.fit(X, y > 0).predict_proba(X)
+    yield PolynomialNetworkRegressor(degree=3, max_iter=3, tol=0, random_state=0).fit(X, y).predict(X)
+    table = {"a": X[:, 0], "b": np.array(["x", "y"] * 10)}
+    yield TableRegressor(max_units=2).fit(table, y).predict(table)
+
+np.savez(sys.argv[1], *fits())
+"""
+
+
+@pytest.mark.slow
+def test_without_the_compiler_python_computes_the_same(tmp_path):
+    """NUMBA_DISABLE_JIT=1, as for debuggers and coverage."""
+    found = []
+    for disabled in ("0", "1"):
+        path = tmp_path / f"{disabled}.npz"
+        environment = os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONWARNINGS": "ignore"}
+        subprocess.run([sys.executable, "-c", FITS, str(path)], check=True, env=environment, cwd=ROOT)
+        with np.load(path) as arrays:
+            found.append([arrays[name] for name in arrays])
+    assert len(found[0]) == len(found[1]) > 40
+    for compiled, plain in zip(*found, strict=True):
+        np.testing.assert_allclose(plain, compiled, rtol=1e-6, atol=1e-8)

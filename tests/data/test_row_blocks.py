@@ -12,6 +12,7 @@ from networks import data, every_kernel, every_norm, random_network
 from scipy import sparse
 
 import mopn
+from mopn.data.chunked_rows import checksum
 from mopn.data.rows import RowArray
 from mopn.estimators import (
     FactorizationMachineClassifier,
@@ -276,6 +277,37 @@ def test_blocks_that_change_between_passes_are_noticed(what, in_memory):
     fixed = mopn.NetworkProblem(mopn.RowBlocks(parts, Y.astype(int)), strength=1.0)
     assert len(result.basis) > 0
     assert fixed.measure(fixed.start(result), "exact").fun == pytest.approx(result.fun, rel=1e-6)
+
+
+FORMS = {
+    "doubles": lambda X: X,
+    "single": np.float32,
+    "integers": lambda X: X.astype(np.int8),
+    "Fortran": np.asfortranarray,
+    "CSR": sparse.csr_array,
+    "CSC": sparse.csc_array,
+    "texts": lambda X: X.astype(str).astype(object),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(128, 8), (700, 5), (3, 5000)])
+def test_checksums_see_the_order_of_rows_and_numbers(form, shape):
+    """Of numbers such as 1.0 and 2.0, too, most bits of which are zeros."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(1, 3, shape).astype(float), rng.integers(0, 2, shape[0])
+    X[0], X[-1] = 1.0, 2.0
+    X[0, -1] = y[0] = 2.0
+    of = FORMS[form]
+    orders = [rng.permutation(len(X)) for _ in range(3)]
+    orders += [np.roll(np.arange(len(X)), 1), np.arange(len(X))[::-1]]
+    exchanged = X.copy()
+    exchanged[0, 0], exchanged[0, -1] = X[0, -1], X[0, 0]
+    seen = [checksum(of(each), y) for each in (X, exchanged, *(X[order] for order in orders))]
+    seen += [checksum(of(X), y[order]) for order in orders]
+    seen += [checksum(of(X[order]), y[order]) for order in orders]
+    assert seen[0] == checksum(of(X.copy()), y.copy())
+    assert seen[0] not in seen[1:]
 
 
 @pytest.mark.parametrize("form", [np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2]], ids=["F", "strided"])

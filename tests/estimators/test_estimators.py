@@ -630,7 +630,7 @@ def test_the_best_network_is_kept_on_ctrl_c(act, sigint, monkeypatch):
 
 def test_too_few_rounds_are_worth_a_warning(monkeypatch):
     monkeypatch.setattr(MultiOutputPNClassifier, "_policy", replace(MultiOutputPNClassifier._policy, max_rounds=2))
-    with pytest.warns(ConvergenceWarning, match=r"done; raise max_iter.* the gap .* \(with these units"):
+    with pytest.warns(ConvergenceWarning, match=r"done; raise max_iter.* the gap .* \(at most .* with these units"):
         model = MultiOutputPNClassifier(refit="output").fit(X, Y_LABELS)
     assert model.status_ == Status.MAX_ITER
     assert model.n_iter_ == 2

@@ -34,6 +34,37 @@ def test_what_is_not_proven_is_called_estimated():
     assert result.gap > 1e-3 * result.fun
 
 
+@pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
+@pytest.mark.parametrize("method", ["power", "eigh"])
+@pytest.mark.parametrize("prove", [False, True])
+def test_no_run_ends_by_the_estimate_of_a_search_that_misses_units(norm, method, prove):
+    """A thorough search of the last network's gradient finds none that gains more than the tolerance."""
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((30, 6)), rng.integers(0, 4, 30)
+    problem = mopn.NetworkProblem(X, y, norm=norm, strength=mopn.Ratio(0.3))
+    result = mopn.minimize(problem, ConditionalGradient("full", oracle=method, prove=prove), tol=1e-2, max_iter=20)
+    at = problem.output_gradient(problem.start(result))
+    found = at.value - problem.lower(at, problem.lmo(at, "refine").values[0])
+    assert result.status == Status.ESTIMATED
+    assert found <= 1.01e-2 * result.fun
+    assert result.estimated_gap >= 0.99 * found
+
+
+@pytest.mark.parametrize(("center", "d"), [(1e2, 2), (1e3, 2), (1e4, 2), (1e3, 4)])
+def test_a_run_that_stalls_far_from_the_origin_is_near_the_minimum(center, d):
+    """Outputs are differences of much larger terms, so that units of small weights matter."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((40, d))
+    X, y = center + Z, Z[:, 0] * Z[:, 1]
+    i, j = np.triu_indices(d)
+    Q, _ = np.linalg.qr((X / center)[:, i] * (X / center)[:, j])
+    least = 0.5 * np.sum((y - Q @ (Q.T @ y)) ** 2)
+    problem = mopn.NetworkProblem(X, y, loss="squared", norm="l1", strength=mopn.Ratio(1e-15))
+    result = mopn.minimize(problem, ConditionalGradient("full"), tol=1e-4, max_iter=60)
+    assert result.status == Status.STALLED
+    assert result.fun <= 1.001 * least
+
+
 def test_the_allowance_for_rounding_has_no_unit_of_its_own_for_the_squared_loss():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (20, 3)), rng.standard_normal(20)

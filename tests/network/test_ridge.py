@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mpmath import lu_solve, matrix, mp, mpf
 from networks import LOSSES, data, every_kernel, random_network, wide_problem
 from properties import generators, tried
 from reference import conjugate, derivatives, matrix_optimum, norm_of_rows, squared_length
@@ -9,7 +10,7 @@ from scipy import sparse
 
 import mopn
 from mopn.core.norms import NORMS
-from mopn.network.ridge_bounds import EigenvalueConjugate, ShiftedConjugate
+from mopn.network.ridge_bounds import EigenvalueConjugate, ShiftedConjugate, half_square
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit, InteriorPoint, OutputRefit, PlainStep
 from mopn.solvers.interface import Form
 
@@ -151,30 +152,41 @@ def in_digits(matrices):
     return np.asarray(matrices, dtype=np.longdouble)
 
 
+# The size of gradients and the ridge, where squares of the first are numbers, and where they underflow.
+sizes_and_ridges = pytest.mark.parametrize(("size", "ridge"), [(1.0, 0.25), (1e-180, 1e-120), (1e60, 1e130)])
+
+
 @tried(60, rng=generators)
-def test_shifted_conjugates_are_lengths(rng):
+@sizes_and_ridges
+def test_shifted_conjugates_are_lengths(size, ridge, rng):
     """||Z - Y||^2 / (2 ridge) at Y = -s (Gamma + ridge W), for the best s up to the largest."""
-    gradient, network = (10.0 ** rng.uniform(-6, 6) * rng.standard_normal((2, 3, 3)) for _ in range(2))
+    gradient, slopes = (size * 10.0 ** rng.uniform(-6, 6) * rng.standard_normal((2, 3, 3)) for _ in range(2))
     if rng.uniform() < 0.3:
-        gradient = -network * (1.0 + 10.0 ** rng.uniform(-16, -1))
+        gradient = -slopes * (1.0 + 10.0 ** rng.uniform(-16, -1))
     largest, t = float(rng.choice([0.0, rng.uniform(0, 2)])), float(rng.uniform(0.0, 2.0))
-    products = [float(np.vdot(a, b)) for a, b in ((gradient, gradient), (network, network), (gradient, network))]
-    errors = 40.0 * EPS * np.array([products[0], products[1], np.linalg.norm(gradient) * np.linalg.norm(network)])
-    found = ShiftedConjugate(0.25, largest, *(products + errors * [1, 1, 0]), errors[2]).conjugate(t)
-    whole, scaled = in_digits(gradient) + in_digits(network), in_digits(t) * in_digits(gradient)
-    s = np.clip(np.vdot(scaled, whole) / np.vdot(whole, whole), 0, largest)
-    exact = np.sum(((t - s) * in_digits(gradient) - s * in_digits(network)) ** 2) / 0.5
-    assert exact <= found <= exact * (1.0 + 1e-9) + 1e-12 * (products[0] + products[1])
+    gradient_, slopes_, whole = in_digits(gradient), in_digits(slopes), in_digits(gradient) + in_digits(slopes)
+    length = float(np.sqrt(np.vdot(whole, whole))) * (1.0 + 4.0 * EPS)
+    crossed, of_network = np.vdot(gradient_, slopes_) / ridge, np.vdot(slopes_, slopes_) / (2 * in_digits(ridge))
+    errors = float(abs(crossed)) * EPS, float(of_network) * EPS
+    conjugate_ = ShiftedConjugate(
+        largest, half_square(length, ridge), float(crossed), errors[0], float(of_network), errors[1]
+    )
+    found = conjugate_.conjugate(t)
+    s = np.clip(t * np.vdot(gradient_, whole) / np.vdot(whole, whole), 0, largest)
+    exact = np.sum(((t - s) * gradient_ - s * slopes_) ** 2) / (2 * in_digits(ridge))
+    terms = np.vdot(gradient_, gradient_) / ridge + of_network
+    assert exact <= found <= exact * (1.0 + 1e-9) + 1e-12 * terms
 
 
 @tried(60, rng=generators)
-def test_eigenvalue_conjugates_are_the_distances_from_the_ball(rng):
-    sizes, strength = 10.0 ** rng.uniform(-3, 3, 6), float(10.0 ** rng.uniform(-3, 3))
-    sizes[0] = strength
-    t, ridge = float(rng.choice([1.0, rng.uniform(0, 2)])), float(10.0 ** rng.uniform(-12, 12))
+@sizes_and_ridges
+def test_eigenvalue_conjugates_are_the_distances_from_the_ball(size, ridge, rng):
+    sizes = size * 10.0 ** rng.uniform(-3, 3, 6)
+    sizes[0] = strength = size * float(10.0 ** rng.uniform(-3, 3))
+    t = float(rng.choice([1.0, rng.uniform(0, 2)]))
     exact = np.sum(np.maximum(in_digits(t) * in_digits(sizes) - in_digits(strength), 0) ** 2) / (2 * in_digits(ridge))
     found = EigenvalueConjugate(ridge, strength, sizes).conjugate(t)
-    assert exact <= found <= exact * (1 + 1e-9) + 1e-25 * strength**2 / ridge
+    assert exact <= found <= exact * (1 + 1e-9) + 1e-25 * in_digits(strength) ** 2 / ridge
 
 
 # -- certificates ------------------------------------------------------------------------------------------------------
@@ -222,6 +234,57 @@ def test_no_bound_is_above_an_objective(norm, kernel, loss):
         least = min(m.fun + m.rounding for m in measured)
         assert max(m.lower for m in [*measured, best]) <= least
         assert all(m.restricted_gap <= m.gap for m in measured)
+
+
+def best_of_units(H, X, y, ridge):
+    """The best weights (k, 1) of units for the squared loss, and the sum of losses and ridge, in 40 digits."""
+    with mp.workdps(40):
+        H, X, y = (matrix(values.tolist()) for values in (H, X, y))
+        features, K = ((A * H.T).apply(lambda product: product**2) for A in (X, H))
+        weights = lu_solve(features.T * features + ridge * K, features.T * y)
+        rest = features * weights - y
+        value = (rest.T * rest)[0] / 2 + ridge * (weights.T * K * weights)[0] / 2
+        return np.array(weights.tolist(), dtype=float), value
+
+
+@pytest.mark.parametrize("d", [4, 600], ids=["matrices", "no matrices"])
+@pytest.mark.parametrize("angle", [1.0, 1e-3, 1e-6, 1e-9, 0.0])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0])
+def test_restricted_gaps_without_a_strength_hold_for_nearly_parallel_units(d, angle, ridge):
+    """Their combinations of length 1 have large slopes where those of the units themselves are small."""
+    rng = np.random.default_rng(3)
+    X, H, y = np.zeros((6, d)), np.zeros((3, d)), rng.standard_normal((6, 1))
+    X[:, :3], H[:, :3] = rng.standard_normal((6, 3)), rng.standard_normal((3, 3))
+    H[1] = H[0] + angle * H[1]
+    problem = mopn.NetworkProblem(X, y, loss="squared", strength=0.0, ridge=ridge)
+    H = problem.start((H, np.zeros((3, 1)))).basis
+    if angle == 0.0:
+        weights, least = best_of_units(H[1:, :3], X[:, :3], y, ridge)
+        weights = np.vstack([0.5 * weights[:1], 0.5 * weights[:1], weights[1:]])
+    else:
+        weights, least = best_of_units(H[:, :3], X[:, :3], y, ridge)
+    for near in (weights, 0.99 * weights, np.sign(weights) * 1e-9):
+        found = mopn.certify(problem, H, near)
+        assert found.fun - least <= found.restricted_gap
+    if angle >= 1e-3:
+        assert mopn.certify(problem, H, weights).restricted_gap <= 1e-6 * found.fun
+
+
+@pytest.mark.parametrize("norm", ["l1", "nonnegative-l1", "l1/l2", "l1/linf"])
+@pytest.mark.parametrize(("size", "ridge"), [(1e20, 1e-140), (1e30, 1e-140), (1e20, 1e-100), (1.0, 1e-130)])
+def test_no_bound_is_above_an_objective_where_squares_of_slopes_underflow(norm, size, ridge):
+    """Losses of outputs of some hundreds have slopes of 1e-200."""
+    problem = mopn.NetworkProblem(size * np.eye(2), [0, 1], norm=norm, strength=0.0, ridge=ridge)
+    signs = np.eye(2) if norm == "nonnegative-l1" else np.array([[1.0, -1.0], [-1.0, 1.0]]) / 2
+    bounds, objectives = [], []
+    for output in (100.0, 300.0, 465.0, 500.0, 700.0):
+        found = mopn.certify(problem, np.eye(2), output * signs / size**2)
+        bounds += [found.lower, found.fun - found.restricted_gap]
+        with mp.workdps(60):
+            weights = [mpf(float(weight)) for weight in (output * signs / size**2).ravel()]
+            losses = 2 * mp.log1p(mp.exp(mpf(size) ** 2 * (weights[1] - weights[0])))
+            objectives.append(losses + mpf(ridge) / 2 * mp.fsum(weight**2 for weight in weights))
+    assert max(bounds) <= min(objectives)
 
 
 @every_norm

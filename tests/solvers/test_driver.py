@@ -382,7 +382,7 @@ def test_the_restricted_gap_is_at_most_the_gap_to_the_best_bound_of_the_run(caps
     assert (result.gap, result.restricted_gap) == pytest.approx((2.0, 0.25), rel=1e-15)
     assert result.lower == 6.0
     header, *lines, last = capsys.readouterr().out.splitlines()
-    assert last.startswith("objective 8, gap 2 (with these units 0.25, with others 1.75 more), ")
+    assert last.startswith("objective 8, gap 2 (at most 0.25 with these units, 1.75 more with others), ")
     # Every number ends where the name of its column does.
     for name, value in (("restricted_gap", "3"), ("n_units", "2")):
         end = header.index(f" {name}") + 1 + len(name)
@@ -446,6 +446,16 @@ def test_a_run_without_proofs_ends_at_the_estimate():
     assert proven.gap <= 2e-3 * proven.fun
 
 
-def test_the_parts_of_a_gap_in_words():
-    network = mopn.Result(gap=2.0, restricted_gap=0.25, estimated_gap=0.75)
-    assert gap_in_words(network) == "2 (with these units 0.25, with others 0.5 more, and by a loose bound 1.25)"
+@pytest.mark.parametrize(
+    ("restricted", "estimated", "words"),
+    [
+        (2.0, 0.5, "2"),
+        (0.25, 2.0, "2 (at most 0.25 with these units, 1.75 more with others)"),
+        (0.25, 1.99, "2 (at most 0.25 with these units, 1.75 more with others)"),
+        (0.25, 0.75, "2 (at most 0.25 with these units; by estimate 0.5 more with others, the rest a loose bound)"),
+        (0.25, 0.125, "2 (at most 0.25 with these units; by estimate 0 more with others, the rest a loose bound)"),
+    ],
+)
+def test_parts_of_a_gap_that_are_not_proven_are_called_estimates(restricted, estimated, words):
+    result = mopn.Result(gap=2.0, restricted_gap=restricted, estimated_gap=estimated)
+    assert gap_in_words(result) == words
