@@ -119,14 +119,14 @@ def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadlin
     if isinstance(X, RowBlocks | Chunks):
         X, targets = _sample(single, X, targets)
         n = len(targets.y)
-    X, targets, units = in_canonical_order(X, targets)
-    for train, test in islice(splits(targets, PARTS, units), PARTS if n <= FEW else 1):
+    X, targets, groups = in_canonical_order(X, targets)
+    for train, test in islice(splits(targets, PARTS, groups), PARTS if n <= FEW else 1):
         folds.append(Fold(single, X, targets, weight, train, test, _held_out_loss, _ITERATIONS))
         _ = folds[-1].problem  # which takes time
         if deadline.is_over:
             break
     if not folds:
-        raise ValueError("strength='auto' holds out samples, but y has only one of every class; give a number")
+        raise ValueError("y: strength='auto' holds out samples, but there is a single one of every class; give a number")
     return folds
 
 
@@ -141,23 +141,29 @@ def _held_out_loss(fold: Fold, network: Result) -> float:
     return total
 
 
-def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield indices of training and of held-out samples, equal parts of each class; an only unit is trained on.
+def splits(targets: Targets, n_parts: int, groups: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield indices of training and of held-out samples, equal parts of each class; an only sample is trained on.
 
-    Samples of one unit (n,) are in one part, and have one target. Units are numbered as they come.
+    Samples of one group (n,) are in one part, and have one target. Of a class with a single group every sample is a
+    group: its rows repeat by nature, and else none of them could be held out.
     """
-    first = np.unique(units, return_index=True)[1]
-    rng, n = np.random.default_rng(0), len(first)
-    labels = targets.y[first] if targets.form in ("labels", "ordinal") else np.zeros(n)
+    rng = np.random.default_rng(0)
+    labels = targets.y if targets.form in ("labels", "ordinal") else np.zeros(len(groups))
     # Levels that are all different make a regression.
-    if targets.form == "ordinal" and len(np.unique(labels)) == n:
-        labels = np.zeros(n)
-    parts = np.full(n, -1)
-    for label in np.unique(labels):
-        members = rng.permutation(np.flatnonzero(labels == label))
-        if len(members) > 1:
-            parts[members] = (np.arange(len(members)) + rng.integers(n_parts)) % n_parts
-    parts = parts[units]
+    if targets.form == "ordinal" and len(np.unique(labels)) == len(np.unique(groups)):
+        labels = np.zeros(len(groups))
+    parts = np.full(len(groups), -1)
+    firsts = np.unique(labels, return_index=True)[1]
+    for label in labels[np.sort(firsts)]:  # as they come, whatever their names
+        rows = np.flatnonzero(labels == label)
+        found, group = np.unique(groups[rows], return_inverse=True)
+        if len(found) == 1:
+            group = np.arange(len(rows))
+        number = int(group.max()) + 1
+        if number > 1:
+            part = np.empty(number, dtype=int)
+            part[rng.permutation(number)] = (np.arange(number) + rng.integers(n_parts)) % n_parts
+            parts[rows] = part[group]
     for part in range(n_parts):
         test = parts == part
         if test.any():
