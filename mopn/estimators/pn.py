@@ -71,6 +71,7 @@ class PolynomialNetwork(SingleOutputEstimator):
             augment=self.fit_lower == "augment",
             fit_intercept=self.fit_intercept,
             sample_weight=sample_weight,
+            init_scale=self._start_size(y, sample_weight),
             rng=seed,
         )
 
@@ -111,7 +112,7 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
     verbose : int, default 0
         Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
     random_state : int, RandomState or None, default None
-        Seed of the random start, with entries from N(0, 0.01).
+        Seed of the random start, with normal entries.
 
     See Also
     --------
@@ -164,7 +165,7 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
     verbose : int, default 0
         Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
     random_state : int, RandomState or None, default None
-        Seed of the random start, with entries from N(0, 0.01).
+        Seed of the random start, with normal entries.
 
     See Also
     --------
