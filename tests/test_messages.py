@@ -84,13 +84,7 @@ CALLS = {
     ),
     "threads": (lambda c, r: TableClassifier(n_jobs=2), r"^TableClassifier.__init__\(\) got .* is OMP_NUM_THREADS, a "),
     "threads of a path": (lambda c, r: mopn.estimators.PathCV(c, n_threads=2), "^PathCV.* is OMP_NUM_THREADS, a var"),
-    "set threads": (
-        lambda c, r: c.set_params(n_jobs=2),
-        "^TableClassifier has no parameter n_jobs: .* OMP_NUM_THR",
-    ),
-    "no parameter": (lambda c, r: setattr(c, "random_state", 3), "^TableClassifier has no parameter 'random_state'; "),
     "a text as y": (lambda c, r: c.fit(X[:, :2], "label"), "y must hold a label for each row, got the text 'label'"),
-    "partial_fit": (lambda c, r: c.partial_fit(X), "^TableClassifier has no partial_fit: FactorizationMachineClassi"),
     "strength of networks": (
         lambda c, r: MultiOutputPNClassifier(strength=0, ridge=0).fit(X, LABELS),
         "give a strength > 0, or tol=0 and a limit such as max_units or max_time",

@@ -5,7 +5,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -34,7 +33,7 @@ from mopn.data.validation import (
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.listing import Listed
-from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated
+from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated, warn_of_small_weights
 from mopn.estimators.targets import Targets, encoded_chunks, merge_equal_samples, samples_of_chunks
 from mopn.losses.losses import Loss, LossName
 from mopn.models.base import Fitted, Predictor
@@ -50,7 +49,7 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.decorators import THREADS, door, doors, warn_caller
+from mopn.solvers.tools.decorators import door, doors, warn_caller
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
@@ -59,7 +58,6 @@ _FLOATS = (np.float64, np.float32)
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": _FLOATS, "order": "C"}
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
-_STREAMS = "FactorizationMachineClassifier and FactorizationMachineRegressor have it, with solver='adagrad' or 'sgd'"
 # A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
 # how far the objective is from its minimum, and of the decrease in a round; no refit is tighter than the last
 # (benchmarks/tables).
@@ -166,26 +164,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict(X)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Set a parameter or an attribute of a fit; anything else would have no effect."""
-        known = name.startswith("_") or name.endswith("_") or hasattr(type(self), name)
-        if not (known or name in _parameters(type(self))):
-            raise AttributeError(
-                f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(_parameters(type(self)))}"
-            )
-        super().__setattr__(name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "partial_fit" and not hasattr(type(self), name):
-            raise AttributeError(f"{type(self).__name__} has no partial_fit: {_STREAMS}")
-        return self.__getattribute__(name)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by their names, as scikit-learn does, and return the estimator."""
-        if "n_jobs" in params:
-            raise ValueError(f"{type(self).__name__} has no parameter n_jobs: {THREADS}")
-        return super().set_params(**params)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -544,6 +522,7 @@ class NetworkEstimator(NetworkAttributes):
         if isinstance(X, RowBlocks | Chunks):
             self._set_features(X, problem.rows.n_features)
         del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength, alpha=self.alpha, ridge=self.ridge)
         problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
         start = self._previous(problem, targets) if continued else None
         result = self._solve(task, problem, targets, held_out, start, deadline.left)
@@ -769,11 +748,6 @@ class NetworkEstimator(NetworkAttributes):
         self.status_, self.trace_ = result.status, result.trace
         self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
         self.validation_scores_ = None if validation is None else np.array(validation.scores)
-
-
-@cache
-def _parameters(kind: type[ModelEstimator]) -> list[str]:
-    return kind._get_param_names()
 
 
 def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:

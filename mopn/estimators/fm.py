@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import distinct_labels, is_start_size
 from mopn.estimators.fold_in import FoldIn, NewFeature
+from mopn.estimators.parameters import warn_of_small_weights
 from mopn.estimators.single_output import (
     STRENGTH,
     BinaryClassifier,
@@ -165,6 +166,8 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
             self.alpha_, self.beta_ = self._given_strengths()
         problem = self._problem(X, y, sample_weight, self._seed())
         check_oracles(problem, solver)
+        if first:
+            warn_of_small_weights(problem.rows, alpha=self.alpha_, beta=self.beta_)
         start = problem.start(self._constant(y, sample_weight) if first else self._start(problem))
         passes = problem.passes_over_part(start, None if first else self._sums)
         solver.do_pass(passes, np.random.default_rng(self._seed()))

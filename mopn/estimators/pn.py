@@ -16,7 +16,7 @@ from mopn.estimators.single_output import (
 )
 from mopn.losses.losses import Loss
 from mopn.solvers import Solver
-from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.checks import choice, count
 
 
 class PolynomialNetwork(SingleOutputEstimator):
@@ -25,7 +25,7 @@ class PolynomialNetwork(SingleOutputEstimator):
     U_: np.ndarray
     """Factors (m, r, d), or (m, r, 1 + d) with a dummy."""
 
-    _rules = SingleOutputEstimator._rules | {"fit_lower": choice(["augment"]).or_none()}
+    _rules = SingleOutputEstimator._rules | {"degree": count(2), "fit_lower": choice(["augment"]).or_none()}
 
     def __init__(
         self,

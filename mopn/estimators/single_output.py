@@ -16,7 +16,7 @@ from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_numbers, check_flag, check_nonnegative, distinct_labels
 from mopn.estimators.base import ModelEstimator, Scored
 from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.parameters import COMMON
+from mopn.estimators.parameters import COMMON, warn_of_small_weights
 from mopn.estimators.strength_choice import FEW, PARTS, splits
 from mopn.estimators.targets import Targets, in_canonical_order, regression_loss
 from mopn.losses.losses import LOSSES, Loss
@@ -125,9 +125,13 @@ class SingleOutputEstimator(ModelEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y, sample_weight)
         seed = self._seed()
+        continued = self.warm_start and hasattr(self, "beta_")
         interrupted = self._set_strengths(solver, (X, y, sample_weight), seed, deadline)
         problem = self._problem(X, y, sample_weight, seed)
         self._set_features(X, problem.rows.n_features)
+        held_out = self.beta == "auto" and not isinstance(X, RowBlocks)
+        strengths = (self._alpha, self.beta) if held_out or continued else (self.alpha_, self.beta_)
+        warn_of_small_weights(problem.rows, alpha=strengths[0], beta=strengths[1])
         with task.iterations(partial(self._attributes, problem)) as callback:
             start = self._constant(y, sample_weight) | (self._start(problem) if self.warm_start else {})
             limits: Any = {

@@ -22,7 +22,7 @@ from mopn.data.values import to_host
 from mopn.estimators.base import NetworkAttributes, NetworkEstimator
 from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods, MultiOutputPNClassifier
-from mopn.estimators.parameters import COMMON
+from mopn.estimators.parameters import COMMON, warn_of_small_weights
 from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
@@ -141,6 +141,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         network.strength = choice.strength
         problem, targets = network._problem_of_all(X, targets)
         del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength)
         model, start = choice.model, None
         if model is not None:
             start = network._moved(problem, targets, model.basis, model.weights, model.linear, model.offset)
