@@ -9,8 +9,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from mopn.core.regularizers import Ratio
-from mopn.data.validation import as_array, as_numbers
 from mopn.data.rows import Rows
+from mopn.data.validation import as_array, as_numbers
 from mopn.data.values import is_series
 from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count
 from mopn.solvers.tools.decorators import warn_caller
@@ -22,8 +22,8 @@ _MISSING = (
     "sklearn.impute.SimpleImputer in a pipeline"
 )
 
-# Weights below this are probably shares, such as weights that sum to 1, and not numbers of rows: strengths that are added
-# to the sum of the losses then leave little of a fit. Those of decaying memory are mostly larger.
+# Weights below this are probably shares that sum to 1, and not numbers of rows: strengths that are added to the sum of
+# the losses then leave little of a fit. Weights that fade with time are mostly larger.
 _SMALL_WEIGHT = 0.1
 
 # The parameters that all estimators share. Parameters that have no rule are checked where they are used.
@@ -103,6 +103,6 @@ def warn_of_small_weights(rows: Rows, **strengths: Any) -> None:
     if weight < _SMALL_WEIGHT:
         given = " and ".join(f"{name}={strengths[name]:.6g}" for name in numbers)
         warn_caller(
-            f"sample_weight: a weight of 1 is a row, but the weights are near {weight:.2g}, for which {given} may allow "
-            f"hardly any fit; divide the weights by their mean, or multiply {' and '.join(numbers)} by it"
+            f"sample_weight: a weight of 1 is a row, but the weights are near {weight:.2g}, for which {given} may "
+            f"allow hardly any fit; divide the weights by their mean, or multiply {' and '.join(numbers)} by it"
         )

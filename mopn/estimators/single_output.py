@@ -168,7 +168,9 @@ class SingleOutputEstimator(ModelEstimator):
         interrupted = False
         for ratio in _RATIOS if folds else ():
             try:
-                loss = sum(self._held_out_loss(ratio, units, solver, X, targets, fold, seed, deadline) for fold in folds)
+                loss = sum(
+                    self._held_out_loss(ratio, units, solver, X, targets, fold, seed, deadline) for fold in folds
+                )
             except KeyboardInterrupt:
                 interrupted = True
                 break

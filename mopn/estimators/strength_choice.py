@@ -126,7 +126,7 @@ def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadlin
         if deadline.is_over:
             break
     if not folds:
-        raise ValueError("y: strength='auto' holds out samples, but there is a single one of every class; give a number")
+        raise ValueError("y: strength='auto' holds out samples, but every class has a single one; give a number")
     return folds
 
 

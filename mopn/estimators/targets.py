@@ -15,12 +15,15 @@ from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, named
 from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
 from mopn.data.values import as_targets
-from mopn.losses.losses import Loss, get_loss
+from mopn.losses.losses import LOSSES, Loss, get_loss
 from mopn.models.base import cumulative_targets
 from mopn.solvers.tools.checks import shown
 from mopn.tables.quantiles import Quantiles
 
 _INDICATORS = np.arange(2)
+# Names of the losses that regressors and classifiers take.
+_OF_NUMBERS = ("squared", "huber", "quantile", "poisson")
+_OF_CLASSES = tuple(name for name in LOSSES if name not in _OF_NUMBERS or name == "squared")
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
 MERGE_LIMIT = 1 << 20
@@ -77,13 +80,20 @@ def indicator_values(y: np.ndarray) -> np.ndarray:
     return 2.0 * y - 1.0
 
 
+def classification_loss(loss: str | Loss) -> Loss:
+    found = get_loss(loss, _OF_CLASSES)
+    if any(type(found) is type(LOSSES[name]) for name in _OF_NUMBERS if name not in _OF_CLASSES):
+        takes = ", ".join(map(repr, _OF_CLASSES))
+        raise ValueError(f"loss={found.name!r} is for regressors; a classifier takes one of {takes} or a Loss of yours")
+    return found
+
+
 def regression_loss(loss: str | Loss, y: np.ndarray, sample_weight: np.ndarray | None) -> Loss:
     """Return the loss for targets y (n,) or (n, m), with the robust deviation of y as its unit if it is named."""
-    found = get_loss(loss)
+    found = get_loss(loss, _OF_NUMBERS)
     if found.targets not in ("numbers", "counts"):
-        raise ValueError(
-            f"loss={found.name!r} is for classifiers; a regressor takes 'squared', 'huber', 'quantile' or 'poisson'"
-        )
+        takes = ", ".join(map(repr, _OF_NUMBERS))
+        raise ValueError(f"loss={found.name!r} is for classifiers; a regressor takes one of {takes} or a Loss of yours")
     return found.scaled(_robust_deviation(y, sample_weight)) if isinstance(loss, str) else found
 
 

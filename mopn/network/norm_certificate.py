@@ -355,6 +355,7 @@ def certify(
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength, a ridge or a radius")
     with limited_threads(n_threads):
-        basis, weights = unit_length(basis, weights, problem.rows.shape[1], problem.losses.n_outputs)
+        d, m = problem.rows.shape[1], problem.losses.n_outputs
+        basis, weights = unit_length(basis, weights, d, m, dummies=d - problem.rows.n_features, argument="")
         problem.regularizer.check_feasible(weights)
         return problem.measure(problem.start((basis, weights, linear)), oracle)

@@ -361,7 +361,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
                 f"got {shown(start)}"
             )
         basis, weights, linear = (*start, None)[:3]
-        basis, weights = unit_length(basis, weights, self.rows.shape[1], self.losses.n_outputs)
+        d = self.rows.shape[1]
+        basis, weights = unit_length(basis, weights, d, self.losses.n_outputs, dummies=d - self.rows.n_features)
         linear = self.linear_term.start(linear, self.losses.n_outputs)
         return self.network(basis, self.regularizer.prox(weights, 0.0), linear)
 

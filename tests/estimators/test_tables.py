@@ -232,7 +232,7 @@ def test_what_is_no_table_is_refused_by_name(estimator, X, kind, message):
 
 def test_a_strength_that_no_sample_can_choose_is_refused_by_name():
     table, labels = {"size": np.arange(6)}, list("abcdef")
-    with pytest.raises(ValueError, match="y: strength='auto' holds out samples, but there is a single one of every class"):
+    with pytest.raises(ValueError, match="y: strength='auto' holds out samples, but every class has a single one"):
         TableClassifier().fit(table, labels)
     assert TableClassifier(**FIXED).fit(table, labels).classes_.tolist() == labels
 
