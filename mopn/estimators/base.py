@@ -462,7 +462,8 @@ class NetworkEstimator(NetworkAttributes):
             Ordinal regressors: numbers or ordered categories, which become their positions.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and 0 a missing one: to the last bit for up to 2**20 entries of X,
-            else up to rounding.
+            else up to rounding. A common factor changes nothing where ``strength`` is a :class:`mopn.Ratio`, and
+            ``ridge`` and ``alpha`` are 0 or None; else a warning says so of weights below 0.1.
         X_val, y_val, sample_weight_val : array-like, optional
             Held-out samples, such as a later week, whose ``score`` after every round chooses the number of units. X_val
             is in memory; the weights may be left out.

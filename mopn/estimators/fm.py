@@ -220,7 +220,8 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     fit_intercept : bool, default True
         Fit a constant, without a penalty.
     solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
+        Coordinate descent, the only one whose steps are the same in any unit of y (with "auto" strengths and
+        ``degree`` 2); L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
         ``mopn.solvers.CoordinateDescent(n_threads=2)``.
     init_lambdas : {"ones", "random_signs", "fit"}, default "ones"
         lambda: fixed to 1, to random signs, or fitted.
@@ -314,7 +315,8 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     fit_intercept : bool, default True
         Fit a constant, without a penalty.
     solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
+        Coordinate descent, the only one whose steps are the same in any unit of y (with "auto" strengths and
+        ``degree`` 2); L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
         ``mopn.solvers.CoordinateDescent(n_threads=2)``.
     init_lambdas : {"ones", "random_signs", "fit"}, default "ones"
         lambda: fixed to 1, to random signs, or fitted.

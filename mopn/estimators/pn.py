@@ -102,7 +102,7 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
     fit_intercept : bool, default True
         Fit a constant, without a penalty.
     solver : {"cd", "lbfgs"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
+        Coordinate descent; L-BFGS, whose steps depend on the unit of y; or one of ``mopn.solvers`` with other options.
     warm_start : bool, default False
         Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
     max_iter : int, default 1000
@@ -155,7 +155,7 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
     fit_intercept : bool, default True
         Fit a constant, without a penalty.
     solver : {"cd", "lbfgs"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
+        Coordinate descent; L-BFGS, whose steps depend on the unit of y; or one of ``mopn.solvers`` with other options.
     warm_start : bool, default False
         Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
     max_iter : int, default 1000

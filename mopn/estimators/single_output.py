@@ -87,7 +87,8 @@ class SingleOutputEstimator(ModelEstimator):
             None if the blocks bring it. Classifiers: labels of two classes. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one, up to rounding; but "sgd" and
-            "adagrad" take one step for a weighted sample, and two for a repeated one.
+            "adagrad" take one step for a weighted sample, and two for a repeated one. A common factor changes nothing
+            where strengths are "auto"; where they are numbers, a warning says so of weights below 0.1.
 
         Returns
         -------
@@ -103,6 +104,8 @@ class SingleOutputEstimator(ModelEstimator):
 
         Warns
         -----
+        UserWarning
+            If the weights are far below 1, and a strength is a number.
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, if a number overflowed, or if no pass of
             "sgd" or "adagrad" was better than zeros, which are the model then.
