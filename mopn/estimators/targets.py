@@ -159,7 +159,7 @@ def _codes_of_samples(rows: np.ndarray, targets: Targets) -> np.ndarray:
 
 def _ranks_of_classes(kinds: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the ranks of classes by their rows, so that the order of samples does not depend on the labels."""
-    members = [np.sort(rows[kinds == kind]).tolist() for kind in range(kinds.max() + 1)]
+    members = [np.unique(rows[kinds == kind]).tolist() for kind in range(kinds.max() + 1)]
     ranks = np.empty(len(members), dtype=np.intp)
     ranks[sorted(range(len(members)), key=members.__getitem__)] = np.arange(len(members))
     return ranks
