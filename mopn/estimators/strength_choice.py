@@ -144,9 +144,20 @@ def _held_out_loss(fold: Fold, network: Result) -> float:
 def splits(targets: Targets, n_parts: int, groups: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield indices of training and of held-out samples, equal parts of each class; an only sample is trained on.
 
-    Samples of one group (n,) are in one part, and have one target. Of a class with a single group every sample is a
-    group: its rows repeat by nature, and else none of them could be held out.
+    Samples of one group (n,) are in one part, and have one target. Where every class has a single group, so that none
+    could be held out, rows repeat by nature, and each sample is a group.
     """
+    parts = _parts(targets, n_parts, groups)
+    if parts.max() < 0:
+        parts = _parts(targets, n_parts, np.arange(len(groups)))
+    for part in range(n_parts):
+        test = parts == part
+        if test.any():
+            yield np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def _parts(targets: Targets, n_parts: int, groups: np.ndarray) -> np.ndarray:
+    """Return the part (n,) that holds out each sample, -1 for none."""
     rng = np.random.default_rng(0)
     labels = targets.y if targets.form in ("labels", "ordinal") else np.zeros(len(groups))
     # Levels that are all different make a regression.
@@ -157,17 +168,12 @@ def splits(targets: Targets, n_parts: int, groups: np.ndarray) -> Iterator[tuple
     for label in labels[np.sort(firsts)]:  # as they come, whatever their names
         rows = np.flatnonzero(labels == label)
         found, group = np.unique(groups[rows], return_inverse=True)
-        if len(found) == 1:
-            group = np.arange(len(rows))
-        number = int(group.max()) + 1
+        number = len(found)
         if number > 1:
             part = np.empty(number, dtype=int)
             part[rng.permutation(number)] = (np.arange(number) + rng.integers(n_parts)) % n_parts
             parts[rows] = part[group]
-    for part in range(n_parts):
-        test = parts == part
-        if test.any():
-            yield np.flatnonzero(~test), np.flatnonzero(test)
+    return parts
 
 
 def _sample(single: Any, X: RowBlocks | Chunks, targets: Targets) -> tuple[Any, Targets]:

@@ -91,7 +91,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated row, and a weight of 0 a missing one. A common factor changes nothing, but
             where ``strength`` is a number: a warning says so of weights below 0.1. With ``strength="auto"`` rows that
-            occur ten times or more on average, or are the only row of a class, are split individually; pass them
+            occur ten times or more on average, or are one for every class, are split individually; pass them
             repeated, not weighted. Which rows are held out depends on the order of the columns.
         X_val, y_val, sample_weight_val : array-like, optional
             Samples in memory whose ``score`` after every round chooses the network; the weights may be left out.

@@ -481,8 +481,10 @@ def test_a_block_that_changes_is_noticed():
         chunks.reduce(lambda block: block.X.n, int.__add__)
 
 
-@pytest.mark.parametrize("storage", [np.asarray, lambda column: np.array(list("abc"))[column]], ids=["numbers", "texts"])
-def test_the_copies_of_one_row_are_held_out_one_by_one_where_a_class_has_no_other(storage):
+@pytest.mark.parametrize(
+    "storage", [np.asarray, lambda column: np.array(list("abc"))[column]], ids=["numbers", "texts"]
+)
+def test_the_copies_of_one_row_are_held_out_one_by_one_where_no_class_has_another(storage):
     codes = [0, 1, 2] * 3 + [0]
     model = TableClassifier().fit({"code": storage(codes)}, codes)
     assert model.predict({"code": storage(codes)}).tolist() == codes
