@@ -127,7 +127,8 @@ def minimize(
     max_time = check_seconds.or_none()(max_time, "max_time")
     limits = 1000 if max_iter is None else max_iter, math.inf if max_time is None else max_time
     callback = check_callback(callback, "callback")
-    solver = _checked_problem(problem).default_solver() if solver is None else solver
+    _checked_problem(problem)  # before the solver: of minimize(X, y) the solver is y
+    solver = problem.default_solver() if solver is None else solver
     check_oracles(problem, solver)
     seed = make_seed(rng)
     if rng is not None and start is None and problem.starts_at_random:
@@ -164,7 +165,8 @@ def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor)
 
 def _checked_problem(problem: SomeProblem) -> SomeProblem:
     if isinstance(problem, type) or not isinstance(getattr(problem, "oracles", None), Set):
-        raise TypeError(f"problem must be a problem such as mopn.NetworkProblem(X, y), got {shown(problem)}")
+        given = "an array" if hasattr(problem, "shape") else shown(problem)
+        raise TypeError(f"problem must be a problem, such as mopn.NetworkProblem(X, y, strength=1.0), got {given}")
     return problem
 
 

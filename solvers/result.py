@@ -99,7 +99,27 @@ _MESSAGES = {
 class Trace:
     """The history of a run: named columns of equal length, one row for each iteration.
 
-    ``trace["fun"]`` is a column as an array; ``trace.columns`` are the names. A missing value is NaN.
+    ``trace["fun"]`` is a column as an array; ``trace.columns`` are the names. A missing value is NaN. Times and counts
+    are totals since the start of the run: do not add them up.
+
+    Notes
+    -----
+    All solvers have these columns:
+
+    * ``nit``: the number of the iteration, from 0;
+    * ``time``: seconds, without callbacks and printing;
+    * ``fun``: the objective;
+    * ``gap``: its proven distance to the minimum; infinite without a proof.
+
+    Conditional gradient adds, with slopes and gaps in the unit of the objective:
+
+    * ``restricted_gap``: the proven distance to the best output weights of the same units;
+    * ``estimated_gap``: an estimate of the gap, without a proof;
+    * ``n_units``: the number of units;
+    * ``value``: the steepest slope of the losses along a unit that the oracle found; the strength at the minimum;
+    * ``bound``: the steepest slope along any unit, as proven; where it equals ``value`` the oracle is exact;
+    * ``passes``: the passes over the rows of the data;
+    * ``oracle_time``, ``proof_time``, ``refit_time``: seconds in the search for new units, in bounds, and in refits.
 
     Examples
     --------

@@ -2,7 +2,9 @@
 
 import inspect
 import sys
+import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +19,19 @@ from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 LABELS = np.digitize(X[:, 0], [-0.5, 0.5])
+AUGMENTED = mopn.NetworkProblem(X, LABELS, strength=1.0, augment=True)
+NETWORK = mopn.Model(np.eye(2, 3), np.ones((2, 3)), classes=np.arange(3), link="softmax")
 CLASSES = [
     *(getattr(mopn.estimators, name) for name in mopn.estimators.__all__),
     *(mopn.Model, mopn.FactorizationModel, mopn.TableModel),
 ]
+
+
+def other_arrays():
+    """Arrays in a file, as of another package."""
+    path = Path(tempfile.mkdtemp()) / "other.npz"
+    np.savez(path, A=np.ones(3), B=np.ones(2))
+    return path
 
 
 def methods(cls):
@@ -58,7 +69,7 @@ def test_errors_of_types_from_within_are_left_alone():
     problem = mopn.NetworkProblem(X, LABELS, strength=1.0)
     result = mopn.minimize(problem, callback=own)
     assert str(result.error) == "from a callback"
-    with pytest.raises(TypeError, match="problem must be a problem such as"):
+    with pytest.raises(TypeError, match="problem must be a problem, such as"):
         mopn.minimize(3)
 
 
@@ -84,13 +95,70 @@ CALLS = {
     ),
     "threads": (lambda c, r: TableClassifier(n_jobs=2), r"^TableClassifier.__init__\(\) got .* is OMP_NUM_THREADS, a "),
     "threads of a path": (lambda c, r: mopn.estimators.PathCV(c, n_threads=2), "^PathCV.* is OMP_NUM_THREADS, a var"),
-    "set threads": (
-        lambda c, r: c.set_params(n_jobs=2),
-        "^TableClassifier has no parameter n_jobs: .* OMP_NUM_THR",
+    "arrays in place of a problem": (
+        lambda c, r: mopn.minimize(X, LABELS),
+        r"^problem must be a problem, such as mopn.NetworkProblem\(X, y, strength=1.0\), got an array$",
     ),
-    "no parameter": (lambda c, r: setattr(c, "random_state", 3), "^TableClassifier has no parameter 'random_state'; "),
+    "columns of units": (
+        lambda c, r: mopn.certify(AUGMENTED, np.ones((2, 7)), np.ones((2, 3))),
+        r"^basis must have 4 columns \(3 features after the constant\), got shape \(2, 7\)",
+    ),
+    "weights of units": (
+        lambda c, r: mopn.certify(AUGMENTED, np.ones((2, 4)), np.ones((2, 2))),
+        r"^weights must have shape \(2, 3\), a row for each unit and a column for each output, got \(2, 2\)",
+    ),
+    "columns of a start": (
+        lambda c, r: mopn.minimize(AUGMENTED, start=(np.ones((2, 7)), np.ones((2, 3)))),
+        r"^start: basis must have 4 columns \(3 features",
+    ),
+    "a ranker of a table": (
+        lambda c, r: mopn.ranking.Ranker(r, X),
+        "^Ranker takes models of features, .* not of tables",
+    ),
+    "a ranker of classes": (
+        lambda c, r: mopn.ranking.Ranker(NETWORK, X),
+        r"FactorizationModel.from_outputs\(model, \[-1, 0, 1\]\), which ranks them by the last output less the first",
+    ),
+    "a QUBO of classes": (
+        lambda c, r: mopn.export.to_qubo(NETWORK),
+        r"^model: its classes have 3 outputs, .*from_outputs\(model, \[1, -1, 0\]\), for the log-odds of the first",
+    ),
+    "an effect of two columns": (
+        lambda c, r: mopn.plotting.plot_effect(c, [0, 1], X),
+        r"^column must be .*, got \[0, 1\]; plot_pair draws two columns",
+    ),
+    "a column twice": (
+        lambda c, r: mopn.plotting.plot_pair(c, 1, 1, X),
+        "^a and b must be two columns, got .*1' twice",
+    ),
+    "unit": (lambda c, r: mopn.plotting.plot_unit(NETWORK, 77), "^unit must be an integer from 0 to 1, got 77"),
+    "units of none": (
+        lambda c, r: mopn.plotting.plot_unit(mopn.Model(np.ones((0, 3)), np.ones((0, 1)), target="vector")),
+        "^model has no units to draw",
+    ),
+    "a loss without half of its name": (
+        lambda c, r: MultiOutputPNClassifier(loss="hinge").fit(X, LABELS),
+        "'squared' or a Loss, got 'hinge'; did you mean 'squared-hinge' or 'smoothed-hinge'",
+    ),
+    "a loss of no regressor": (
+        lambda c, r: mopn.estimators.MultiOutputPNRegressor(loss="hinge").fit(X, X),
+        "^loss must be one of 'squared', 'huber', 'quantile', 'poisson' or a Loss, got 'hinge'$",
+    ),
+    "a loss for numbers": (
+        lambda c, r: TableClassifier(loss="huber").fit(X, LABELS),
+        "^loss must be one of 'logistic', .* 'squared' or a Loss, got 'huber'$",
+    ),
+    "a loss for numbers, itself": (
+        lambda c, r: MultiOutputPNClassifier(loss=mopn.Huber(2.0)).fit(X, LABELS),
+        "^loss='huber' is for regressors; a classifier takes one of 'logistic'",
+    ),
+    "arrays of another kind": (lambda c, r: mopn.load(other_arrays()), r"is not a mopn model: it holds .*\['A', 'B'\]"),
+    "a text as X": (
+        lambda c, r: c.predict("Dream"),
+        "^X must be a table, got 'Dream'; a single row is a dictionary, a Series or a list",
+    ),
+    "a number as X": (lambda c, r: r.predict(3.0), "^X must be a table, got 3.0; a single row is"),
     "a text as y": (lambda c, r: c.fit(X[:, :2], "label"), "y must hold a label for each row, got the text 'label'"),
-    "partial_fit": (lambda c, r: c.partial_fit(X), "^TableClassifier has no partial_fit: FactorizationMachineClassi"),
     "strength of networks": (
         lambda c, r: MultiOutputPNClassifier(strength=0, ridge=0).fit(X, LABELS),
         "give a strength > 0, or tol=0 and a limit such as max_units or max_time",

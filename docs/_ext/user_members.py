@@ -25,7 +25,7 @@ _INNER = {
         "passes_over_part",
     ),
     "regularizer",
-    *("restricted_dual", "several", "split", "strength_units", "views", "with_random_units"),
+    *("restricted_dual", "several", "split", "mean_squared_length", "strength_units", "views", "with_random_units"),
 }
 
 

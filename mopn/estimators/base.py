@@ -5,7 +5,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -34,7 +33,7 @@ from mopn.data.validation import (
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.listing import Listed
-from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated
+from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated, warn_of_small_weights
 from mopn.estimators.targets import (
     Targets,
     constant_outputs,
@@ -59,7 +58,7 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.decorators import THREADS, door, doors, warn_caller
+from mopn.solvers.tools.decorators import door, doors, warn_caller
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
@@ -68,7 +67,6 @@ _FLOATS = (np.float64, np.float32)
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": _FLOATS, "order": "C"}
 # Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
 _FAR = 1e8
-_STREAMS = "FactorizationMachineClassifier and FactorizationMachineRegressor have it, with solver='adagrad' or 'sgd'"
 # A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
 # how far the objective is from its minimum, and of the decrease in a round; no refit is tighter than the last
 # (benchmarks/tables).
@@ -178,26 +176,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         """
         X = self._checked(X)  # raises an error before the first fit
         return self.model_.predict(X)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Set a parameter or an attribute of a fit; anything else would have no effect."""
-        known = name.startswith("_") or name.endswith("_") or hasattr(type(self), name)
-        if not (known or name in _parameters(type(self))):
-            raise AttributeError(
-                f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(_parameters(type(self)))}"
-            )
-        super().__setattr__(name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "partial_fit" and not hasattr(type(self), name):
-            raise AttributeError(f"{type(self).__name__} has no partial_fit: {_STREAMS}")
-        return self.__getattribute__(name)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by their names, as scikit-learn does, and return the estimator."""
-        if "n_jobs" in params:
-            raise ValueError(f"{type(self).__name__} has no parameter n_jobs: {THREADS}")
-        return super().set_params(**params)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -534,7 +512,8 @@ class NetworkEstimator(NetworkAttributes):
             Ordinal regressors: numbers or ordered categories, which become their positions.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and 0 a missing one: to the last bit for up to 2**20 entries of X,
-            else up to rounding.
+            else up to rounding. A common factor changes nothing where ``strength`` is a :class:`mopn.Ratio`, and
+            ``ridge`` and ``alpha`` are 0 or None; else a warning says so of weights below 0.1.
         X_val, y_val, sample_weight_val : array-like, optional
             Held-out samples, such as a later week, whose ``score`` after every round chooses the number of units. X_val
             is in memory; the weights may be left out.
@@ -598,6 +577,7 @@ class NetworkEstimator(NetworkAttributes):
         if isinstance(X, RowBlocks | Chunks):
             self._set_features(X, problem.rows.n_features)
         del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength, alpha=self.alpha, ridge=self.ridge)
         problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
         start = self._previous(problem, targets) if continued else None
         result = self._solve(task, problem, targets, held_out, start, deadline.left)
@@ -837,11 +817,6 @@ class NetworkEstimator(NetworkAttributes):
         # Rounding errors of the model, for the user's X and y, may exceed the tolerance.
         estimated = self.estimated_gap_ <= self.tol * abs(self.objective_)
         return Status.ESTIMATED if estimated else Status.LEVELLED_OFF
-
-
-@cache
-def _parameters(kind: type[ModelEstimator]) -> list[str]:
-    return kind._get_param_names()
 
 
 def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:

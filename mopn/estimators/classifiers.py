@@ -17,8 +17,8 @@ from mopn.data.feature_scaling import ScaleName
 from mopn.data.validation import distinct_labels
 from mopn.estimators.base import FitPolicy, NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.targets import Targets, encoded_codes, indicator_values
-from mopn.losses.losses import LOSSES, Loss, LossName, get_loss
+from mopn.estimators.targets import Targets, classification_loss, encoded_codes, indicator_values
+from mopn.losses.losses import LOSSES, Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
@@ -145,7 +145,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         self.verbose = verbose
 
     def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
-        loss = get_loss(self.loss)
+        loss = classification_loss(self.loss)
         if y.dtype == object:
             distinct_labels(y)  # scikit-learn's checks need labels that can be compared
         check_classification_targets(y)

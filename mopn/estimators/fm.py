@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import distinct_labels, is_start_size
 from mopn.estimators.fold_in import FoldIn, NewFeature
+from mopn.estimators.parameters import warn_of_small_weights
 from mopn.estimators.single_output import (
     STRENGTH,
     BinaryClassifier,
@@ -135,6 +136,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
             fit_intercept=self.fit_intercept,
             lams=lams,
             sample_weight=sample_weight,
+            init_scale=self._start_size(y, sample_weight),
             rng=seed,
         )
 
@@ -164,7 +166,9 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
             self.alpha_, self.beta_ = self._given_strengths()
         problem = self._problem(X, y, sample_weight, self._seed())
         check_oracles(problem, solver)
-        start = problem.start(None if first else self._start(problem))
+        if first:
+            warn_of_small_weights(problem.rows, alpha=self.alpha_, beta=self.beta_)
+        start = problem.start(self._constant(y, sample_weight) if first else self._start(problem))
         passes = problem.passes_over_part(start, None if first else self._sums)
         solver.do_pass(passes, np.random.default_rng(self._seed()))
         x = passes.point()
@@ -196,8 +200,9 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     n_components : int, default 10
         Number k of units, for each degree if there are several.
     alpha : float or "auto", default "auto"
-        Strength of :math:`\frac{\alpha}{2} \|w\|^2`. Losses are added up over the samples, not averaged. "auto":
-        ``alpha_``, the mean squared length of the rows; 1 where ``beta`` is.
+        Strength of :math:`\frac{\alpha}{2} \|w\|^2`. Losses are added up over the samples, not averaged: a number has
+        the same effect only for weights of the same size. "auto": chosen together with ``beta``, as ``alpha_``; the
+        mean squared length of the rows where ``beta`` is a number, and 1 where "auto" means 1 for ``beta``.
     beta : float or "auto", default "auto"
         Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty. "auto": the strength of least
         loss on held-out samples, ``beta_``, which costs some short fits; 1 for ``partial_fit`` and with
@@ -215,7 +220,8 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     fit_intercept : bool, default True
         Fit a constant, without a penalty.
     solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
+        Coordinate descent, the only one whose steps are the same in any unit of y (with "auto" strengths and
+        ``degree`` 2); L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
         ``mopn.solvers.CoordinateDescent(n_threads=2)``.
     init_lambdas : {"ones", "random_signs", "fit"}, default "ones"
         lambda: fixed to 1, to random signs, or fitted.
@@ -228,7 +234,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     verbose : int, default 0
         Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
     random_state : int, RandomState or None, default None
-        Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
+        Seed of the random start (normal entries), of random signs and of the order of samples.
 
     See Also
     --------
@@ -289,8 +295,9 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     n_components : int, default 10
         Number k of units, for each degree if there are several.
     alpha : float or "auto", default "auto"
-        Strength of :math:`\frac{\alpha}{2} \|w\|^2`. Losses are added up over the samples, not averaged. "auto":
-        ``alpha_``, the mean squared length of the rows; 1 where ``beta`` is.
+        Strength of :math:`\frac{\alpha}{2} \|w\|^2`. Losses are added up over the samples, not averaged: a number has
+        the same effect only for weights of the same size. "auto": chosen together with ``beta``, as ``alpha_``; the
+        mean squared length of the rows where ``beta`` is a number, and 1 where "auto" means 1 for ``beta``.
     beta : float or "auto", default "auto"
         Strength of :math:`\beta \sum_s |\lambda_s| \|p_s\|^2`, or of another penalty. "auto": the strength of least
         loss on held-out samples, ``beta_``, which costs some short fits; 1 for ``partial_fit`` and with
@@ -308,7 +315,8 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     fit_intercept : bool, default True
         Fit a constant, without a penalty.
     solver : {"cd", "lbfgs", "adagrad", "sgd"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
+        Coordinate descent, the only one whose steps are the same in any unit of y (with "auto" strengths and
+        ``degree`` 2); L-BFGS; AdaGrad; stochastic gradient descent; or one with other options, such as
         ``mopn.solvers.CoordinateDescent(n_threads=2)``.
     init_lambdas : {"ones", "random_signs", "fit"}, default "ones"
         lambda: fixed to 1, to random signs, or fitted.
@@ -321,7 +329,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     verbose : int, default 0
         Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
     random_state : int, RandomState or None, default None
-        Seed of the random start (entries from N(0, 0.01)), of random signs and of the order of samples.
+        Seed of the random start (normal entries), of random signs and of the order of samples.
 
     See Also
     --------

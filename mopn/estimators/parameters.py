@@ -1,5 +1,6 @@
 """Checks of the estimators' parameters and data."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from mopn.core.regularizers import Ratio
+from mopn.data.rows import Rows
 from mopn.data.validation import as_array, as_numbers
 from mopn.data.values import is_series
 from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_seconds, check_verbose, count
+from mopn.solvers.tools.decorators import warn_caller
 from mopn.solvers.tools.signals import signals_later
 
 # Who takes categories and missing values.
@@ -19,6 +22,10 @@ _MISSING = (
     f"Input X contains NaN; {_TABLES} take missing values as they are; or impute them, for example by "
     "sklearn.impute.SimpleImputer in a pipeline"
 )
+
+# Weights below this are probably shares that sum to 1, and not numbers of rows: strengths that are added to the sum of
+# the losses then leave little of a fit. Weights that fade with time are mostly larger.
+_SMALL_WEIGHT = 0.1
 
 # The parameters that all estimators share. Parameters that have no rule are checked where they are used.
 COMMON = {
@@ -86,3 +93,18 @@ def _of_records(records: Any, name: str) -> Any:
     except ImportError:
         raise ImportError(f"{name} holds records, which need pandas: pip install pandas; or give an array") from None
     return pd.DataFrame({field: np.atleast_1d(records[field]) for field in records.dtype.names})
+
+
+def warn_of_small_weights(rows: Rows, **strengths: Any) -> None:
+    """Warn where numbers among the strengths meet weights that sum to far less than the number of rows."""
+    numbers = [name for name, value in strengths.items() if isinstance(value, Real) and value > 0]
+    if not numbers:
+        return
+    _, total, squares = rows.target_sums
+    weight = squares / total  # the mean weight, of each unit of weight
+    if weight < _SMALL_WEIGHT:
+        given = " and ".join(f"{name}={strengths[name]:.6g}" for name in numbers)
+        warn_caller(
+            f"sample_weight: a weight of 1 is a row, but the weights are near {weight:.2g}, for which {given} may "
+            f"allow hardly any fit; divide the weights by their mean, or multiply {' and '.join(numbers)} by it"
+        )

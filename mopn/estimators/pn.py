@@ -16,7 +16,7 @@ from mopn.estimators.single_output import (
 )
 from mopn.losses.losses import Loss
 from mopn.solvers import Solver
-from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.checks import choice, count
 
 
 class PolynomialNetwork(SingleOutputEstimator):
@@ -25,7 +25,7 @@ class PolynomialNetwork(SingleOutputEstimator):
     U_: np.ndarray
     """Factors (m, r, d), or (m, r, 1 + d) with a dummy."""
 
-    _rules = SingleOutputEstimator._rules | {"fit_lower": choice(["augment"]).or_none()}
+    _rules = SingleOutputEstimator._rules | {"degree": count(2), "fit_lower": choice(["augment"]).or_none()}
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class PolynomialNetwork(SingleOutputEstimator):
             augment=self.fit_lower == "augment",
             fit_intercept=self.fit_intercept,
             sample_weight=sample_weight,
+            init_scale=self._start_size(y, sample_weight),
             rng=seed,
         )
 
@@ -101,7 +102,7 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
     fit_intercept : bool, default True
         Fit a constant, without a penalty.
     solver : {"cd", "lbfgs"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
+        Coordinate descent; L-BFGS, whose steps depend on the unit of y; or one of ``mopn.solvers`` with other options.
     warm_start : bool, default False
         Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
     max_iter : int, default 1000
@@ -111,7 +112,7 @@ class PolynomialNetworkRegressor(SingleOutputRegressor, PolynomialNetwork):
     verbose : int, default 0
         Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
     random_state : int, RandomState or None, default None
-        Seed of the random start, with entries from N(0, 0.01).
+        Seed of the random start, with normal entries.
 
     See Also
     --------
@@ -154,7 +155,7 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
     fit_intercept : bool, default True
         Fit a constant, without a penalty.
     solver : {"cd", "lbfgs"} or Solver, default "cd"
-        Coordinate descent; L-BFGS; or one of ``mopn.solvers`` with other options.
+        Coordinate descent; L-BFGS, whose steps depend on the unit of y; or one of ``mopn.solvers`` with other options.
     warm_start : bool, default False
         Start from the fitted attributes, of an earlier fit or set by the user; missing ones have the default start.
     max_iter : int, default 1000
@@ -164,7 +165,7 @@ class PolynomialNetworkClassifier(BinaryClassifier, PolynomialNetwork):
     verbose : int, default 0
         Print every ``verbose``-th iteration as a row of a table; 0 prints nothing.
     random_state : int, RandomState or None, default None
-        Seed of the random start, with entries from N(0, 0.01).
+        Seed of the random start, with normal entries.
 
     See Also
     --------

@@ -16,7 +16,7 @@ from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_numbers, check_flag, check_nonnegative, distinct_labels
 from mopn.estimators.base import ModelEstimator, Scored
 from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.parameters import COMMON
+from mopn.estimators.parameters import COMMON, warn_of_small_weights
 from mopn.estimators.strength_choice import FEW, PARTS, splits
 from mopn.estimators.targets import Targets, in_canonical_order, regression_loss
 from mopn.losses.losses import LOSSES, Loss
@@ -39,6 +39,8 @@ _SEEDS = 2**31 - 1
 _RATIOS = 0.5 ** np.arange(2, 11)
 # Strengths that are tried beyond the best one, and iterations of each fit (benchmarks/recommender).
 _PATIENCE, _EPOCHS = 3, 40
+# The deviation of the entries of units at the start, for targets of mean deviation 1.
+_START_SIZE = 0.1
 STRENGTH = check_nonnegative.or_auto()
 _SOLVER = Rule(f"{choice(_SOLVERS).takes} or a Solver", choice(_SOLVERS).convert)
 
@@ -85,7 +87,8 @@ class SingleOutputEstimator(ModelEstimator):
             None if the blocks bring it. Classifiers: labels of two classes. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated sample, and a weight of 0 a missing one, up to rounding; but "sgd" and
-            "adagrad" take one step for a weighted sample, and two for a repeated one.
+            "adagrad" take one step for a weighted sample, and two for a repeated one. A common factor changes nothing
+            where strengths are "auto"; where they are numbers, a warning says so of weights below 0.1.
 
         Returns
         -------
@@ -101,6 +104,8 @@ class SingleOutputEstimator(ModelEstimator):
 
         Warns
         -----
+        UserWarning
+            If the weights are far below 1, and a strength is a number.
         ConvergenceWarning
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, if a number overflowed, or if no pass of
             "sgd" or "adagrad" was better than zeros, which are the model then.
@@ -123,11 +128,15 @@ class SingleOutputEstimator(ModelEstimator):
         y = self._encode(column_or_1d(y, warn=True))
         self.loss_ = self._loss(y, sample_weight)
         seed = self._seed()
+        continued = self.warm_start and hasattr(self, "beta_")
         interrupted = self._set_strengths(solver, (X, y, sample_weight), seed, deadline)
         problem = self._problem(X, y, sample_weight, seed)
         self._set_features(X, problem.rows.n_features)
+        held_out = self.beta == "auto" and not isinstance(X, RowBlocks)
+        strengths = (self._alpha, self.beta) if held_out or continued else (self.alpha_, self.beta_)
+        warn_of_small_weights(problem.rows, alpha=strengths[0], beta=strengths[1])
         with task.iterations(partial(self._attributes, problem)) as callback:
-            start = self._start(problem) if self.warm_start else None
+            start = self._constant(y, sample_weight) | (self._start(problem) if self.warm_start else {})
             limits: Any = {
                 "tol": self.tol,
                 "max_iter": self.max_iter,
@@ -149,27 +158,38 @@ class SingleOutputEstimator(ModelEstimator):
         self.alpha_, self.beta_ = self._given_strengths(*(self.alpha_, self.beta_) if known else (1.0, 1.0))
         if known or isinstance(X, RowBlocks) or "auto" not in (self._alpha, self.beta):
             return False
-        alpha, unit = self._problem(X, y, sample_weight, seed).strength_units()
-        self.alpha_ = alpha if self._alpha == "auto" else self.alpha_
-        if self.beta != "auto" or not unit:
+        problem = self._problem(X, y, sample_weight, seed)
+        if self._alpha == "auto":
+            self.alpha_ = problem.mean_squared_length
+        units = problem.strength_units(self._constant(y, sample_weight).get("intercept", 0.0))
+        if self.beta != "auto" or not units[1]:
             return False
         form = "labels" if isinstance(self, ClassifierMixin) else "vector"
-        X, targets, units = in_canonical_order(X, Targets(y, y, self.loss_, form, sample_weight=sample_weight))
-        folds = list(islice(splits(targets, PARTS, units), PARTS if len(y) <= FEW else 1))
+        X, targets, groups = in_canonical_order(X, Targets(y, y, self.loss_, form, sample_weight=sample_weight))
+        folds = list(islice(splits(targets, PARTS, groups), PARTS if len(y) <= FEW else 1))
         losses: list[float] = []
         interrupted = False
-        for beta in unit * _RATIOS if folds else ():
+        for ratio in _RATIOS if folds else ():
             try:
-                loss = sum(self._held_out_loss(beta, solver, X, targets, fold, seed, deadline) for fold in folds)
+                loss = sum(
+                    self._held_out_loss(ratio, units, solver, X, targets, fold, seed, deadline) for fold in folds
+                )
             except KeyboardInterrupt:
                 interrupted = True
                 break
             losses.append(loss)
-            say(self.verbose, f"beta {beta:.3g}: loss {losses[-1]:.6g} on held-out samples")
+            say(self.verbose, f"beta {ratio * units[1]:.3g}: loss {losses[-1]:.6g} on held-out samples")
             if len(losses) > _PATIENCE + np.argmin(losses) or deadline.is_over:
                 break
-        self.beta_ = float(unit * _RATIOS[np.argmin(losses)]) if losses else 1.0
+        if losses:
+            self._take_strengths(float(_RATIOS[np.argmin(losses)]), units)
         return interrupted
+
+    def _take_strengths(self, ratio: float, units: tuple[float, float]) -> None:
+        """Set the strengths that are "auto" to the same multiple of their units."""
+        if self._alpha == "auto":
+            self.alpha_ = ratio * units[0]
+        self.beta_ = ratio * units[1]
 
     @property
     def _alpha(self) -> float | Literal["auto"]:
@@ -180,17 +200,34 @@ class SingleOutputEstimator(ModelEstimator):
         return alpha if self._alpha == "auto" else self._alpha, beta if self.beta == "auto" else self.beta
 
     def _held_out_loss(
-        self, beta: float, solver: Solver, X: Any, targets: Targets, fold: Any, seed: int, deadline: Deadline
+        self,
+        ratio: float,
+        units: tuple[float, float],
+        solver: Solver,
+        X: Any,
+        targets: Targets,
+        fold: Any,
+        seed: int,
+        deadline: Deadline,
     ) -> float:
-        """Return the loss on the second part of a fold after a short fit to the first, by its share of ``beta``."""
+        """Return the loss on the second part of a fold after a short fit to the first, by its share of the weight."""
         part, held = map(targets.rows, fold)
-        self.beta_ = beta * part.total_weight / targets.total_weight
+        self._take_strengths(ratio * part.total_weight / targets.total_weight, units)
         problem = self._problem(X[fold[0]], part.y, part.weights, seed)
         epochs = _EPOCHS if self.max_iter is None else min(self.max_iter, _EPOCHS)
-        result = minimize(problem, solver, tol=self.tol, max_iter=epochs, max_time=deadline.left, rng=seed)
+        start = self._constant(part.y, part.weights)
+        result = minimize(problem, solver, start=start, tol=self.tol, max_iter=epochs, max_time=deadline.left, rng=seed)
         self._raise_interruption(result)
         outputs = self._attributes(problem, result)["model_"].outputs(X[fold[1]])
         return held.sum(self.loss_.value(held.y[:, None], outputs))
+
+    def _constant(self, y: np.ndarray, sample_weight: np.ndarray | None) -> dict[str, np.ndarray]:
+        """Return the constant to start from, if it is fitted; the units start at random."""
+        return {}
+
+    def _start_size(self, y: np.ndarray, sample_weight: np.ndarray | None) -> float:
+        """Return the deviation of the entries of the units at the start."""
+        return _START_SIZE
 
     @abstractmethod
     def _encode(self, y: np.ndarray) -> np.ndarray:
@@ -244,6 +281,9 @@ class SingleOutputRegressor(Scored, RegressorMixin):
     _numeric_y = True
     _losses: ClassVar[tuple[str, ...]] = ("squared", "huber", "quantile", "poisson")
     loss: SingleLossName | Loss | None
+    loss_: Loss
+    degree: int | None
+    fit_intercept: bool
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         return y.astype(np.float64, copy=False)
@@ -251,6 +291,16 @@ class SingleOutputRegressor(Scored, RegressorMixin):
     def _loss(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Loss:
         loss = self.loss if isinstance(self.loss, Loss) else choice(self._losses).or_none()(self.loss, "loss")
         return regression_loss(loss or self._losses[0], y, sample_weight)
+
+    def _constant(self, y: np.ndarray, sample_weight: np.ndarray | None) -> dict[str, np.ndarray]:
+        return {"intercept": self.loss_.constant(y[:, None], sample_weight)} if self.fit_intercept else {}
+
+    def _start_size(self, y: np.ndarray, sample_weight: np.ndarray | None) -> float:
+        """Return the size for outputs in the unit of y: they are products of ``degree`` entries of units."""
+        if self.loss_.targets != "numbers" or self.degree is None:
+            return _START_SIZE
+        spread = np.average(np.abs(y - np.average(y, weights=sample_weight)), weights=sample_weight)
+        return _START_SIZE * float(spread or 1.0) ** (1.0 / self.degree)
 
 
 def _is_logistic(classifier: Any) -> bool:

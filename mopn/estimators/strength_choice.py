@@ -119,14 +119,14 @@ def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadlin
     if isinstance(X, RowBlocks | Chunks):
         X, targets = _sample(single, X, targets)
         n = len(targets.y)
-    X, targets, units = in_canonical_order(X, targets)
-    for train, test in islice(splits(targets, PARTS, units), PARTS if n <= FEW else 1):
+    X, targets, groups = in_canonical_order(X, targets)
+    for train, test in islice(splits(targets, PARTS, groups), PARTS if n <= FEW else 1):
         folds.append(Fold(single, X, targets, weight, train, test, _held_out_loss, _ITERATIONS))
         _ = folds[-1].problem  # which takes time
         if deadline.is_over:
             break
     if not folds:
-        raise ValueError("strength='auto' holds out samples, but y has only one of every class; give a number")
+        raise ValueError("y: strength='auto' holds out samples, but every class has a single one; give a number")
     return folds
 
 
@@ -145,27 +145,39 @@ def _held_out_loss(fold: Fold, network: Result) -> float:
     return total
 
 
-def splits(targets: Targets, n_parts: int, units: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield indices of training and of held-out samples, equal parts of each class; an only unit is trained on.
+def splits(targets: Targets, n_parts: int, groups: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield indices of training and of held-out samples, equal parts of each class; an only sample is trained on.
 
-    Samples of one unit (n,) are in one part, and have one target. Units are numbered as they come.
+    Samples of one group (n,) are in one part, and have one target. Where every class has a single group, so that none
+    could be held out, rows repeat by nature, and each sample is a group.
     """
-    first = np.unique(units, return_index=True)[1]
-    rng, n = np.random.default_rng(0), len(first)
-    labels = targets.y[first] if targets.form in ("labels", "ordinal") else np.zeros(n)
-    # Levels that are all different make a regression.
-    if targets.form == "ordinal" and len(np.unique(labels)) == n:
-        labels = np.zeros(n)
-    parts = np.full(n, -1)
-    for label in np.unique(labels):
-        members = rng.permutation(np.flatnonzero(labels == label))
-        if len(members) > 1:
-            parts[members] = (np.arange(len(members)) + rng.integers(n_parts)) % n_parts
-    parts = parts[units]
+    parts = _parts(targets, n_parts, groups)
+    if parts.max() < 0:
+        parts = _parts(targets, n_parts, np.arange(len(groups)))
     for part in range(n_parts):
         test = parts == part
         if test.any():
             yield np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def _parts(targets: Targets, n_parts: int, groups: np.ndarray) -> np.ndarray:
+    """Return the part (n,) that holds out each sample, -1 for none."""
+    rng = np.random.default_rng(0)
+    labels = targets.y if targets.form in ("labels", "ordinal") else np.zeros(len(groups))
+    # Levels that are all different make a regression.
+    if targets.form == "ordinal" and len(np.unique(labels)) == len(np.unique(groups)):
+        labels = np.zeros(len(groups))
+    parts = np.full(len(groups), -1)
+    firsts = np.unique(labels, return_index=True)[1]
+    for label in labels[np.sort(firsts)]:  # as they come, whatever their names
+        rows = np.flatnonzero(labels == label)
+        found, group = np.unique(groups[rows], return_inverse=True)
+        number = len(found)
+        if number > 1:
+            part = np.empty(number, dtype=int)
+            part[rng.permutation(number)] = (np.arange(number) + rng.integers(n_parts)) % n_parts
+            parts[rows] = part[group]
+    return parts
 
 
 def _sample(single: Any, X: RowBlocks | Chunks, targets: Targets) -> tuple[Any, Targets]:

@@ -24,7 +24,7 @@ from mopn.data.values import to_host
 from mopn.estimators.base import NetworkAttributes, NetworkEstimator
 from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods, MultiOutputPNClassifier
-from mopn.estimators.parameters import COMMON
+from mopn.estimators.parameters import COMMON, warn_of_small_weights
 from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
@@ -93,8 +93,10 @@ class TableEstimator(TableReader, NetworkAttributes):
         y : array-like of shape (n,) or (n, m), optional
             None if the blocks bring it. Classifiers: labels, or an indicator matrix of 0 and 1. Regressors: numbers.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 equals a repeated row, and a weight of 0 a missing one. With ``strength="auto"`` rows that
-            occur ten times or more on average are split individually; pass them repeated, not weighted.
+            A weight of 2 equals a repeated row, and a weight of 0 a missing one. A common factor changes nothing, but
+            where ``strength`` is a number: a warning says so of weights below 0.1. With ``strength="auto"`` rows that
+            occur ten times or more on average, or are one for every class, are split individually; pass them
+            repeated, not weighted. Which rows are held out depends on the order of the columns.
         X_val, y_val, sample_weight_val : array-like, optional
             Samples in memory whose ``score`` after every round chooses the network; the weights may be left out.
 
@@ -183,6 +185,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         network.strength = choice.strength
         problem, targets = network._problem_of_all(X, targets)
         del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength)
         model, start = choice.model, None
         if model is not None:
             start = network._moved(problem, model.basis, model.weights, model.linear, model.offset)

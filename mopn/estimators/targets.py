@@ -16,7 +16,7 @@ from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, named
 from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
 from mopn.data.values import as_targets, level_codes
-from mopn.losses.losses import Clipped, Loss, Squared, get_loss
+from mopn.losses.losses import LOSSES, Clipped, Loss, Squared, get_loss
 from mopn.models.base import cumulative_targets
 from mopn.network.maps import UserY
 from mopn.solvers.tools.checks import shown
@@ -25,6 +25,9 @@ from mopn.tables.quantiles import Quantiles
 # Finds the index of the label, or level, of every sample.
 _CodesOf = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _INDICATORS = np.arange(2)
+# Names of the losses that regressors and classifiers take.
+_OF_NUMBERS = ("squared", "huber", "quantile", "poisson")
+_OF_CLASSES = tuple(name for name in LOSSES if name not in _OF_NUMBERS or name == "squared")
 # Largest number of entries of X for which equal samples are merged and samples sorted: this takes up to a tenth of a
 # second and a copy of X. Of larger data nobody asks for the last bits.
 MERGE_LIMIT = 1 << 20
@@ -115,13 +118,20 @@ def _deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:
     return largest * float(np.sqrt(np.average((y / largest) ** 2, weights=sample_weight)))
 
 
+def classification_loss(loss: str | Loss) -> Loss:
+    found = get_loss(loss, _OF_CLASSES)
+    if any(type(found) is type(LOSSES[name]) for name in _OF_NUMBERS if name not in _OF_CLASSES):
+        takes = ", ".join(map(repr, _OF_CLASSES))
+        raise ValueError(f"loss={found.name!r} is for regressors; a classifier takes one of {takes} or a Loss of yours")
+    return found
+
+
 def regression_loss(loss: str | Loss, y: np.ndarray, sample_weight: np.ndarray | None) -> Loss:
     """Return the loss for targets y (n,) or (n, m), with the robust deviation of y as its unit if it is named."""
-    found = get_loss(loss)
+    found = get_loss(loss, _OF_NUMBERS)
     if found.targets not in ("numbers", "counts"):
-        raise ValueError(
-            f"loss={found.name!r} is for classifiers; a regressor takes 'squared', 'huber', 'quantile' or 'poisson'"
-        )
+        takes = ", ".join(map(repr, _OF_NUMBERS))
+        raise ValueError(f"loss={found.name!r} is for classifiers; a regressor takes one of {takes} or a Loss of yours")
     return found.scaled(_robust_deviation(y, sample_weight)) if isinstance(loss, str) else found
 
 
@@ -195,45 +205,77 @@ def _codes_of_samples(rows: np.ndarray, targets: Targets) -> np.ndarray:
     # Values of y (n,) take longer to compare than y. Rows of objects cannot be sorted, labels can.
     y = targets.values if targets.y.ndim > 1 else targets.y
     kinds = np.unique(y, axis=0 if y.ndim > 1 else None, return_inverse=True)[1].reshape(-1)
+    if targets.form == "labels":
+        kinds = _ranks_of_classes(kinds, rows)[kinds]
     return rows * (kinds.max() + 1) + kinds
 
 
+def _ranks_of_classes(kinds: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the ranks of classes by their rows, so that the order of samples does not depend on the labels."""
+    members = [np.unique(rows[kinds == kind]).tolist() for kind in range(kinds.max() + 1)]
+    ranks = np.empty(len(members), dtype=np.intp)
+    ranks[sorted(range(len(members)), key=members.__getitem__)] = np.arange(len(members))
+    return ranks
+
+
 def _codes(X: Any) -> np.ndarray:
-    """Return a number for each row, equal for equal rows, in the order of rows in single precision."""
-    if isinstance(X, RelationBlocks):
-        return _table_codes(X.design.places)
-    codes = _sparse_codes if sparse.issparse(X) else _dense_codes
-    exact = codes(X)
+    """Return a number for each row, equal for equal rows.
+
+    Rows are in the order of their entries in single precision, the first feature first, and then of the entries
+    themselves: it is the same for every storage, and for features in other units.
+    """
     with np.errstate(over="ignore", under="ignore"):
-        rounded = codes(X.astype(np.float32))
-    return np.unique(rounded * (exact.max() + 1) + exact, return_inverse=True)[1].reshape(-1)
+        rounded = _codes_of_numbers(X, np.float32)
+    return _numbered(np.column_stack([rounded, _codes_of_numbers(X, np.float64)]))
 
 
-def _dense_codes(X: np.ndarray) -> np.ndarray:
-    X = np.ascontiguousarray(X) + 0.0  # -0.0 becomes 0.0, as their bytes differ
-    rows = X.view(np.dtype((np.void, X.shape[1] * X.itemsize)))
+def _codes_of_numbers(X: Any, dtype: type) -> np.ndarray:
+    """Return the places (n,) of the distinct rows in the lexicographic order of their entries."""
+    if isinstance(X, RelationBlocks):
+        tables = _codes_of_numbers(X.design.tables.X, dtype)
+        return _numbered(tables[X.design.places])
+    if sparse.issparse(X):
+        return _sparse_codes(X.astype(dtype).tocsr())
+    return _codes_of_bytes(_ordered_bytes(X.astype(dtype)))
+
+
+def _ordered_bytes(numbers: np.ndarray) -> np.ndarray:
+    """Return unsigned integers, the largest byte first, whose bytes are in the order of numbers."""
+    numbers = np.ascontiguousarray(numbers) + numbers.dtype.type(0.0)  # -0.0 becomes 0.0
+    bits = numbers.view(f"u{numbers.itemsize}")
+    sign = bits.dtype.type(1 << (8 * numbers.itemsize - 1))
+    return np.where(bits & sign, ~bits, bits | sign).astype(f">u{numbers.itemsize}")
+
+
+def _codes_of_bytes(table: np.ndarray) -> np.ndarray:
+    rows = np.ascontiguousarray(table).view(np.dtype((np.void, table.shape[1] * table.itemsize)))
     return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
 
 
 def _sparse_codes(X: Any) -> np.ndarray:
-    X = X.tocsr()
+    """Return the codes of dense rows: an entry that is not stored is 0, above negative and below positive ones."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    if not X.data.all():
+        X = X.copy()
+        X.eliminate_zeros()
+    # Of two rows the one with the first negative entry, or without the first positive one, comes first.
+    places = np.sign(X.data) * (X.shape[1] - X.indices.astype(np.float64))
     counts = np.diff(X.indptr)
     if counts[0] > 0 and np.all(counts == counts[0]):
-        # In the order of the features, so that neighbouring rows share features, and loops over the rows share memory.
-        table = [X.indices.reshape(len(counts), -1)]
-        if not np.all(X.data == 1.0):
-            table.append(X.data.reshape(len(counts), -1))
-        return _table_codes(np.hstack(table))
-    rows, data = np.empty(X.shape[0], dtype=object), X.data + 0.0
+        entries = [places] if np.all(X.data == 1.0) else [places, X.data]
+        return _numbered(np.stack(entries, axis=1).reshape(len(counts), -1))
+    entries = _ordered_bytes(np.stack([places, X.data.astype(np.float64)], axis=1))
+    end = _ordered_bytes(np.zeros(2)).tobytes()
+    rows = np.empty(X.shape[0], dtype=object)
     for i, (first, last) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
-        rows[i] = X.indices[first:last].tobytes() + data[first:last].tobytes()
+        rows[i] = entries[first:last].tobytes() + end
     return np.unique(rows, return_inverse=True)[1].reshape(-1)
 
 
-def _table_codes(table: np.ndarray) -> np.ndarray:
+def _numbered(table: np.ndarray) -> np.ndarray:
+    """Return the places (n,) of the distinct rows of numbers in their lexicographic order."""
     order = np.lexsort(table.T[::-1])
     ordered = table[order]
     codes = np.empty(len(table), dtype=np.intp)

@@ -102,7 +102,7 @@ class Effects(Displayed):
         """
         i, j = self.index(a), self.index(b)
         if i == j:
-            raise ValueError(f"a and b must be two columns, got {a!r} and {b!r}")
+            raise ValueError(f"a and b must be two columns, got {self.model.encoding.columns[i]!r} twice")
         s, t = self._sums(i, values_a), self._sums(j, values_b)
         if len(s) != len(t):
             raise ValueError(f"a and b must have a value each for every row, got {len(s)} and {len(t)} values")
@@ -133,7 +133,8 @@ class Effects(Displayed):
             return names.index(column)
         if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < len(names):
             return int(column)
-        raise ValueError(f"column must be the name or the index of one of {list(names)}, got {shown(column)}")
+        advice = "; plot_pair draws two columns" if isinstance(column, list | tuple) and len(column) == 2 else ""
+        raise ValueError(f"column must be the name or the index of one of {list(names)}, got {shown(column)}{advice}")
 
     def _sums(self, j: int, values: Any) -> np.ndarray:
         """Return the contribution of the column to the units, <h, z - mean> over its features, shape (n, k)."""

@@ -111,9 +111,9 @@ def to_qubo(
         )
     if machine.link == "softmax":
         raise ValueError(
-            "the outputs of a softmax have no meaning alone, as a number that is added to all changes no probability: "
-            "for mopn.FactorizationModel.from_outputs(model, [1, -1, 0]) it has the log-odds of the first of three "
-            "classes against the second"
+            f"model: its classes have {machine.weights.shape[1]} outputs, and to_qubo takes one; give "
+            f"mopn.FactorizationModel.from_outputs(model, {[1, -1, *[0] * (machine.weights.shape[1] - 2)]}), for the "
+            "log-odds of the first class against the second"
         )
     if X is not None:
         _check_binary(machine, X)

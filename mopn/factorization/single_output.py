@@ -66,13 +66,28 @@ class SingleOutputProblem(Displayed, Smooth):
             "loss": repr(self.losses.loss.name), "terms": str(len(self.terms)), "parameters": str(self.size),
         }  # fmt: skip
 
-    def strength_units(self) -> tuple[float, float]:
-        """Return units of alpha and beta: the mean squared length of rows, and of slopes at 0."""
-        weights, squares = self.losses.in_memory.sample_weights, self.rows.squares
-        slopes = self.losses.value_gradient(np.zeros((len(weights), 1)))[1][:, 0] / weights
+    @property
+    def mean_squared_length(self) -> float:
+        """The weighted mean of the squared lengths of rows."""
+        return float(self.rows.squares[self.dummies :].sum() / self.losses.total_weight)
+
+    def strength_units(self, constant: np.ndarray | float = 0.0) -> tuple[float, float]:
+        """Return units of alpha and beta, in proportion to the sum of the weights, from the slopes at a constant.
+
+        They are the mean sum of squares of a feature, times the curvature of the losses: mean slopes by mean residuals;
+        or times the deviation of the slopes, and the power of the residuals with which units of products of ``degree``
+        numbers are the same in any unit of y. They have nine digits, which no order of additions changes.
+        """
+        losses = self.losses.in_memory
+        weights, squares = losses.sample_weights, float(np.mean(self.rows.squares))
+        outputs = np.full((losses.n, 1), constant)
+        slopes = self.losses.value_gradient(outputs)[1][:, 0] / weights
         spread = slopes - np.average(slopes, weights=weights)
         size = math.sqrt(np.average(spread**2, weights=weights))
-        return float(squares[self.dummies :].sum() / weights.sum()), size * float(np.mean(squares))
+        residual = float(np.average(np.abs(outputs - losses.y)[:, 0], weights=weights))
+        curvature = float(np.average(np.abs(slopes), weights=weights)) / (residual or 1.0)
+        size *= residual ** (1.0 - 2.0 / self.degree)
+        return float(f"{curvature * squares:.9g}"), float(f"{size * squares:.9g}")
 
     @property
     def oracles(self) -> frozenset[str]:

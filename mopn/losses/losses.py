@@ -9,7 +9,8 @@ largest factor that keeps a gradient inside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from mopn.compiled import codes
 from mopn.losses.hessians import Diagonal, MarginHessian, Softmax
 from mopn.losses.loss import LINKS, Loss
 from mopn.solvers.numerics.precision import EPS, TINY
-from mopn.solvers.tools.checks import Rule, check_positive, choice, number
+from mopn.solvers.tools.checks import check_positive, choice, number
 
 __all__ = [
     "LOSSES", "Clipped", "Huber", "Loss", "LossDual", "LossName", "Poisson", "Quantile",
@@ -509,11 +510,11 @@ def dual_of(loss: Any) -> LossDual | None:
     return LossDual(loss.conjugate, loss.max_scale, loss.dual_point)
 
 
-def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a name, or a loss with valid declarations as it is."""
+def get_loss(loss: str | Loss, names: Iterable[str] | None = None) -> Loss:
+    """Return the loss of one of ``names``, by default of all, or a loss with valid declarations as it is."""
     if not isinstance(loss, Loss):
-        names = choice(LOSSES)
-        return LOSSES[Rule(f"{names.takes} or a Loss", names.convert)(loss, "loss")]
+        rule = choice(LOSSES if names is None else names)
+        return LOSSES[replace(rule, takes=f"{rule.takes} or a Loss")(loss, "loss")]
     if type(loss) not in _BUILT_IN:
         _check_declarations(loss)
     return loss

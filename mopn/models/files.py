@@ -20,6 +20,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from mopn.solvers.tools.checks import shown
+
 # The version of the format, which rises with every change of what files hold.
 _FORMAT = 3
 # Kinds of NumPy's dtypes: booleans, integers, floats, strings, bytes and dates.
@@ -52,6 +54,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             why = "it is too short" if isinstance(error, OSError) else error
             raise ValueError(f"{name!r} is not a mopn model, or it is damaged: {why}") from error
     number, listed = values.pop("format", None), values.pop("fields", None)
+    if number is None:
+        raise ValueError(f"{name!r} is not a mopn model: it holds the arrays {shown(list(values))}")
     if type(number) is not int or number < 1:
         raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
     if number > _FORMAT:

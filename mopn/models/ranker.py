@@ -86,6 +86,8 @@ class Ranker:
         self, model: Fitted, item_rows: Any, *, ids: Any = None, counts: Any = None, shrinkage: float = 1000.0
     ) -> None:
         machine: Any = fitted_model(model)
+        if machine.encoding is not None:
+            raise TypeError("Ranker takes models of features, such as an OrdinalFMRegressor's, and not of tables")
         units, V = units_and_weights(machine)
         if units.degree != 2 or units.kernel == "all-subsets":
             raise ValueError(
@@ -95,7 +97,8 @@ class Ranker:
         if V.shape[1] > 1 and machine.target != "ordinal":
             raise ValueError(
                 f"the model has {V.shape[1]} outputs, and items are ranked by one number: give "
-                "mopn.FactorizationModel.from_outputs(model, combination)"
+                f"mopn.FactorizationModel.from_outputs(model, {[-1, *[0] * (V.shape[1] - 2), 1]}), which ranks them "
+                "by the last output less the first"
             )
         self._model = machine
         self._weights, (self._left, right) = products(units, V, 2)

@@ -359,7 +359,9 @@ def certify(
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength, a ridge or a radius")
     with limited_threads(n_threads):
-        basis, weights = unit_length(*network[:2], problem.rows.shape[1], problem.losses.n_outputs)
+        d, m = problem.rows.shape[1], problem.losses.n_outputs
+        dummies = d - problem.rows.n_features
+        basis, weights = unit_length(network.basis, network.weights, d, m, dummies=dummies, argument="")
         problem.regularizer.check_feasible(weights)
         return problem.measure(problem.start((basis, weights, network.linear)), oracle)
 

@@ -148,15 +148,25 @@ class Network:
         return Network(self._maps, basis, weights, self.linear, features, self._linear_outputs)
 
 
-def unit_length(basis: Any, weights: Any, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
-    basis, weights = finite_numbers(basis, "start: basis"), finite_numbers(weights, "start: weights")
-    if basis.ndim != 2 or basis.shape[1] != d or weights.shape != (len(basis), m):
+def unit_length(
+    basis: Any, weights: Any, d: int, m: int, *, dummies: int = 0, argument: str = "start: "
+) -> tuple[np.ndarray, np.ndarray]:
+    """Check units of any length and their weights; return units of length 1 and weights of the same outputs.
+
+    Of the ``d`` columns of ``basis`` the first are for ``dummies``; ``argument`` stands before names in messages.
+    """
+    basis = finite_numbers(basis, f"{argument}basis")
+    weights = finite_numbers(weights, f"{argument}weights")
+    if basis.ndim != 2 or basis.shape[1] != d:
+        inputs = f" ({d - dummies} features after the constant)" if dummies else ""
+        raise ValueError(f"{argument}basis must have {d} columns{inputs}, got shape {basis.shape}")
+    if weights.shape != (len(basis), m):
         raise ValueError(
-            f"start must have basis (k, {d}) and weights (k, {m}), got shapes {basis.shape} and {weights.shape}"
+            f"{argument}weights must have shape ({len(basis)}, {m}), a row for each unit and a column for each output, "
+            f"got {weights.shape}"
         )
-    check_start_size(basis, "start: basis")
-    check_start_size(weights, "start: weights")
+    check_start_size(basis, f"{argument}basis")
+    check_start_size(weights, f"{argument}weights")
     lengths = np.linalg.norm(basis, axis=1, keepdims=True)
     alive = lengths[:, 0] > 0
     return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2

@@ -384,7 +384,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         if start is None:
             return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.losses.n_outputs)))
         basis, weights, linear = parts_of_start(self, start)
-        basis, weights = unit_length(basis, weights, self.rows.shape[1], self.losses.n_outputs)
+        d = self.rows.shape[1]
+        basis, weights = unit_length(basis, weights, d, self.losses.n_outputs, dummies=d - self.rows.n_features)
         linear = self.linear_term.start(linear, self.losses.n_outputs)
         return self.network(basis, self.regularizer.prox(weights, 0.0), linear)
 

@@ -116,8 +116,10 @@ def plot_unit(
             "model must be a mopn.Model, or an estimator of networks; models of one output have no units h_r"
         )
     k, d = len(machine.basis), machine.n_features
+    if not k:
+        raise ValueError("model has no units to draw: its outputs are constant, or linear; fit with a smaller strength")
     if isinstance(unit, bool) or not isinstance(unit, (int, np.integer)) or not 0 <= unit < k:
-        raise ValueError(f"unit must be the number of one of {k} units, counted from 0, got {shown(unit)}")
+        raise ValueError(f"unit must be an integer from 0 to {k - 1}, got {shown(unit)}")
     h, v = machine.basis[unit, machine.basis.shape[1] - d :], machine.weights[unit]
     scale = machine.feature_scales if scale is None else scale
     h = h if scale is None else h * check_scale(scale, d)

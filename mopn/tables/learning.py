@@ -22,6 +22,8 @@ KNOTS, _KNOTS_A_CURVE = 33, 4
 # A standardised column is cut off at so many deviations, as its functions end at the outer knots: outliers would decide
 # its slope otherwise. Of more than a few columns, from so many rows on, sooner: rows are far out in several of them.
 _FAR, _FAR_OF_MANY, _ROWS_OF_FAR = 3.0, 2.0, 2000
+# Ranks that differ by less are equal: sums of weights that are no whole numbers are rounded.
+_TIE = 1e-9
 # Columns have fewer functions where they are many, so that the features are not more than these.
 _MOST_FEATURES = 256
 # Categories of a smaller part of the rows have one feature together, and so do categories of fewer rows.
@@ -108,7 +110,7 @@ def _functions(column: Column, curves: int, smoothness: float, far: float) -> tu
     else:
         knots = max(KNOTS, _KNOTS_A_CURVE * curves + 1)
         if len(values) > knots:
-            at = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, knots)).clip(0, len(values) - 1))
+            at = np.unique(np.searchsorted(ranks, np.linspace(-_TIE, 1.0 - _TIE, knots)).clip(0, len(values) - 1))
             values, centered, ranks = values[at], centered[at], ranks[at]
         k = np.arange(1.0, min(curves, len(values) - 1) + 1)
         cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness

@@ -215,6 +215,8 @@ def _exact(series: Any, numbers: np.ndarray) -> np.ndarray | None:
 
 def _of_array(X: Any, name: str) -> Table:
     array = as_cells(X) if isinstance(X, Iterable) else np.asarray(X)
+    if isinstance(X, str | bytes) or not array.ndim:
+        raise ValueError(f"{name} must be a table, got {shown(X)}; a single row is a dictionary, a Series or a list")
     if array.ndim != 2:
         raise ValueError(
             f"{name} must be a table of shape (n, columns), got shape {array.shape}. Reshape your data: "

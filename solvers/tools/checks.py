@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,6 +20,8 @@ import numpy as np
 _SEEDS = 2**63
 # Longer representations are cut off in messages.
 _MOST_CHARACTERS = 120
+# Share of the letters that similar names have in common, as "hinge" and "squared-hinge".
+_SIMILAR = 0.5
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Rule:
 
     takes: str
     convert: Callable[[Any], Any]
+    names: tuple[str, ...] = ()
 
     def __call__(self, value: Any, name: str) -> Any:
         """Return the value of an option, converted."""
@@ -34,7 +38,12 @@ class Rule:
             return self.convert(value)
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{name} must be {self.takes}, got {shown(value)}") from None
+            raise kind(f"{name} must be {self.takes}, got {shown(value)}{self._similar(value)}") from None
+
+    def _similar(self, value: Any) -> str:
+        """Return a question for names that are similar to a wrong one."""
+        found = get_close_matches(value, self.names, n=2, cutoff=_SIMILAR) if isinstance(value, str) else []
+        return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
     def or_none(self) -> Rule:
         return self._or(None)
@@ -52,7 +61,7 @@ class Rule:
                 # Another text is a wrong value, not a wrong type.
                 raise (ValueError if type(value) is type(other) else error) from None
 
-        return Rule(f"{self.takes} or {other!r}", convert)
+        return Rule(f"{self.takes} or {other!r}", convert, self.names)
 
 
 def number(
@@ -97,7 +106,7 @@ def choice(names: Iterable[str]) -> Rule:
             raise ValueError
         return value
 
-    return Rule(f"one of {', '.join(map(repr, names))}", convert)
+    return Rule(f"one of {', '.join(map(repr, names))}", convert, names)
 
 
 def _flag(value: Any) -> bool:

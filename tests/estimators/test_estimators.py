@@ -756,7 +756,7 @@ REFUSED_NUMBERS = [
     (np.full(60, np.inf), {}, "contains infinity"),
     (Y_NUMBERS[:, :0], {}, "0 feature|shape"),
     (["red"] * 60, {}, r"y must be numeric, .*could not convert .*: 'red'; .* classes are for"),
-    *((Y_NUMBERS, {"loss": loss}, f"loss='{loss}' is for classifiers; a regressor takes 'sq") for loss in LOSSES[:4]),
+    *((Y_NUMBERS, {"loss": loss}, f"loss must be one of 'squared', .* got '{loss}'") for loss in LOSSES[:4]),
 ]
 
 

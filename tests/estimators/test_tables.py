@@ -25,7 +25,9 @@ from mopn.estimators import (
     strength_choice,
 )
 from mopn.estimators.folds import Fold
-from mopn.estimators.strength_choice import choose_strength
+from mopn.estimators.strength_choice import choose_strength, splits
+from mopn.estimators.targets import Targets
+from mopn.losses.losses import LOSSES
 from mopn.solvers.tools.budgets import Deadline
 from mopn.tables.reading import read_table
 
@@ -232,7 +234,7 @@ def test_what_is_no_table_is_refused_by_name(estimator, X, kind, message):
 
 def test_a_strength_that_no_sample_can_choose_is_refused_by_name():
     table, labels = {"size": np.arange(6)}, list("abcdef")
-    with pytest.raises(ValueError, match="strength='auto' holds out samples, but y has only one of every class"):
+    with pytest.raises(ValueError, match="y: strength='auto' holds out samples, but every class has a single one"):
         TableClassifier().fit(table, labels)
     assert TableClassifier(**FIXED).fit(table, labels).classes_.tolist() == labels
 
@@ -476,3 +478,33 @@ def test_a_block_that_changes_is_noticed():
     parts[2] = parts[2].assign(color="red")
     with pytest.raises(OSError, match="block 1 has changed since the first pass"):
         chunks.reduce(lambda block: block.X.n, int.__add__)
+
+
+@pytest.mark.parametrize(
+    "storage", [np.asarray, lambda column: np.array(list("abc"))[column]], ids=["numbers", "texts"]
+)
+def test_the_copies_of_one_row_are_held_out_one_by_one_where_no_class_has_another(storage):
+    codes = [0, 1, 2] * 3 + [0]
+    model = TableClassifier().fit({"code": storage(codes)}, codes)
+    assert model.predict({"code": storage(codes)}).tolist() == codes
+
+
+def test_copies_are_held_out_together_where_a_class_has_several_rows():
+    groups = np.repeat(np.arange(6), 3)
+    y = np.repeat([0, 1], 9)
+    targets = Targets(y, y, LOSSES["logistic"], "labels")
+    for train, test in splits(targets, 3, groups):
+        assert not set(groups[train]) & set(groups[test])
+    one = np.zeros(18, int)
+    assert sorted(np.concatenate([test for _, test in splits(targets, 3, one)])) == list(range(18))
+
+
+def test_a_subclass_may_keep_what_it_likes():
+    class Thresholded(TableClassifier):
+        def fit(self, X, y):
+            self.threshold, self.threshold_ = 0.5, 0.7
+            return super().fit(X, y)
+
+    fitted = Thresholded(**FIXED).fit({"size": np.arange(6)}, list("aabbcc"))
+    assert (fitted.threshold, fitted.threshold_) == (0.5, 0.7)
+    assert not hasattr(fitted, "partial_fit")

@@ -120,7 +120,7 @@ def test_columns_are_read_by_name_and_missing_values_have_an_effect():
         (lambda found: found.main(4), ValueError, "column must be"),
         (lambda found: found.main(True), ValueError, "column must be"),
         (lambda found: found.main("size", ["tall"]), ValueError, "column 'size' of values holds 'tall', but numbers"),
-        (lambda found: found.pair("size", 0), ValueError, "a and b must be two columns, got 'size' and 0"),
+        (lambda found: found.pair("size", 0), ValueError, "a and b must be two columns, got 'size' twice"),
         (lambda found: found.pair(0, 1, [1.0]), ValueError, "a value each for every row, got 1 and 5 values"),
         (lambda found: mopn.explain.effects(found.model, {"size": [1.0]}), ValueError, "X lacks the columns"),
         (

@@ -143,7 +143,9 @@ def test_errors():
     for output in (-1, 2, True, 1.0, "a"):
         with pytest.raises(ValueError, match=f"output must be an integer from 0 to 1, got {output!r}"):
             to_qubo(model, output=output)
-    with pytest.raises(ValueError, match="the outputs of a softmax have no meaning alone"):
+    with pytest.raises(
+        ValueError, match=r"model: its classes have 3 outputs, and to_qubo takes one; give .*\[1, -1, 0\]"
+    ):
         to_qubo(QUADRATIC["labels"], output=0)
     with pytest.raises(TypeError, match="the features of a table's columns are curves and centered indicators"):
         to_qubo(table, output=0)

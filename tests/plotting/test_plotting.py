@@ -148,8 +148,8 @@ def test_a_unit_is_its_largest_coefficients_or_an_image():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"unit": 2}, ValueError, "unit must be the number of one of 2 units"),
-        ({"unit": 0.0}, ValueError, "unit must be the number"),
+        ({"unit": 2}, ValueError, "unit must be an integer from 0 to 1"),
+        ({"unit": 0.0}, ValueError, "unit must be an integer from 0 to 1, got 0.0"),
         ({"shape": (2, 2)}, ValueError, "shape must be .* of 3 pixels"),
         ({"scale": [1.0]}, ValueError, "scale must hold one number per feature, 3"),
         ({"model": 3}, TypeError, "model must be a Model, a FactorizationModel or a fitted estimator, got int"),

@@ -226,7 +226,7 @@ def test_messages_for_what_is_no_solver_or_no_problem(shown):
     with pytest.raises(TypeError, match=r"one of mopn.solvers .*ConditionalGradient\(\).*got 'cg'"):
         mopn.minimize(shown[0], "cg")
     for wrong in (5, mopn.NetworkProblem):
-        with pytest.raises(TypeError, match="problem must be a problem such as"):
+        with pytest.raises(TypeError, match="problem must be a problem, such as"):
             mopn.minimize(wrong, mopn.solvers.FISTA())
 
 
