@@ -405,7 +405,7 @@ def test_pages_of_problems_have_what_users_call(monkeypatch):
     network = {"classes", "design", "joint", "network", "norm", "output_layer", "strength", "strength_max"}
     network |= {"start_of"}
     one_output = {"network", "outputs", "parameters", "penalty"}
-    assert shown("NetworkProblem") == refits | network | {"with_ridge", "with_strength"}
+    assert shown("NetworkProblem") == refits | network | {"user_y", "with_ridge", "with_strength", "with_user_y"}
     assert shown("OutputLayerProblem") == refits
     for name in ("FactorizationProblem", "LiftedProblem"):
         assert shown(name) == refits | one_output

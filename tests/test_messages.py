@@ -192,6 +192,7 @@ def test_a_correction_in_place_of_a_solver(part):
 MACHINES = [name for name in mopn.estimators.__all__ if "FM" in name or name.startswith("Factorization")]
 
 
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @pytest.mark.parametrize("name", MACHINES)
 def test_ids_as_numbers_are_worth_a_warning_at_the_users_line(name):
     ids = RNG.integers(0, 80, (200, 2))

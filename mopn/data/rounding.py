@@ -103,6 +103,8 @@ def exact_text(cell: Any) -> str:
         return str(int(cell))
     if isinstance(cell, np.generic):
         return str(cell)
+    if abs(cell) >= INEXACT:
+        return str(cell)
     text = number_text(float(cell))
     return text if Decimal(text) == cell else str(cell)
 

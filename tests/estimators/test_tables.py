@@ -412,7 +412,8 @@ def test_rows_of_weight_zero_have_no_part_in_the_encoding():
 def cheap_choice(monkeypatch):
     """One part is held out, for two strengths."""
     monkeypatch.setattr(strength_choice, "FEW", 0)
-    monkeypatch.setattr(strength_choice, "_RATIOS", (Ratio(0.3), Ratio(0.1)))
+    monkeypatch.setattr(strength_choice, "RATIOS", (Ratio(0.3), Ratio(0.1)))
+    monkeypatch.setattr(strength_choice, "RATIOS_OF_CLASSES", (Ratio(0.3), Ratio(0.1)))
 
 
 LEVELS = np.column_stack([HIGH == "high", FRAME["known"]]).astype(int)

@@ -38,8 +38,8 @@ def fitted(cls, y, loss="squared", **options):
 def test_targets_weigh_alike_whatever_their_units_and_levels(cls, loss, units, levels):
     plain = fitted(cls, Y, loss).predict(X)
     other = (fitted(cls, Y * units + levels, loss).predict(X) - levels) / units
-    # As far as y has digits; few refits separate rounding errors by more.
-    assert np.abs(other - plain).max() < 0.02
+    # Fits end within their tolerance of the minimum, by paths that rounding errors separate.
+    assert np.abs(other - plain).max() < 0.05
 
 
 @pytest.mark.parametrize("cls", REGRESSORS)
