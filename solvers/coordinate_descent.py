@@ -49,7 +49,8 @@ class CoordinateDescent(Solver[Blockwise]):
         blocks = problem.blocks(start, self.n_threads)
         levelled_off = Plateau(monitor.tol)
         fun = blocks.value()
-        start_fun, decrease = fun, math.nan
+        start_fun = fun
+        decrease = math.nan
         while True:
             monitor(blocks.point(), fun=fun, decrease=decrease)
             if decrease <= negligible_decrease(self.gtol, fun, start_fun) or (monitor.tol > 0 and levelled_off(fun)):

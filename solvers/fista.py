@@ -45,7 +45,9 @@ class FISTA(Solver[Composite]):
     def run(self, problem: Composite, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run, on working sets, which grow where the gap falls slowly, or on all."""
         levelled_off = Plateau(monitor.tol)
-        x, least, gap = start, _FEW, math.inf
+        x = start
+        least = _FEW
+        gap = math.inf
         while (part := problem.working_set(x, least)) is not None:
             for x_part, fun, lower in _iterates(part.problem, x[part.kept]):
                 x = np.zeros_like(x)
@@ -67,7 +69,10 @@ def _iterates(problem: Composite, x: np.ndarray) -> Iterator[tuple[np.ndarray, f
     """Yield points, objectives and the largest lower bounds, until no step decreases the objective."""
     image = problem.image(x)
     fun = problem.smooth_value(image) + problem.regularizer_value(x)
-    z, z_image, t, curvature = x, image, 1.0, 0.1 * problem.curvature
+    z = x
+    z_image = image
+    t = 1.0
+    curvature = 0.1 * problem.curvature
     lower = -math.inf
     yield x, fun, lower
     for iteration in itertools.count():
@@ -83,16 +88,23 @@ def _iterates(problem: Composite, x: np.ndarray) -> Iterator[tuple[np.ndarray, f
             yield x, fun, lower
             if z is x:
                 return
-            z, z_image, t = x, image, 1.0
+            z = x
+            z_image = image
+            t = 1.0
             continue
         if np.vdot(z - x_new, x_new - x) > 0:
             t = 1.0
         t_new = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
         momentum = (t - 1.0) / t_new
-        z, z_image = x_new, image_new
+        z = x_new
+        z_image = image_new
         if momentum > 0:
-            z, z_image = _extrapolated(x_new, x, momentum), _extrapolated(image_new, image, momentum)
-        x, image, fun, t = x_new, image_new, fun_new, t_new
+            z = _extrapolated(x_new, x, momentum)
+            z_image = _extrapolated(image_new, image, momentum)
+        x = x_new
+        image = image_new
+        fun = fun_new
+        t = t_new
         yield x, fun, lower
 
 

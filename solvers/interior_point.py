@@ -22,9 +22,11 @@ def conjugate_gradient(
     max_iter: int,
 ) -> tuple[np.ndarray, int]:
     """Solve A x = b for A >= 0 from x = 0 to ``tol`` in the preconditioner's norm; return x and iterations."""
-    x, r = np.zeros_like(b), b
+    x = np.zeros_like(b)
+    r = b
     z = precondition(r)
-    p, rho = z, float(np.vdot(r, z))
+    p = z
+    rho = float(np.vdot(r, z))
     target = tol**2 * rho
     for iteration in range(max_iter):
         if not rho > target:
@@ -71,7 +73,8 @@ class BlockPreconditioner:
             # Woodbury formula, with a capacitance matrix for the k vectors e_r. With stiff rows its least eigenvalue is
             # 1 / stiffness, so no more than EPS is added.
             S = np.eye(k) * (1.0 + EPS) - np.einsum("rc,crq,qc->rq", rows, self.inverses, rows, optimize=True)
-            self.rows, self.capacitance = rows, _inverse(0.5 * (S + S.T))
+            self.rows = rows
+            self.capacitance = _inverse(0.5 * (S + S.T))
         if common is not None:
             image = self(common)
             self.common = image, 1.0 + float(np.vdot(common, image))
@@ -162,7 +165,8 @@ class InteriorPoint(Solver[WithBarrier]):
 
     def run(self, problem: WithBarrier, start: Any, monitor: Monitor) -> None:
         """Take Newton steps until the monitor ends the run."""
-        shape, image = problem.shape, problem.image(start)
+        shape = problem.shape
+        image = problem.image(start)
         at = problem.smooth(image)
         fun = at.value + problem.regularizer_value(start)
         lower = problem.dual_bound(at)
@@ -176,7 +180,8 @@ class InteriorPoint(Solver[WithBarrier]):
         if not np.array_equal(barrier.V, start.reshape(shape)):
             image = problem.image(barrier.V.ravel())
             at = problem.smooth(image)
-        degree, failed = barrier.degree, 0
+        degree = barrier.degree
+        failed = 0
         mu /= degree
         while True:
             quadratic, gradient = barrier.linearize(mu)
@@ -208,7 +213,8 @@ def _line_search(
     problem: WithBarrier, image: np.ndarray, way: np.ndarray, fun: float, barrier: Barrier, D: np.ndarray, slope: float
 ) -> float:
     """Halve the step until the sum of smooth part and barrier decreases sufficiently; return 0 if none is found."""
-    start, step = fun + barrier.value(barrier.V), 1.0
+    start = fun + barrier.value(barrier.V)
+    step = 1.0
     while step >= _MIN_STEP:
         new = problem.smooth_value(image + step * way) + barrier.value(barrier.V + step * D)
         if new <= start + ARMIJO * step * slope + _NOISE * abs(start):
@@ -219,7 +225,8 @@ def _line_search(
 
 def _sparsified(problem: WithBarrier, barrier: Barrier, value: float) -> tuple[np.ndarray, float]:
     """Return the point to report and its objective, with exact zeros unless they increase the objective."""
-    inside, zeros = barrier.V.ravel(), barrier.sparsified().ravel()
+    inside = barrier.V.ravel()
+    zeros = barrier.sparsified().ravel()
     fun = value + problem.regularizer_value(inside)
     fun_zeros = problem.smooth_value(problem.image(zeros)) + problem.regularizer_value(zeros)
     return (zeros, fun_zeros) if fun_zeros <= fun + _NOISE * abs(fun) else (inside, fun)
@@ -229,13 +236,17 @@ class _NewtonSystem:
     """Solves Newton systems; the preconditioner is renewed when conjugate gradients take many more iterations."""
 
     # The largest relative residual of conjugate gradients, and number of their iterations for a system.
-    largest_tol, max_iter = 0.02, 500
+    largest_tol = 0.02
+    max_iter = 500
 
     def __init__(self, problem: WithBarrier) -> None:
-        self.problem, self.tol = problem, self.largest_tol
+        self.problem = problem
+        self.tol = self.largest_tol
         self.blocks: np.ndarray | None = None
         self.hessian: LayerHessian | None = None
-        self.iterations, self.iterations_when_new, self.additional = 0, 0, 0
+        self.iterations = 0
+        self.iterations_when_new = 0
+        self.additional = 0
 
     def adjust(self, *, lagging: bool) -> None:
         """Decrease the tolerance of the next systems if a long step decreased the gap too little; relax it if not."""
@@ -258,6 +269,7 @@ class _NewtonSystem:
             if self.iterations:
                 break
         if renewed:
-            self.iterations_when_new, self.additional = self.iterations, 0
+            self.iterations_when_new = self.iterations
+            self.additional = 0
         self.additional += max(self.iterations - self.iterations_when_new, 0)
         return D

@@ -71,7 +71,8 @@ class LBFGS(Solver[Smooth]):
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
-        start_fun, gtol = math.nan, max(self.gtol, math.sqrt(problem.resolution))
+        start_fun = math.nan
+        gtol = max(self.gtol, math.sqrt(problem.resolution))
         parts = problem.bounds, problem.scales, partial(problem.metric, tol=monitor.tol)
         iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), *parts, coarse=self.coarse)
         for x, at, decrease in iterates:
@@ -115,9 +116,11 @@ def quasi_newton(
     computes.
     """
     scales = np.ones(1) if scales is None else scales
-    box, pairs = _Box(bounds, coarse=coarse), _CorrectionPairs(memory, scales)
+    box = _Box(bounds, coarse=coarse)
+    pairs = _CorrectionPairs(memory, scales)
     if coarse:
-        x, function = box.project(x), OnGrid(function, scales)
+        x = box.project(x)
+        function = OnGrid(function, scales)
     at = function(x)
     for iteration in itertools.count():
         if metric is not None and iteration % _RENEWED == 0:
@@ -139,14 +142,16 @@ def quasi_newton(
             return
         x_new, at_new = found
         pairs.add(x_new - x, at_new.gradient - at.gradient)
-        x, at = x_new, at_new
+        x = x_new
+        at = at_new
 
 
 class _Box:
     """Bounds on the variables, or none; and whether these are on a grid."""
 
     def __init__(self, bounds: tuple[np.ndarray, np.ndarray] | None, *, coarse: bool) -> None:
-        self.bounds, self.coarse = bounds, coarse
+        self.bounds = bounds
+        self.coarse = coarse
         if bounds is not None:
             widths = bounds[1] - bounds[0]
             self.widths = np.where(np.isfinite(widths), widths, 0.0)
@@ -178,28 +183,34 @@ class _CorrectionPairs:
     """
 
     def __init__(self, memory: int, scales: np.ndarray) -> None:
-        self.memory, self.scales = memory, scales
+        self.memory = memory
+        self.scales = scales
         self.metric: Metric | None = None
         self.clear()
 
     def clear(self) -> None:
         self.S = self.Y = np.empty((0, 0))
-        self.R, self.least = np.empty((0, 0)), np.empty(0)
+        self.R = np.empty((0, 0))
+        self.least = np.empty(0)
 
     def __len__(self) -> int:
         return len(self.S)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        sy, least = dot(s, y), _FLAT * _length(s / self.scales) * _length(y * self.scales)
+        sy = dot(s, y)
+        least = _FLAT * _length(s / self.scales) * _length(y * self.scales)
         if not (self.memory and sy > least):
             return
         new = slice(max(len(self) + 1 - self.memory, 0), None)
-        S, Y = self.S[new].reshape(-1, s.size), self.Y[new].reshape(-1, s.size)
+        S = self.S[new].reshape(-1, s.size)
+        Y = self.Y[new].reshape(-1, s.size)
         R = np.zeros((len(S) + 1, len(S) + 1))
         R[:-1, :-1] = self.R[new, new]
         R[:-1, -1] = S @ y
         R[-1, -1] = sy
-        self.S, self.Y, self.R = np.vstack([S, s]), np.vstack([Y, y]), R
+        self.S = np.vstack([S, s])
+        self.Y = np.vstack([Y, y])
+        self.R = R
         self.least = np.append(self.least[new], least)
 
     def direction(self, at: Evaluation, held: np.ndarray) -> np.ndarray:
@@ -237,11 +248,15 @@ class _CorrectionPairs:
 
     def _among_free(self, held: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return S, Y and R of the pairs with inner products of their free parts beyond rounding errors."""
-        S, Y, R = self.S, self.Y, self.R
+        S = self.S
+        Y = self.Y
+        R = self.R
         if len(held) and len(S):
             R = R - np.triu(S[:, held] @ Y[:, held].T)
             left = np.diag(R) > self.least
-            S, Y, R = S[left], Y[left], R[np.ix_(left, left)]
+            S = S[left]
+            Y = Y[left]
+            R = R[np.ix_(left, left)]
         return S, Y, R
 
 
@@ -253,7 +268,9 @@ def _search(
     function: Function, box: _Box, x: np.ndarray, at: Evaluation, d: np.ndarray
 ) -> tuple[np.ndarray, Evaluation] | None:
     """Return a point along d that satisfies the weak Wolfe conditions (Lewis and Overton, 2013), or None."""
-    low, high, step = 0.0, math.inf, 1.0
+    low = 0.0
+    high = math.inf
+    step = 1.0
     best = None
     for _ in range(_TRIALS):
         x_new = box.project(x + step * d)
@@ -272,7 +289,8 @@ def _search(
         best = x_new, new
         if dot(new.gradient, change) >= _WOLFE * slope:
             break
-        low, step = step, 2.0 * step if math.isinf(high) else 0.5 * (step + high)
+        low = step
+        step = 2.0 * step if math.isinf(high) else 0.5 * (step + high)
     return best
 
 

@@ -55,7 +55,8 @@ class SGD(Solver[WithPasses]):
 
     def run(self, problem: WithPasses, start: Any, monitor: Monitor) -> None:
         """Make passes until the monitor ends the run."""
-        passes, rng = problem.passes(start), np.random.default_rng(monitor.seed)
+        passes = problem.passes(start)
+        rng = np.random.default_rng(monitor.seed)
         levelled_off = Plateau(monitor.tol)
         zeros = np.zeros_like(start)
         monitor.set_least(zeros, problem.measure(zeros).fun, Status.NOT_BETTER_THAN_ZERO)

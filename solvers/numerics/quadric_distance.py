@@ -36,7 +36,8 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
     matrix = matrix / unit
     values, vectors = np.linalg.eigh(matrix)
     residual = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
-    largest, slack = float(np.abs(values).max(initial=0.0)), far_from_orthonormal(vectors)
+    largest = float(np.abs(values).max(initial=0.0))
+    slack = far_from_orthonormal(vectors)
     # Rounding in the product and in the difference, and the step from the computed vectors to U.
     rounding = 2 * d * (d + 4) * EPS * (largest + residual)
     return Spectrum(values * unit, vectors, (residual + rounding + 3.0 * slack * largest) * unit, slack)
@@ -93,24 +94,30 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The value at u = -b / (2 (mu + a)) grows with mu, and is zero at the best one, unless it is positive for all.
     """
     least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
-    low, high, squares = np.full(len(a), float(_LEAST)), np.full(len(a), float(_MOST)), b * b
+    low = np.full(len(a), float(_LEAST))
+    high = np.full(len(a), float(_MOST))
+    squares = b * b
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         mu = (least + np.exp2(middle))[:, None]
         inverse = 1.0 / (mu + a)
         inside = 0.25 * np.einsum("ij,ij->i", squares, inverse * (1.0 + mu * inverse)) <= 1.0
-        high, low = np.where(inside, middle, high), np.where(inside, low, middle)
+        high = np.where(inside, middle, high)
+        low = np.where(inside, low, middle)
     mu = least + np.exp2(0.5 * (low + high))
     return mu, _zeros(a, b, -0.5 * b / (mu[:, None] + a))
 
 
 def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return zeros of 1 + <b, u> + u' diag(a) u: the nearer one along u, or along an eigenvector from u."""
-    p, q = np.einsum("ij,ij->i", b, u), np.einsum("ij,ij,ij->i", a, u, u)
+    p = np.einsum("ij,ij->i", b, u)
+    q = np.einsum("ij,ij,ij->i", a, u, u)
     t = 2.0 / (np.sqrt(p * p - 4.0 * q) - p)
     along = np.where(t > 0.0, t, np.nan)[:, None] * u
-    rows, least = np.arange(len(a)), a.argmin(axis=1)
-    a_least, u_least = a[rows, least], u[rows, least]
+    rows = np.arange(len(a))
+    least = a.argmin(axis=1)
+    a_least = a[rows, least]
+    u_least = u[rows, least]
     slope = b[rows, least] + 2.0 * a_least * u_least
     value = 1.0 + p + q
     half = -0.5 * (slope + np.copysign(np.sqrt(slope * slope - 4.0 * a_least * value), slope))
@@ -165,14 +172,17 @@ def box_radii(
     ends = np.zeros_like(slopes)
     radii, _ = _dual_radii(P, trace, ends, slopes, margins, errors)
     left = np.flatnonzero(radii < enough)
-    slopes, margins, errors = slopes[left], margins[left], errors[left]
+    slopes = slopes[left]
+    margins = margins[left]
+    errors = errors[left]
     v = last = ends[left]
     for k in range(_DUAL_STEPS):
         proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
         radii[left] = np.maximum(radii[left], proven)
         edge = radii[left, None]
         moved = np.clip(v - step * gradients, -edge, edge)
-        v, last = moved + k / (k + 3.0) * (moved - last), moved
+        v = moved + k / (k + 3.0) * (moved - last)
+        last = moved
     ends[left] = last
     return radii, ends
 
@@ -181,7 +191,8 @@ def _dual_radii(
     P: np.ndarray, trace: float, v: np.ndarray, slopes: np.ndarray, margins: np.ndarray, errors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the radii (n,) that points v (n, d) prove, 0 if none, and the gradients b + 2Pv (n, d)."""
-    d, (e0, e1, e2) = len(P), errors.T
+    d = len(P)
+    e0, e1, e2 = errors.T
     products = v @ P
     gradients = slopes + 2.0 * products
     rounding = (2 * d + 16) * EPS * (np.abs(v) @ np.abs(P).sum(axis=0))
@@ -194,12 +205,14 @@ def _dual_radii(
 
 def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return radii (n,) of boxes with a corner where functions are zero, inf if none is found, and corners."""
-    best, corners = np.full(len(margins), np.inf), np.full_like(slopes, np.nan)
+    best = np.full(len(margins), np.inf)
+    corners = np.full_like(slopes, np.nan)
     signs = -np.sign(slopes)
     for _ in range(_CROSSING_STEPS):
         radii, ends = ray_crossings(matrix, slopes, margins, signs)
         better = radii < best
-        best, corners = np.where(better, radii, best), np.where(better[:, None], ends, corners)
+        best = np.where(better, radii, best)
+        corners = np.where(better[:, None], ends, corners)
         # Without a zero on the ray, the gradient where one might have been expected.
         ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
         signs = -np.sign(slopes + 2.0 * ends @ matrix)

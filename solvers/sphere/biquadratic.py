@@ -42,7 +42,9 @@ class Biquadratic:
 
     def __init__(self, matrices: np.ndarray, r: int, t: float, R: np.ndarray, p: int) -> None:
         m, d, _ = matrices.shape
-        self.shape, self.t, self.p = (m + 1, r), t, p
+        self.shape = (m + 1, r)
+        self.t = t
+        self.p = p
         self._length = 2.0 if p == 2 else m + 1.0
         blocks = np.zeros((m + 1, r, m + 1, r))
         blocks[0, :, 1:] = (0.5 * self._length) * matrices[:, :r, :r].transpose(1, 0, 2)
@@ -59,7 +61,8 @@ class Biquadratic:
         """Return the form for the signs y = E' z (p = 1), with a single -1 or 1 in each column of E (k, m + 1)."""
         k, m = E.shape
         form = copy(self)
-        form.shape, form._length = (k, self.shape[1]), float(k)
+        form.shape = (k, self.shape[1])
+        form._length = float(k)
         form.matrix = _symmetric(in_bases(self.matrix, E) * (k / m))
         # ||E||_2^2 is the number of signs in a row, and so many squared are added up.
         most = float(np.abs(E).sum(axis=1).max())

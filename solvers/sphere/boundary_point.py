@@ -77,14 +77,18 @@ def step_work(n: int) -> float:
 
 def tighten(relaxation: Relaxation, start: Multipliers, target: float, budget: Budget) -> Multipliers:
     """Return multipliers that prove a bound of at most ``target``, or the best found."""
-    M, n = relaxation.matrix, len(relaxation.matrix)
+    M = relaxation.matrix
+    n = len(relaxation.matrix)
     identity = np.eye(n)
     # s I - N is the same as s J - N for the part J of I that no multiplier can replace, and (s, N) separate.
     outside = identity - relaxation.project(identity)
     size = float(np.trace(outside))
-    N, X = relaxation.project(start.N), start.X
+    N = relaxation.project(start.N)
+    X = start.X
     best = _proof(relaxation, N, X)
-    s, work, excesses = best.bound, (_CHECK + 1) * step_work(n), [best.bound - target]
+    s = best.bound
+    work = (_CHECK + 1) * step_work(n)
+    excesses = [best.bound - target]
     sigma = _PENALTY / max(target, _PENALTY * s, math.ulp(0.0))
     while best.bound > target and budget.affords(work):
         for _ in range(_CHECK):

@@ -116,7 +116,8 @@ def _best_of_family(stack: DenseStack) -> float:
     """
     m, d = stack.shape
     lift = lifting(d)
-    (i, j), vectors = lift.monomials.T, lift.vectors(stack.matrices)
+    i, j = lift.monomials.T
+    vectors = lift.vectors(stack.matrices)
     T = vectors.T @ vectors
     # <E_ij, Gamma E_kl Gamma> for the orthonormal basis E of Sym^2.
     S = np.zeros(T.shape)

@@ -123,7 +123,8 @@ def _branch(signs: np.ndarray) -> np.ndarray:
     """Fix the next sign of every node to +1 and to -1."""
     depth = np.count_nonzero(signs, axis=1)
     signs = np.repeat(signs, 2, axis=0)
-    rows, depth = np.arange(len(signs)), np.repeat(depth, 2)
+    rows = np.arange(len(signs))
+    depth = np.repeat(depth, 2)
     signs[rows, depth] = np.where(rows % 2 == 0, 1, -1)
     return signs
 
@@ -148,7 +149,9 @@ def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.n
             f"the oracle 'enumerate' decomposes 2^(m-1) matrices and is refused above m = {MAX_ENUMERATED} outputs, "
             f"got m = {m}; use 'refine'"
         )
-    best, best_signs, error = -1.0, np.ones(m), 2.0 * combination_error(stack)
+    best = -1.0
+    best_signs = np.ones(m)
+    error = 2.0 * combination_error(stack)
     began = time.perf_counter()
     chunk = max(1, _CHUNK // d**2)
     for first in range(0, 2 ** (m - 1), chunk):
@@ -160,7 +163,8 @@ def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.n
         radius = np.maximum(-values[:, 0], values[:, -1])
         top = int(np.argmax(radius))
         if radius[top] > best:
-            best, best_signs = float(radius[top]), signs[top]
+            best = float(radius[top])
+            best_signs = signs[top]
         if codes[-1] + 1 < 2 ** (m - 1) and time.perf_counter() - began >= max_time:
             error = math.inf
             break
@@ -173,7 +177,9 @@ def majorants(stack: DenseStack, max_time: float = math.inf, steps: int = STEPS)
     """Return majorants (m, d, d) after some steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h)."""
     m, d = stack.shape
     began = time.perf_counter()
-    M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)
+    M = stack.moduli
+    best = _largest(stack.moduli)
+    P = np.eye(d)
     for _ in range(min(steps, int(_WORK / (m * d**3)))):
         if time.perf_counter() - began >= max_time:
             break
@@ -183,7 +189,8 @@ def majorants(stack: DenseStack, max_time: float = math.inf, steps: int = STEPS)
         P, inverse = _roots(R / np.trace(R) + _FLOOR * np.eye(d))
         candidates = inverse @ _moduli(P @ stack.matrices @ P) @ inverse
         if _largest(candidates) < best:
-            M, best = candidates, _largest(candidates)
+            M = candidates
+            best = _largest(candidates)
     M = 0.5 * (M + M.transpose(0, 2, 1))
     # M_c +- Gamma_c must be positive semidefinite. Rounding may violate this; the violation is added to the bound.
     violations = [-np.linalg.eigvalsh(M + sign * stack.matrices)[:, 0] for sign in (1.0, -1.0)]

@@ -70,7 +70,8 @@ def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool 
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * EPS)
     # Without a negative eigenvalue it is rounding that limits the proof.
-    value, excess = max(value, NULL * trivial if one_sided else 0.0), tol
+    value = max(value, NULL * trivial if one_sided else 0.0)
+    excess = tol
     while 0 < value * (1.0 + excess) < trivial:
         theta = value * (1.0 + excess)
         if _is_positive(theta, matrix, 1.0) and (one_sided or _is_positive(theta, matrix, -1.0)):

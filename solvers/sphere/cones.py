@@ -59,7 +59,8 @@ def half_of_signs(m: int) -> np.ndarray:
 
 def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) -> float:
     """Bound max g(w) over unit w from axes (m, m), within ``tol`` or in at most ``most`` rounds of splits."""
-    m, values = len(axes), norm(axes)
+    m = len(axes)
+    values = norm(axes)
     if m == 1 or m > MAX_SPLIT or not np.isfinite(values).all():
         return float(np.linalg.norm(values)) * (1.0 + 10 * m * EPS)
     cones = _ConeTree((signs[:, None] * axes, values) for signs in half_of_signs(m))
@@ -87,8 +88,10 @@ def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) ->
                 cones.push(cone, of_cone)
                 continue
             for corner in _longest_edge(cone):
-                part, of_part = cone.copy(), of_cone.copy()
-                part[corner], of_part[corner] = math.copysign(1.0, float(w @ middle)) * w, value
+                part = cone.copy()
+                of_part = of_cone.copy()
+                part[corner] = math.copysign(1.0, float(w @ middle)) * w
+                of_part[corner] = value
                 cones.push(part, of_part)
     # The common corner of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of
     # the cone is at most sqrt(m) times as far from a part, and g of the difference is at most so much of its maximum.
@@ -100,7 +103,8 @@ class _ConeTree:
 
     def __init__(self, cones: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
         self.heap: list[tuple[float, int, np.ndarray, np.ndarray]] = []
-        self.order, self.closed = itertools.count(), 0.0
+        self.order = itertools.count()
+        self.closed = 0.0
         for cone, values in cones:
             self.push(cone, values)
 
@@ -180,8 +184,10 @@ class _Largest:
     at_a_time = AT_A_TIME
 
     def __init__(self, stack: DenseStack, H: np.ndarray, budget: Budget) -> None:
-        self.stack, self.budget = stack, budget
-        self.best, self.found = float(np.linalg.norm(stack.forms(H), axis=1).max()), [H[:0]]
+        self.stack = stack
+        self.budget = budget
+        self.best = float(np.linalg.norm(stack.forms(H), axis=1).max())
+        self.found = [H[:0]]
         m, d = stack.shape
         self._work = 0.5 * d**3 + 1e5
         # Rounding error of the sum of m terms, and of its eigenvalues, for unit w.

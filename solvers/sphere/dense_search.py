@@ -74,7 +74,8 @@ class DenseSearch(SphereSearch):
         proven = Proven(H[:0], math.inf)
         for proof in self._proofs():
             more = proof(H)
-            bound, work = min(proven.bound, more.bound), proven.work + more.work
+            bound = min(proven.bound, more.bound)
+            work = proven.work + more.work
             proven = Proven(np.vstack([proven.H, more.H]), bound, work)
             H = np.vstack([H, more.H])
             if self.left <= 0 or bound <= self.values(H).max() * (1.0 + self.precision):
@@ -94,7 +95,8 @@ class DenseSearch(SphereSearch):
         return [*signs, *cones, self._prove_by_biquadratic_forms, *squares]
 
     def _prove_by_signs(self, H: np.ndarray, work: float) -> Proven:
-        budget, best = self.budget(work), H[[np.argmax(self.values(H))]]
+        budget = self.budget(work)
+        best = H[[np.argmax(self.values(H))]]
         h, bound = branch_and_bound(self.stack, best, self.precision, budget)
         return Proven(h[None], bound, budget.spent)
 

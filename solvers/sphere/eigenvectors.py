@@ -71,7 +71,8 @@ def krylov(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield, step by step, orthonormal bases (k, j, d) of Krylov spaces, A_r in these (k, j, j), and residuals (k,)."""
     k, d = start.shape
-    Q, T = np.zeros((k, steps, d)), np.zeros((k, steps, steps))
+    Q = np.zeros((k, steps, d))
+    T = np.zeros((k, steps, steps))
     Q[:, 0] = start / np.linalg.norm(start, axis=1, keepdims=True)
     for j in range(steps):
         known = Q[:, : j + 1]

@@ -16,7 +16,8 @@ class Lifting:
     """
 
     def __init__(self, d: int, degree: int) -> None:
-        self.d, self.degree = d, degree
+        self.d = d
+        self.degree = degree
         monomials = list(combinations_with_replacement(range(d), degree))
         self.monomials = np.array(monomials, dtype=np.intp).reshape(len(monomials), degree)
         self.scale = np.sqrt(math.factorial(degree) / _factorials(self.monomials))
@@ -97,7 +98,8 @@ def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _factorials(monomials: np.ndarray) -> np.ndarray:
     """Return the products of the factorials of the exponents."""
-    run, product = np.ones(len(monomials)), np.ones(len(monomials))
+    run = np.ones(len(monomials))
+    product = np.ones(len(monomials))
     for before, after in zip(monomials.T, monomials.T[1:], strict=False):
         run = np.where(before == after, run + 1.0, 1.0)
         product *= run

@@ -74,16 +74,23 @@ def maximise(matrices: Any, p: float = 2, tol: float = 1e-4, max_time: float = m
     (1.0, True)
     """
     stack = DenseStack(symmetric_matrices(matrices, "matrices"))
-    p, tol, time = _EXPONENT(p, "p"), check_fraction(tol, "tol"), Budget(seconds=_SECONDS(max_time, "max_time"))
+    p = _EXPONENT(p, "p")
+    tol = check_fraction(tol, "tol")
+    time = Budget(seconds=_SECONDS(max_time, "max_time"))
     scaled, scale = stack.scaled()
-    way, limits = plan(p, *stack.shape, "exact", formed=True), Effort(min(tol, _TOL))
+    way = plan(p, *stack.shape, "exact", formed=True)
+    limits = Effort(min(tol, _TOL))
     memory: Memory = {}
-    h, value, bound, last = np.eye(stack.shape[1])[0], 0.0, math.inf, math.inf
+    h = np.eye(stack.shape[1])[0]
+    value = 0.0
+    bound = math.inf
+    last = math.inf
     while True:
         found = DenseSearch(scaled, p, way, limits, Effort(tol, seconds=time.seconds), memory).maximise()
         best = int(np.argmax(found.values))
         if found.values[best] > value:
-            h, value = found.H[best], float(found.values[best])
+            h = found.H[best]
+            value = float(found.values[best])
         bound = min(bound, found.bound)
         if bound <= value * (1.0 + tol) or time.out_of_time or bound - value > _STALLED * (last - value):
             return Maximum(h, value * scale, bound * scale)

@@ -70,7 +70,8 @@ def nest_and_bound(
     units = _UnitPool(stack, p, budget)
     active = units.add(_active(H, np.linalg.norm(stack.forms(H), p, axis=1)))
     bound = math.inf
-    turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
+    turned = _InPrincipalBases(stack, p)
+    U = dual_vectors(stack.forms(active), p)
 
     def tight() -> float:
         return turned.form_bound(units.best * (1.0 + tol))
@@ -82,7 +83,8 @@ def nest_and_bound(
         form = turned.form(r, target * (1.0 - _MARGIN))
         if form is None:
             continue
-        outputs, features = turned.outputs.basis, turned.features[:, :r]
+        outputs = turned.outputs.basis
+        features = turned.features[:, :r]
         reach = form.reach(_unit_rows(active @ features), U @ outputs.T)
         gives_away = reach - units.best
         enough = gives_away <= GIVEN_AWAY * tol * units.best
@@ -110,7 +112,9 @@ class _UnitPool:
     """The unit vectors found so far, and the best value."""
 
     def __init__(self, stack: DenseStack, p: int, budget: Budget) -> None:
-        self._stack, self._p, self._budget = stack, p, budget
+        self._stack = stack
+        self._p = p
+        self._budget = budget
         self.found: list[np.ndarray] = []
         self.best = 0.0
 
@@ -187,7 +191,8 @@ def branch_on_forms(
         return proof.bound, proof
     look(root.starts(proof.X))
     heap = [(-proof.bound, 0, _Node(np.eye(root.shape[0]), root, proof))]
-    closed, names = root.t, itertools.count(1)
+    closed = root.t
+    names = itertools.count(1)
     while heap and -heap[0][0] > max(target(), closed):
         parent = heap[0][2]
         if not budget.affords(FEW_STEPS * step_work(len(parent.form.matrix))):

@@ -95,9 +95,11 @@ def whole(stack: DenseStack, M: np.ndarray, violation: float) -> Whole:
 def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, tol: float) -> Reduced | None:
     """Return the matrices on the fewest directions that suffice at the signs of a vector h (d,), if any."""
     forms = stack.forms(h[None])
-    t, signs = float(np.abs(forms).sum()), np.where(forms >= 0, 1, -1)
+    t = float(np.abs(forms).sum())
+    signs = np.where(forms >= 0, 1, -1)
     basis = principal_basis(stack)
-    gammas, majorants = in_basis(stack, basis), in_basis(DenseStack(M), basis)
+    gammas = in_basis(stack, basis)
+    majorants = in_basis(DenseStack(M), basis)
     slack = violation + 2.0 * (combination_error(gammas) + combination_error(majorants))
     sums = _Sums.of(gammas.matrices, majorants.matrices)
     for r in (rank for rank in _RANKS if rank <= _MOST * len(basis)):
@@ -109,7 +111,8 @@ def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, t
 
 def _on(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduced | None:
     """Return the matrices on the first r directions, or None if t is not above lambda_max(R)."""
-    first, rest = slice(None, r), slice(r, None)
+    first = slice(None, r)
+    rest = slice(r, None)
     root = inverse_root(t * np.eye(len(basis) - r) - sums.free[0, rest, rest])
     if root is None:
         return None

@@ -52,15 +52,18 @@ def chebyshev_bound(
     products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray, steps: int, least: float
 ) -> np.ndarray:
     """Bound the norms of k symmetric matrices A_r, for starts that are not nearly orthogonal to eigenvectors."""
-    before, y = start, products(start) / scale[:, None]
+    before = start
+    y = products(start) / scale[:, None]
     lengths = [_lengths(start), _lengths(y)]
     for _ in range(steps - 1):
         following = products(y)
         following *= (2.0 / scale)[:, None]
         following -= before
-        before, y = y, following
+        before = y
+        y = following
         lengths.append(_lengths(y))
-    length, j = lengths[-1] * (1.0 + start.shape[1] * EPS), np.arange(1, steps + 1)[:, None]
+    length = lengths[-1] * (1.0 + start.shape[1] * EPS)
+    j = np.arange(1, steps + 1)[:, None]
     longest = np.maximum.accumulate(lengths)[1:]
     lost = 2 * EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
     bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * EPS)
@@ -122,12 +125,19 @@ class _ProbableNorm:
     def __init__(
         self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, budget: Budget, best: float
     ) -> None:
-        self.stack, self.rng, self.budget, self.best = stack, rng, budget, best
+        self.stack = stack
+        self.rng = rng
+        self.budget = budget
+        self.best = best
         m, d = stack.shape
-        self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
-        self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
+        self.steps = steps_for(d, (1.0 - _BEYOND) * tol, failure)
+        self.least = least_component(failure)
+        self.look = _look(self.steps)
+        self.beyond = 1.0 + _BEYOND * tol
         self.at_a_time = max(1, min(AT_A_TIME, MEMORY // (self.look * d)))
-        self.found, self.forms, self.runs = [np.zeros((0, d))], np.zeros((0, m)), 0
+        self.found = [np.zeros((0, d))]
+        self.forms = np.zeros((0, m))
+        self.runs = 0
 
     @property
     def exhausted(self) -> bool:

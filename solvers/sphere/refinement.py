@@ -41,7 +41,8 @@ def refine(
     Gamma_c, which needs an Armijo rule.
     """
     began = time.perf_counter()
-    H, forms = H.copy(), stack.forms(H)
+    forms = stack.forms(H)
+    H = H.copy()
     values = np.linalg.norm(forms, p, axis=1)
     growing = np.arange(len(H))
     for _ in range(max_iter):
@@ -51,7 +52,9 @@ def refine(
         better = values_new > values[growing]
         still = values_new > values[growing] * (1.0 + tol)
         rows = growing[better]
-        H[rows], forms[rows], values[rows] = H_new[better], forms_new[better], values_new[better]
+        H[rows] = H_new[better]
+        forms[rows] = forms_new[better]
+        values[rows] = values_new[better]
         growing = growing[still]
         if not len(growing) or time.perf_counter() - began >= max_time:
             break
@@ -66,7 +69,8 @@ def dual_vectors(Q: np.ndarray, p: float) -> np.ndarray:
         lengths = np.linalg.norm(Q, axis=1, keepdims=True)
         even = np.full_like(Q, 1.0 / math.sqrt(Q.shape[1]))
         return np.where(lengths > 0, Q / np.where(lengths > 0, lengths, 1.0), even)
-    rows, best = np.arange(len(Q)), np.argmax(np.abs(Q), axis=1)
+    rows = np.arange(len(Q))
+    best = np.argmax(np.abs(Q), axis=1)
     W = np.zeros_like(Q)
     W[rows, best] = np.where(Q[rows, best] >= 0, 1.0, -1.0)
     return W
@@ -108,7 +112,8 @@ def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool, one_sided
     """Return eigenvectors (k, d) of every Gamma_c and, if ``combined``, of the Gram combinations, by Lanczos."""
     m, d = stack.shape
     W = np.vstack([np.eye(m), _gram_weights(stack, p)]) if combined else np.eye(m)
-    start, products = lanczos_start(len(W), d, stack.seed), partial(stack.products, W)
+    start = lanczos_start(len(W), d, stack.seed)
+    products = partial(stack.products, W)
     return lanczos(products, start, tol=tol, count=_RITZ_STARTS, one_sided=one_sided)
 
 

@@ -116,7 +116,8 @@ def proofs_in_words(p: float, method: str) -> str:
 
 
 def _by_features(p: float, m: int, method: str) -> str:
-    beyond, words = CHOLESKY_LIMIT + 1, []
+    beyond = CHOLESKY_LIMIT + 1
+    words = []
     sizes = range(1, int(min(most_features(method), beyond)) + 1)
     for proof, run in groupby(sizes, lambda d: plan(p, m, d, method).proof):
         *_, largest = run
@@ -155,7 +156,11 @@ class SphereSearch(ABC):
     """Maximises ``||q(h)||_p`` over unit h, with a subclass for each kind of stack."""
 
     def __init__(self, stack: Any, p: float, plan: Plan, limits: Effort, effort: Effort) -> None:
-        self.stack, self.p, self.plan, self.limits, self.effort = stack, p, plan, limits, effort
+        self.stack = stack
+        self.p = p
+        self.plan = plan
+        self.limits = limits
+        self.effort = effort
         default = _DEFAULT_FOR_TWO if p == 2 else 0.0
         self.tol = limits.precision or 0.0
         self.precision = max(self.tol, default if effort.precision is None else min(effort.precision, 1.0))

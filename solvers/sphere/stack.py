@@ -60,7 +60,8 @@ class DenseStack:
     def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None, seed: int = 0) -> None:
         self.matrices = 0.5 * matrices + 0.5 * matrices.transpose(0, 2, 1)
         self.error = np.zeros(len(matrices)) if error is None else error
-        self.shape, self.seed = (matrices.shape[0], matrices.shape[2]), seed
+        self.shape = (matrices.shape[0], matrices.shape[2])
+        self.seed = seed
 
     @cached_property
     def eigen(self) -> tuple[np.ndarray, np.ndarray]:

@@ -68,16 +68,20 @@ def bound_by_squares(
     stack: DenseStack, H: np.ndarray, tol: float = 1e-4, budget: Budget | None = None, last: Multipliers | None = None
 ) -> RelaxationBound:
     """Bound sqrt(sum_c (h' Gamma_c h)^2) over unit h by forms of degree 4, 6 and so on until the bound is tight."""
-    budget, error = budget or Budget(), float(np.linalg.norm(stack.error))
+    budget = budget or Budget()
+    error = float(np.linalg.norm(stack.error))
     H, values = refine(stack, H, 2)
-    quartic, bound = Quartic(stack), math.inf
+    quartic = Quartic(stack)
+    bound = math.inf
     order = len(quartic.matrix)
     start = first = last if last and len(last.N) == order else Multipliers.none(order)
     while True:
         proof = tighten(quartic, start, _target(values, tol, error), budget)
-        first, bound = proof if bound == math.inf else first, min(bound, proof.bound)
+        first = proof if bound == math.inf else first
+        bound = min(bound, proof.bound)
         new, new_values = refine(stack, quartic.starts(proof.X), 2)
-        H, values = np.vstack([H, new]), np.concatenate([values, new_values])
+        H = np.vstack([H, new])
+        values = np.concatenate([values, new_values])
         if bound <= _target(values, tol, error) or not _has_next(quartic, budget):
             return RelaxationBound(H, math.sqrt(bound) + error, first)
         above = quartic.raised()
@@ -92,7 +96,8 @@ def _target(values: np.ndarray, tol: float, error: float) -> float:
 
 
 def _has_next(quartic: Quartic, budget: Budget) -> bool:
-    k, d = quartic.lift.degree + 1, quartic.lift.d
+    k = quartic.lift.degree + 1
+    d = quartic.lift.d
     order = math.comb(d + k - 1, k)
     return k <= _LARGEST_DEGREE and order <= _LARGEST_ORDER and budget.affords(_LEAST_STEPS * step_work(order))
 
