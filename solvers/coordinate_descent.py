@@ -53,7 +53,8 @@ class CoordinateDescent(Solver[Blockwise]):
         decrease = math.nan
         while True:
             monitor(blocks.point(), fun=fun, decrease=decrease)
-            if decrease <= negligible_decrease(self.gtol, fun, start_fun) or (monitor.tol > 0 and levelled_off(fun)):
+            is_stationary = decrease <= negligible_decrease(self.gtol, fun, start_fun)
+            if is_stationary or (monitor.tol > 0 and levelled_off(fun)):
                 monitor.stop(Status.CONVERGED)
             decrease = max(update() for update in blocks.updates)
             fun = blocks.value()

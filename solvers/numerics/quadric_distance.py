@@ -12,14 +12,22 @@ from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.stack import far_from_orthonormal
 
-# Steps of projected gradients for the diagonal, of accelerated ones for radii, and from corner to corner.
-_DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
-# Binary logarithms of the multiplier's distance from the least one, and halvings of their range.
-_LEAST, _MOST, _HALVINGS = -50, 3, 30
+# Steps of projected gradients for the diagonal; one diagonal serves all functions of a matrix.
+_DIAGONAL_STEPS = 200
+# Steps of accelerated projected gradients for radii; each step is a proof of its own.
+_DUAL_STEPS = 60
+# Steps from corner to corner of a box; they only look for zeros.
+_CROSSING_STEPS = 10
+# Binary logarithm of the smallest distance of a multiplier from the least one, where slopes and curvatures are about 1.
+_MIN_LOG_DISTANCE = -50
+# Binary logarithm of the largest distance; beyond it no multiplier is the best.
+_MAX_LOG_DISTANCE = 3
+# Halvings of the range of these logarithms, to a relative error of 1e-7.
+_HALVINGS = 30
 
 
 class Spectrum(NamedTuple):
-    """A = U diag(a) U' up to ``error``; an orthonormal U is no farther than ``slack`` from ``vectors``."""
+    """A = U diag(a) U' up to ``error``, for an orthonormal U no farther than ``slack`` from ``vectors``."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -40,7 +48,8 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
     slack = far_from_orthonormal(vectors)
     # Rounding in the product and in the difference, and the step from the computed vectors to U.
     rounding = 2 * d * (d + 4) * EPS * (largest + residual)
-    return Spectrum(values * unit, vectors, (residual + rounding + 3.0 * slack * largest) * unit, slack)
+    error = (residual + rounding + 3.0 * slack * largest) * unit
+    return Spectrum(values * unit, vectors, error, slack)
 
 
 def ball_radii(
@@ -70,17 +79,21 @@ def ball_radii(
     e1 = e1 + (of.slack + (d**1.5 + 8) * EPS) * lengths * powers[:, 1]
     e2 = e2 + (of.error + 8 * EPS * largest) * powers[:, 2]
 
-    best, points = _solve(a, b)
+    best, points = _best_multipliers(a, b)
     least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
     radii = np.zeros(len(b))
-    # Where g touches 0 without a change of sign, the best one makes psi smaller than its rounding errors.
-    for mu in [best, *(least + 2.0**digits for digits in range(_LEAST, _MOST + 1))]:
+    # Where g touches 0 without a change of sign, the best multiplier makes psi smaller than its rounding errors.
+    others = [least + 2.0**log_distance for log_distance in range(_MIN_LOG_DISTANCE, _MAX_LOG_DISTANCE + 1)]
+    for mu in [best, *others]:
         dropped = 0.25 * np.einsum("ij,ij->i", b, b / (mu[:, None] + a))
         psi = 1.0 - dropped - (d + 8) * EPS * (1.0 + dropped)
-        radii = np.fmax(radii, positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * EPS))
+        proven = positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * EPS)
+        radii = np.fmax(radii, proven)
+
     constant = (lengths == 0.0) & (largest == 0.0) & (e1 == 0.0) & (e2 == 0.0)
     radii[constant & (margins > errors[:, 0])] = np.inf
-    return np.where((margins > 0.0) & (radii > 0.0), radii, 0.0), (points * units[:, None]) @ of.vectors.T
+    radii = np.where((margins > 0.0) & (radii > 0.0), radii, 0.0)
+    return radii, (points * units[:, None]) @ of.vectors.T
 
 
 def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -88,14 +101,14 @@ def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     return 2.0 * c / (b + np.sqrt(b * b + 4.0 * a * c))
 
 
-def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _best_multipliers(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return multipliers mu (n,) near the best ones, and points where 1 + <b, u> + u' diag(a) u = 0.
 
     The value at u = -b / (2 (mu + a)) grows with mu, and is zero at the best one, unless it is positive for all.
     """
     least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
-    low = np.full(len(a), float(_LEAST))
-    high = np.full(len(a), float(_MOST))
+    low = np.full(len(a), float(_MIN_LOG_DISTANCE))
+    high = np.full(len(a), float(_MAX_LOG_DISTANCE))
     squares = b * b
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -114,6 +127,7 @@ def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     q = np.einsum("ij,ij,ij->i", a, u, u)
     t = 2.0 / (np.sqrt(p * p - 4.0 * q) - p)
     along = np.where(t > 0.0, t, np.nan)[:, None] * u
+
     rows = np.arange(len(a))
     least = a.argmin(axis=1)
     a_least = a[rows, least]
@@ -124,8 +138,10 @@ def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     ends = u_least + np.stack([value / half, half / a_least])
     aside = u.copy()
     aside[rows, least] = np.where(np.abs(ends[1]) < np.abs(ends[0]), ends[1], ends[0])
-    nearer = np.linalg.norm(aside, axis=1) < np.nan_to_num(np.linalg.norm(along, axis=1), nan=np.inf)
-    return np.where(nearer[:, None], aside, along)
+
+    distances = np.nan_to_num(np.linalg.norm(along, axis=1), nan=np.inf)
+    aside_is_nearer = np.linalg.norm(aside, axis=1) < distances
+    return np.where(aside_is_nearer[:, None], aside, along)
 
 
 def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
@@ -145,7 +161,8 @@ def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
     diagonal = np.maximum(-np.einsum("ij,ij->i", V, matrix @ V), 0.0)
     shifted = spectrum(matrix + np.diag(diagonal))
     rounding = 2 * EPS * (diagonal.max(initial=0.0) + float(np.abs(np.diag(matrix)).max(initial=0.0)))
-    return diagonal + max(shifted.error + rounding - float(shifted.values.min(initial=0.0)), 0.0) * (1.0 + 4 * EPS)
+    lacking = max(shifted.error + rounding - float(shifted.values.min(initial=0.0)), 0.0)
+    return diagonal + lacking * (1.0 + 4 * EPS)
 
 
 def box_radii(
@@ -213,8 +230,9 @@ def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -
         better = radii < best
         best = np.where(better, radii, best)
         corners = np.where(better[:, None], ends, corners)
-        # Without a zero on the ray, the gradient where one might have been expected.
-        ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
+        # Without a zero on the ray, take the gradient where a linear function would have one.
+        linear_ends = signs * (margins / np.abs(slopes).sum(axis=1))[:, None]
+        ends = np.where(np.isfinite(ends), ends, linear_ends)
         signs = -np.sign(slopes + 2.0 * ends @ matrix)
     return best, corners
 

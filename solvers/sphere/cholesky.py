@@ -17,10 +17,10 @@ from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 from mopn.solvers.tools.budgets import Budget
 
-# Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
+# Outputs up to which p = 1 is proven by all sign vectors: 32 of them at 6 outputs, with two factorisations each.
 MAX_SIGNED = 6
 # Steps of Lanczos to a value, at most; the proof does not rest on it.
-_LANCZOS_STEPS = 150
+_MAX_LANCZOS_STEPS = 150
 # Floating-point operations a second of one core, in matrix products and factorisations.
 OPERATIONS_A_SECOND = 2e10
 
@@ -32,7 +32,7 @@ def expected_work(stack: MatrixFreeStack, p: float) -> float:
         return math.inf
     product, forming = stack.work
     combinations = 2 ** (m - 1) if p == 1 else m
-    return combinations * (_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0)
+    return combinations * (_MAX_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0)
 
 
 def proven_bound(
@@ -48,14 +48,17 @@ def proven_bound(
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return np.zeros((0, d)), math.inf
-    W = np.eye(m) if p == math.inf else half_of_signs(m) if p == 1 else np.linalg.eigh(stack.gram())[1].T
+    W = _combinations(stack, p)
     tol *= 0.5
     start = lanczos_start(len(W), d, stack.seed)
-    H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_LANCZOS_STEPS, one_sided=one_sided)
+    H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_MAX_LANCZOS_STEPS, one_sided=one_sided)
     values = np.einsum("kd,kd->k", stack.products(W, H), H)
     values = np.maximum(-values, 0.0) if one_sided else np.abs(values)
+
+    # For p = 2 every bound counts, otherwise only the largest.
+    near = values if p == 2 else np.full(len(W), values.max())
     bounds = np.full(len(W), math.inf)
-    for i, value in enumerate(values if p == 2 else np.full(len(W), values.max())):
+    for i, value in enumerate(near):
         if not budget.out_of_time:
             matrix, error = stack.combination(W[i])
             bounds[i] = norm_bound(matrix, float(value), tol, one_sided=one_sided) + error
@@ -63,6 +66,16 @@ def proven_bound(
         # Eigenvectors of rotated forms that are zero up to rounding are noise. The rotation is orthogonal up to m eps.
         return H[values > NULL * values.max()], float(np.linalg.norm(bounds)) * (1.0 + 10 * m * EPS)
     return H, float(np.max(bounds))
+
+
+def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
+    """Return the weights (k, m) of the combinations that are bounded."""
+    m, _ = stack.shape
+    if p == math.inf:
+        return np.eye(m)
+    if p == 1:
+        return half_of_signs(m)
+    return np.linalg.eigh(stack.gram())[1].T
 
 
 def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool = False) -> float:
