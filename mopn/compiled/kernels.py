@@ -67,19 +67,19 @@ def workspace(kind, theta, longest):  # type: ignore[no-untyped-def]
 @inner(fastmath=FAST)
 def row_values(kind, theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
     """Set out (8,) to the kernels of a row and panel c; ``table`` keeps them for the first 0, 1, ... entries."""
-    if kind == ANOVA:
-        _anova_values(theta, lines, row, panels, c, table, out)
-    else:
-        _subsets_values(lines, row, panels, c, table, out)
-
-
-@_of_row
-def _anova_values(theta, lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
-    """Set out (8,) to sum_t theta_t A^t of a row, and table[j, t] to A^t of the first j entries (Algorithm 1)."""
-    degree = len(theta)
     first, end = span(lines.starts, row, lines.length)
     for s in range(WIDTH):
         table[0, 0, s] = 1.0
+    if kind == ANOVA:
+        _set_anova(theta, lines, first, end, panels, c, table, out)
+    else:
+        _set_subsets(lines, first, end, panels, c, table, out)
+
+
+@_of_row
+def _set_anova(theta, lines, first, end, panels, c, table, out):  # type: ignore[no-untyped-def]
+    """Set out (8,) to sum_t theta_t A^t of a row, and table[j, t] to A^t of the first j entries (Algorithm 1)."""
+    degree = len(theta)
     for t in range(1, degree + 1):
         for s in range(WIDTH):
             table[0, t, s] = 0.0
@@ -102,11 +102,8 @@ def _anova_values(theta, lines, row, panels, c, table, out):  # type: ignore[no-
 
 
 @_of_row
-def _subsets_values(lines, row, panels, c, table, out):  # type: ignore[no-untyped-def]
-    """Set out (8,) to the product of all 1 + p x of a row, and table[j, 0] to that of the first j entries."""
-    first, end = span(lines.starts, row, lines.length)
-    for s in range(WIDTH):
-        table[0, 0, s] = 1.0
+def _set_subsets(lines, first, end, panels, c, table, out):  # type: ignore[no-untyped-def]
+    """Set out (8,) to the product of all 1 + p x of a row, and table[j, 0] to the product of the first j."""
     for entry in range(first, end):
         j = np.int64(entry - first)
         x = value(lines.values, entry)
@@ -120,17 +117,17 @@ def _subsets_values(lines, row, panels, c, table, out):  # type: ignore[no-untyp
 @inner(fastmath=FAST)
 def row_gradient(kind, theta, lines, row, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
     """Add scale (8,) times the gradients of the kernels of a row to ``gradient``, after ``row_values``."""
+    first, end = span(lines.starts, row, lines.length)
     if kind == ANOVA:
-        _add_anova_gradient(theta, lines, row, panels, c, table, adjoints, scale, gradient)
+        _add_anova_gradient(theta, lines, first, end, panels, c, table, adjoints, scale, gradient)
     else:
-        _add_subsets_gradient(lines, row, panels, c, table, adjoints, scale, gradient)
+        _add_subsets_gradient(lines, first, end, panels, c, table, adjoints, scale, gradient)
 
 
 @_of_row
-def _add_anova_gradient(theta, lines, row, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
+def _add_anova_gradient(theta, lines, first, end, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
     """Add the gradient of ANOVA; adjoints[t] is the derivative in A^t of the first j entries (Algorithm 2)."""
     degree = len(theta)
-    first, end = span(lines.starts, row, lines.length)
     for t in range(degree):
         for s in range(WIDTH):
             adjoints[t + 1, s] = theta[t] * scale[s]
@@ -148,9 +145,8 @@ def _add_anova_gradient(theta, lines, row, panels, c, table, adjoints, scale, gr
 
 
 @_of_row
-def _add_subsets_gradient(lines, row, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
+def _add_subsets_gradient(lines, first, end, panels, c, table, adjoints, scale, gradient):  # type: ignore[no-untyped-def]
     """Add the gradient of all-subsets: products before and after an entry, without division by 1 + p x."""
-    first, end = span(lines.starts, row, lines.length)
     for s in range(WIDTH):
         adjoints[0, s] = scale[s]
     for entry in range(end - 1, first - 1, -1):

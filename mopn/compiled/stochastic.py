@@ -58,21 +58,11 @@ def _add_kernels(output, kind, thetas, lines, row, panels, lams, tables, values)
 
 
 @inlined()
-def _add_linear(output, lines, row, w):  # type: ignore[no-untyped-def]
-    """Return an output plus <w, x> of a row."""
-    first, end = span(lines.starts, row, lines.length)
-    for entry in range(first, end):
-        output += value(lines.values, entry) * w[place(lines.indices, entry, first)]
-    return output
-
-
-@inlined()
-def _add_row(lines, row, slope, share, w_gradient, met, features, n_features):  # type: ignore[no-untyped-def]
+def _add_row(lines, first, end, slope, share, w_gradient, met, features, n_features):  # type: ignore[no-untyped-def]
     """Add a row to the gradient of w, and ``share`` to its features' entries of ``met``; list its new features.
 
     Return the number of features that the mini-batch has so far.
     """
-    first, end = span(lines.starts, row, lines.length)
     for entry in range(first, end):
         x = value(lines.values, entry)
         feature = place(lines.indices, entry, first)
@@ -114,17 +104,19 @@ def stochastic_pass(  # type: ignore[no-untyped-def]
         n_features = 0
         of_intercept = 0.0
         for row in rows:
+            first, end = span(lines.starts, row, lines.length)
             output = offset[row] + intercept[0]
             output = _add_kernels(output, kind, thetas, lines, row, panels, lams, tables, values)
             if linear:
-                output = _add_linear(output, lines, row, w)
+                for entry in range(first, end):
+                    output += value(lines.values, entry) * w[place(lines.indices, entry, first)]
             slope = share * weights[row] * derivative(loss, y[row], output)
             of_intercept += slope
             for c in range(len(panels)):
                 for s in range(WIDTH):
                     scale[s] = slope * lams[c, s]
                 row_gradient(kind, thetas[c], lines, row, panels, c, tables[c], adjoints, scale, gradient)
-            n_features = _add_row(lines, row, slope, share, w_gradient, met, features, n_features)
+            n_features = _add_row(lines, first, end, slope, share, w_gradient, met, features, n_features)
 
         for feature in features[:n_features]:
             part = met[feature] / counts[feature]
