@@ -28,7 +28,7 @@ _WOLFE = 0.9
 _MAX_TRIALS = 40
 # Least <s, y> of a pair, relative to the lengths of both: smaller ones are mostly rounding errors.
 _LEAST_CURVATURE = 1e-10
-# Distance from a bound, relative to that of both bounds, within which variables go there as a last resort.
+# Distance from a bound, relative to the distance of both bounds, within which variables go there as a last resort.
 _BOUND_MARGIN = 1e-3
 # Iterations between two metrics: a metric takes as long as several iterations.
 _METRIC_EVERY = 50

@@ -224,7 +224,7 @@ def _descend(depth, s, place, pairs, gains_at, order, sizes):  # type: ignore[no
 def _list_first_flips(margin, tolerance, heads, gains, bonus, order, flips, places):  # type: ignore[no-untyped-def]
     """Set the flips that a set of ``bonus.shape[1]`` may begin with, and their places; sort ``order``; return a count.
 
-    ``order`` has the columns, sorted by their best gain with bonus, and a flip's place is that of its column.
+    ``order`` has the columns, sorted by their best gain with bonus. A flip's place is the place of its column there.
     """
     set_size = bonus.shape[1]
     best = np.zeros(len(order))

@@ -132,8 +132,8 @@ class Regularizer(ABC):
 class NormRegularizer(Regularizer):
     """A norm as a penalty or as a ball: it makes units zero, as network problems require.
 
-    In the smooth form of the refit of both layers, the units A (k, d) have any length and their weights a norm of at
-    most 1, so that ||A||_F^2 replaces the norm; the free variables are B (k, d).
+    In the smooth form of the refit of both layers, the units A (k, d) have any length, and their weights a norm of at
+    most 1. So ||A||_F^2 replaces the norm; the free variables are B (k, d).
     """
 
     norm: Norm

@@ -148,7 +148,7 @@ def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
     """Return a diagonal D >= 0 (d,) with A + D positive semidefinite, proven; its sum is nearly the least.
 
     The dual, max -<A, VV'> over V with rows of length 1 at most, is solved by projected gradients with V of low rank
-    (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
+    (Burer and Monteiro, 2003). Its multipliers are shifted until they are proven.
     """
     d = len(matrix)
     of = spectrum(matrix)

@@ -1,8 +1,8 @@
 """The least largest eigenvalue of M + N over multipliers N, by the boundary point method.
 
-A relaxation bounds a form x' M x over some unit vectors x by lambda_max(M + N), where the multipliers N are a linear
-space, or a convex cone, of symmetric matrices that are nowhere negative on these x. Any N is a proof. The least bound
-is a semidefinite program,
+A relaxation bounds a form x' M x over some unit vectors x by lambda_max(M + N). The multipliers N are a linear space,
+or a convex cone, of symmetric matrices that are nowhere negative on these x. Any N is a proof. The least bound is a
+semidefinite program,
 
     minimise s  subject to  S = s I - M - N positive semidefinite,
 

@@ -1,7 +1,7 @@
 """Proven upper bounds of max ||q(h)||_p over the unit sphere, for a dense stack; exact for p = inf.
 
-Every bound adds the backward errors of the routines behind it: an inner product of length N errs by at most N * eps
-times the product of the norms, and a symmetric eigen-solver returns eigenvalues of A + E with ||E||_2 at most
+Every bound adds the backward errors of the routines behind it. An inner product of length N errs by at most N * eps
+times the product of the norms. A symmetric eigen-solver returns eigenvalues of A + E with ||E||_2 at most
 _EIGEN_ERROR * d * eps * ||A||_F. LAPACK documents the form of the latter bound; its constant is a generous assumption.
 """
 

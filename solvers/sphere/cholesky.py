@@ -41,8 +41,8 @@ def proven_bound(
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
     For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated to the
-    eigenvectors of the Gram matrix, which leaves ||q||_2 as it is, and the bound is the 2-norm of the bounds of the
-    rotated forms. It is exact if only one of them is not zero, as for two matrices of opposite sign.
+    eigenvectors of the Gram matrix, which leaves ||q||_2 as it is. The bound is the 2-norm of the bounds of the rotated
+    forms. It is exact if only one of them is not zero, as for two matrices of opposite sign.
     """
     budget = budget or Budget()
     m, d = stack.shape

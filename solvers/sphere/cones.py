@@ -96,7 +96,8 @@ def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) ->
                 # The corner may be the opposite one, as g(-w) = g(w).
                 cones.push_parts(cone, cone_values, math.copysign(1.0, float(w @ middle)) * w, value)
     # The common corner of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of
-    # the cone is at most sqrt(m) times as far from a part, and g of the difference is at most that part of its maximum.
+    # the cone is at most sqrt(m) times as far from a part. So g of the difference is at most m 10^-digits times its
+    # maximum.
     return cones.bound * (1.0 + 2.0 * m * _NARROW * splits)
 
 

@@ -1,12 +1,12 @@
 """The maximum for p = 2 and p = 1 by biquadratic forms on a growing number of the stack's principal directions.
 
-Loss gradients have few large principal directions. The form includes the others by a Schur complement, so that a
-relaxation on some dozens of directions is as tight as the largest value of its form, which falls to the maximum as
-directions are added. Multipliers serve more directions, padded by zeros, and similar stacks, in turned bases.
+Loss gradients have few large principal directions. The form includes the others by a Schur complement. So a relaxation
+on some dozens of directions is as tight as the largest value of its form, which falls to the maximum as directions are
+added. Multipliers also serve more directions, padded by zeros, and similar stacks, in turned bases.
 
 For p = 1 some signs may be fixed, by branch and bound: each makes the form of a node one block smaller. A node inherits
-the multipliers of its parent, which prove the parent's bound there, and takes a few steps from them: two nodes with
-another sign fixed come nearer to the maximum than many steps do. The next sign to fix is the one on which the
+the multipliers of its parent, which prove the parent's bound there, and takes a few steps from them. Two nodes with one
+more sign fixed come nearer to the maximum than many steps at their parent. The next sign to fix is the one on which the
 pseudo-moments are least decided.
 """
 
