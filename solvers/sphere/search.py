@@ -158,9 +158,9 @@ def _forms_matrices(p: float, m: int, d: int, method: str, single: bool) -> bool
         return False
     if d <= DENSE_LIMIT:
         return True
-    # For as few outputs as these Cholesky factors are tight.
-    few = {1: MAX_SIGNED, 2: 2}.get(p, m)
-    return method == "exact" and m > few and m * d * d <= _MAX_STACK_ENTRIES
+    # Cholesky factors are tight for p = inf, and for few outputs.
+    few = MAX_SIGNED if p == 1 else 2
+    return method == "exact" and p != math.inf and m > few and m * d * d <= _MAX_STACK_ENTRIES
 
 
 def _automatic_method(m: int, d: int, single: bool, formed: bool) -> str:

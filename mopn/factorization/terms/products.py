@@ -36,8 +36,7 @@ class ProductTerm(Term):
         self.distinct = distinct
         self.scale = scale
         self.names = [f"U{t}" for t in range(len(designs))]
-        shapes = {name: (rank, z.shape[1]) for name, z in zip(self.names, designs, strict=True)}
-        super().__init__(shapes, designs)
+        super().__init__({name: (rank, z.shape[1]) for name, z in zip(self.names, designs, strict=True)}, designs)
 
     def start(self, rng: np.random.Generator) -> Parameters:
         return {name: self.scale * rng.standard_normal(shape) for name, shape in self.shapes.items()}
