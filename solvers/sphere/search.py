@@ -121,7 +121,7 @@ class _Rule(NamedTuple):
 
 
 # The first rule that holds decides.
-_RULES = (
+RULES = (
     _Rule(lambda case: case.method == "lanczos" and not case.formed, Proof.RANDOM, "6.7"),
     _Rule(lambda case: case.method == "enumerate", Proof.ALL_SIGNS, "6.2"),
     _Rule(lambda case: case.formed and case.single, Proof.EIGENVALUES, "6.1"),
@@ -145,7 +145,7 @@ def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None 
     if method == "auto":
         method = _automatic_method(m, d, single, formed)
     case = _Case(p, m, d, method, single, formed, work)
-    rule = next(rule for rule in _RULES if rule.holds(case))
+    rule = next(rule for rule in RULES if rule.holds(case))
     refines = method in ("refine", "exact", "lanczos") and not single
     return Plan(formed, refines, rule.proof, work if rule.has_limit else math.inf)
 
