@@ -49,10 +49,12 @@ class CoordinateDescent(Solver[Blockwise]):
         blocks = problem.blocks(start, self.n_threads)
         levelled_off = Plateau(monitor.tol)
         fun = blocks.value()
-        start_fun, decrease = fun, math.nan
+        start_fun = fun
+        decrease = math.nan
         while True:
             monitor(blocks.point(), fun=fun, decrease=decrease)
-            if decrease <= negligible_decrease(self.gtol, fun, start_fun) or (monitor.tol > 0 and levelled_off(fun)):
+            is_stationary = decrease <= negligible_decrease(self.gtol, fun, start_fun)
+            if is_stationary or (monitor.tol > 0 and levelled_off(fun)):
                 monitor.stop(Status.CONVERGED)
             decrease = max(update() for update in blocks.updates)
             fun = blocks.value()

@@ -12,10 +12,18 @@ from mopn.solvers.interface import Composite, Evaluation, Monitor, Solver
 from mopn.solvers.numerics.precision import NOISE, Plateau
 from mopn.solvers.result import Status
 
-# 2^-60 of a step is below its rounding errors.
+# Doublings of the curvature in a step, at most: 2^-60 of a step is below its rounding errors.
 _MAX_DOUBLINGS = 60
-# Units of the first working set, and the part of the gap over all units that a set may leave.
-_FEW, _SHARE = 50, 0.1
+# Units of the first working set, at least: sets double where the gap falls slowly.
+_FIRST_WORKING_SET = 50
+# The gap that a working set may leave, as a part of the gap over all units.
+_WORKING_SET_GAP = 0.1
+# Iterations between two lower bounds: a bound costs about as much as an iteration.
+_BOUND_EVERY = 5
+# First curvature, as a fraction of the problem's bound, which steps seldom need; each doubling costs an evaluation.
+_FIRST_CURVATURE = 0.1
+# Factor of the curvature from step to step: backtracking only raises it, and steps may become longer again.
+_CURVATURE_DECAY = 0.9
 
 
 @dataclass(frozen=True)
@@ -27,9 +35,9 @@ class FISTA(Solver[Composite]):
     safe on non-convex problems too.
 
     Every fifth iteration evaluates the duality gap. Without one the run has converged when ten iterations together
-    decrease the objective by less than ``tol``, relative. Of 100 and more units, the iterations move a working set
-    (Massias, Gramfort and Salmon, ICML 2018): those with weights and as many with the largest slopes, until the gap
-    of the set is a tenth of the gap over all.
+    decrease the objective by less than ``tol``, relative. With 100 or more units, the iterations move a working set
+    (Massias, Gramfort and Salmon, ICML 2018): the units with weights, and as many with the largest slopes, until the
+    gap of the set is a tenth of the gap over all.
 
     Examples
     --------
@@ -45,17 +53,20 @@ class FISTA(Solver[Composite]):
     def run(self, problem: Composite, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run, on working sets, which grow where the gap falls slowly, or on all."""
         levelled_off = Plateau(monitor.tol)
-        x, least, gap = start, _FEW, math.inf
-        while (part := problem.working_set(x, least)) is not None:
+        x = start
+        least_size = _FIRST_WORKING_SET
+        gap = math.inf
+        while (part := problem.working_set(x, least_size)) is not None:
             for x_part, fun, lower in _iterates(part.problem, x[part.kept]):
                 x = np.zeros_like(x)
                 x[part.kept] = x_part
                 monitor(x, fun=fun, lower=part.lower)
-                if fun - lower <= _SHARE * (fun - part.lower):
+                if fun - lower <= _WORKING_SET_GAP * (fun - part.lower):
                     break
             if fun - part.lower > 0.5 * gap:
-                least *= 2
+                least_size *= 2
             gap = fun - part.lower
+
         for point, fun, lower in _iterates(problem, x):
             monitor(point, fun=fun, lower=lower)
             if math.isinf(lower) and levelled_off(fun):
@@ -67,14 +78,17 @@ def _iterates(problem: Composite, x: np.ndarray) -> Iterator[tuple[np.ndarray, f
     """Yield points, objectives and the largest lower bounds, until no step decreases the objective."""
     image = problem.image(x)
     fun = problem.smooth_value(image) + problem.regularizer_value(x)
-    z, z_image, t, curvature = x, image, 1.0, 0.1 * problem.curvature
+    z = x
+    z_image = image
+    t = 1.0
+    curvature = _FIRST_CURVATURE * problem.curvature
     lower = -math.inf
     yield x, fun, lower
     for iteration in itertools.count():
         at = problem.smooth(z_image)
-        if iteration % 5 == 0:  # a bound costs about as much as an iteration
+        if iteration % _BOUND_EVERY == 0:
             lower = max(lower, problem.dual_bound(at))
-        step = _proximal_step(problem, z, at, 0.9 * curvature)
+        step = _proximal_step(problem, z, at, _CURVATURE_DECAY * curvature)
         if step is None:
             return
         x_new, image_new, value, curvature = step
@@ -83,16 +97,25 @@ def _iterates(problem: Composite, x: np.ndarray) -> Iterator[tuple[np.ndarray, f
             yield x, fun, lower
             if z is x:
                 return
-            z, z_image, t = x, image, 1.0
+            z = x
+            z_image = image
+            t = 1.0
             continue
+
         if np.vdot(z - x_new, x_new - x) > 0:
             t = 1.0
         t_new = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
         momentum = (t - 1.0) / t_new
-        z, z_image = x_new, image_new
         if momentum > 0:
-            z, z_image = _extrapolated(x_new, x, momentum), _extrapolated(image_new, image, momentum)
-        x, image, fun, t = x_new, image_new, fun_new, t_new
+            z = _extrapolated(x_new, x, momentum)
+            z_image = _extrapolated(image_new, image, momentum)
+        else:
+            z = x_new
+            z_image = image_new
+        x = x_new
+        image = image_new
+        fun = fun_new
+        t = t_new
         yield x, fun, lower
 
 
@@ -107,7 +130,10 @@ def _extrapolated(new: np.ndarray, old: np.ndarray, momentum: float) -> np.ndarr
 def _proximal_step(
     problem: Composite, z: np.ndarray, at: Evaluation, curvature: float
 ) -> tuple[np.ndarray, np.ndarray, float, float] | None:
-    """Double the curvature until the quadratic model at z is above the smooth part at the new point, or None."""
+    """Return the new point, its image, its smooth part and the curvature; None if no curvature is large enough.
+
+    The curvature is doubled until the quadratic model at z is above the smooth part at the new point.
+    """
     for _ in range(_MAX_DOUBLINGS):
         x = problem.prox(z - at.gradient / curvature, 1.0 / curvature)
         image = problem.image(x)

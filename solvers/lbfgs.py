@@ -16,20 +16,28 @@ from mopn.solvers.tools.checks import check_nonnegative, check_options, count
 
 # Iterates of a function that is not convex double an error every few steps: from 1e-16 to another local minimum. A grid
 # removes the error in every step, except at the border of two cells.
-# Bits of a variable and, relative to the first value, of its change by a typical step; and bits of a value.
-_BITS, _VALUE_BITS = 24, 34
-# Weak Wolfe conditions: sufficient decrease, and the fraction of the slope that may be left.
-ARMIJO, _WOLFE = 1e-4, 0.9
-# Values on a line, at most: so many halvings leave 1e-12 of the first step.
-_TRIALS = 40
-# Least <s, y> of a pair, relative to the lengths of both.
-_FLAT = 1e-10
-# Variables this near to a bound, relative to the distance of both, go there if no other step decreases the function.
-_MARGIN = 1e-3
-# Iterations between two metrics.
-_RENEWED = 50
-# The default number of correction pairs, the least number, and the bytes that more than these may take.
-_PAIRS, _MIN_PAIRS, _BYTES = 20, 10, 1 << 24
+# Bits of a variable on the grid, and of a derivative in units of the value and of the variable's typical step.
+_GRID_BITS = 24
+# Bits of a value on the grid, relative to the first value.
+_VALUE_BITS = 34
+# Sufficient decrease, as a fraction of the decrease along the slope: the first of the weak Wolfe conditions.
+ARMIJO = 1e-4
+# The fraction of the slope that may be left: the second of the weak Wolfe conditions.
+_WOLFE = 0.9
+# Values on a line, at most: 40 halvings leave 1e-12 of the first step.
+_MAX_TRIALS = 40
+# Least <s, y> of a pair, relative to the lengths of both: smaller ones are mostly rounding errors.
+_LEAST_CURVATURE = 1e-10
+# Distance from a bound, relative to the distance of both bounds, within which variables go there as a last resort.
+_BOUND_MARGIN = 1e-3
+# Iterations between two metrics: a metric takes as long as several iterations.
+_METRIC_EVERY = 50
+# The default number of correction pairs: a step reads all of them.
+_MAX_PAIRS = 20
+# The least default number of correction pairs, however large they are.
+_MIN_PAIRS = 10
+# Bytes that pairs beyond the least number may take: outside the cache they cost more iterations than they save.
+_MAX_PAIR_BYTES = 1 << 24
 
 Function = Callable[[np.ndarray], Evaluation]
 
@@ -71,11 +79,16 @@ class LBFGS(Solver[Smooth]):
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""
         levelled_off = Plateau(monitor.tol)
-        start_fun, gtol = math.nan, max(self.gtol, math.sqrt(problem.resolution))
-        parts = problem.bounds, problem.scales, partial(problem.metric, tol=monitor.tol)
-        iterates = quasi_newton(problem.value_gradient, start, self._pairs(start), *parts, coarse=self.coarse)
+        start_fun = math.nan
+        gtol = max(self.gtol, math.sqrt(problem.resolution))
+        metric = partial(problem.metric, tol=monitor.tol)
+        iterates = quasi_newton(
+            problem.value_gradient, start, self._number_of_pairs(start), problem.bounds, problem.scales, metric,
+            coarse=self.coarse,
+        )  # fmt: skip
         for x, at, decrease in iterates:
-            start_fun = at.value if math.isnan(start_fun) else start_fun
+            if math.isnan(start_fun):
+                start_fun = at.value
             lower = problem.dual_bound(at)
             certified = math.isfinite(lower)
             monitor(x, fun=at.value, lower=lower)
@@ -85,15 +98,16 @@ class LBFGS(Solver[Smooth]):
                 monitor.stop(Status.STALLED if certified else Status.CONVERGED)
         monitor.stop(Status.STALLED)
 
-    def _pairs(self, start: Any) -> int:
+    def _number_of_pairs(self, start: Any) -> int:
         if self.memory is not None:
             return self.memory
-        return min(_PAIRS, max(_MIN_PAIRS, _BYTES // (2 * max(start.nbytes, 1))))
+        pair_bytes = 2 * max(start.nbytes, 1)
+        return min(_MAX_PAIRS, max(_MIN_PAIRS, _MAX_PAIR_BYTES // pair_bytes))
 
 
 @dataclass(frozen=True)
 class CoarseLBFGS(LBFGS):
-    """The same on a grid, so that rounding errors do not choose between local minima; for ``tol >= 1e-6``."""
+    """L-BFGS on a grid, so that rounding errors do not choose between local minima; for ``tol >= 1e-6``."""
 
     coarse: ClassVar[bool] = True
 
@@ -115,38 +129,44 @@ def quasi_newton(
     computes.
     """
     scales = np.ones(1) if scales is None else scales
-    box, pairs = _Box(bounds, coarse=coarse), _CorrectionPairs(memory, scales)
+    box = _Box(bounds, coarse=coarse)
+    pairs = _CorrectionPairs(memory, scales)
     if coarse:
-        x, function = box.project(x), OnGrid(function, scales)
+        x = box.project(x)
+        function = OnGrid(function, scales)
     at = function(x)
     for iteration in itertools.count():
-        if metric is not None and iteration % _RENEWED == 0:
+        if metric is not None and iteration % _METRIC_EVERY == 0:
             pairs.metric = metric(x)
         held = box.held(x, at.gradient)
         d = pairs.direction(at, held)
         decrease = dot(at.gradient, x - box.project(x + d))
-        known = (len(pairs) > 0 and decrease > 0.0) or not d.any()
-        yield x, at, decrease if known else math.inf
+        decrease_is_known = (len(pairs) > 0 and decrease > 0.0) or not d.any()
+        yield x, at, decrease if decrease_is_known else math.inf
+
         found = _search(function, box, x, at, d)
         if found is None and len(pairs):
             pairs.clear()
             found = _search(function, box, x, at, pairs.direction(at, held))
-        if found is None and len(near := box.held(x, at.gradient, _MARGIN)) > len(held):
+        if found is None and len(near := box.held(x, at.gradient, _BOUND_MARGIN)) > len(held):
             d = pairs.direction(at, near)
-            d[near] = box.onto(x, at.gradient)[near]
+            d[near] = box.to_bounds(x, at.gradient)[near]
             found = _search(function, box, x, at, d)
         if found is None:
             return
+
         x_new, at_new = found
         pairs.add(x_new - x, at_new.gradient - at.gradient)
-        x, at = x_new, at_new
+        x = x_new
+        at = at_new
 
 
 class _Box:
-    """Bounds on the variables, or none; and whether these are on a grid."""
+    """Bounds on the variables, or none; if ``coarse``, variables are also on a grid."""
 
     def __init__(self, bounds: tuple[np.ndarray, np.ndarray] | None, *, coarse: bool) -> None:
-        self.bounds, self.coarse = bounds, coarse
+        self.bounds = bounds
+        self.coarse = coarse
         if bounds is not None:
             widths = bounds[1] - bounds[0]
             self.widths = np.where(np.isfinite(widths), widths, 0.0)
@@ -163,9 +183,10 @@ class _Box:
         """
         if self.bounds is None:
             return np.zeros(0, int)
-        return np.flatnonzero(np.abs(self.onto(x, gradient)) <= margin * self.widths)
+        return np.flatnonzero(np.abs(self.to_bounds(x, gradient)) <= margin * self.widths)
 
-    def onto(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def to_bounds(self, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Return the steps to the bounds that minus the gradient leads to."""
         assert self.bounds is not None
         lower, upper = self.bounds
         return np.where(gradient > 0, lower, upper) - x
@@ -174,33 +195,40 @@ class _Box:
 class _CorrectionPairs:
     """The latest steps S and changes Y of the gradient, in rows from the oldest on.
 
-    R holds the products <s_i, y_j> for i <= j, and zeros; ``least`` the smallest ones of use on its diagonal.
+    R is upper triangular, with the products <s_i, y_j> for i <= j; ``least`` are the smallest useful ones on its
+    diagonal.
     """
 
     def __init__(self, memory: int, scales: np.ndarray) -> None:
-        self.memory, self.scales = memory, scales
+        self.memory = memory
+        self.scales = scales
         self.metric: Metric | None = None
         self.clear()
 
     def clear(self) -> None:
         self.S = self.Y = np.empty((0, 0))
-        self.R, self.least = np.empty((0, 0)), np.empty(0)
+        self.R = np.empty((0, 0))
+        self.least = np.empty(0)
 
     def __len__(self) -> int:
         return len(self.S)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        sy, least = dot(s, y), _FLAT * _length(s / self.scales) * _length(y * self.scales)
+        sy = dot(s, y)
+        least = _LEAST_CURVATURE * _length(s / self.scales) * _length(y * self.scales)
         if not (self.memory and sy > least):
             return
-        new = slice(max(len(self) + 1 - self.memory, 0), None)
-        S, Y = self.S[new].reshape(-1, s.size), self.Y[new].reshape(-1, s.size)
+        kept = slice(max(len(self) + 1 - self.memory, 0), None)
+        S = self.S[kept].reshape(-1, s.size)
+        Y = self.Y[kept].reshape(-1, s.size)
         R = np.zeros((len(S) + 1, len(S) + 1))
-        R[:-1, :-1] = self.R[new, new]
+        R[:-1, :-1] = self.R[kept, kept]
         R[:-1, -1] = S @ y
         R[-1, -1] = sy
-        self.S, self.Y, self.R = np.vstack([S, s]), np.vstack([Y, y]), R
-        self.least = np.append(self.least[new], least)
+        self.S = np.vstack([S, s])
+        self.Y = np.vstack([Y, y])
+        self.R = R
+        self.least = np.append(self.least[kept], least)
 
     def direction(self, at: Evaluation, held: np.ndarray) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, 0 where held.
@@ -216,32 +244,42 @@ class _CorrectionPairs:
                 return self.metric.solve(d, held)
             # In units of the objective, the first step is along minus the gradient, and has length one at most.
             d *= self.scales
-            return d * self.scales / (max(abs(at.value), _length(d)) or 1.0)
-        parts = np.linalg.solve(R, S @ d)
-        d -= parts @ Y
+            size = max(abs(at.value), _length(d))
+            return d * self.scales / (size or 1.0)
+
+        coefficients = np.linalg.solve(R, S @ d)
+        d -= coefficients @ Y
         d[held] = 0.0
         d = self._in_metric(d, Y[-1], R[-1, -1], held)
-        d += np.linalg.solve(R.T, np.diag(R) * parts - Y @ d) @ S
+        d += np.linalg.solve(R.T, np.diag(R) * coefficients - Y @ d) @ S
         d[held] = 0.0
         return d
 
     def _in_metric(self, d: np.ndarray, y: np.ndarray, sy: float, held: np.ndarray) -> np.ndarray:
-        """Return d, zero where held, times the first approximation of the inverse Hessian, of the pair's size."""
+        """Return d, zero where held, times the first approximation of the inverse Hessian.
+
+        It is the metric, or the squared scales, times a factor for which it takes y to a step of the same <s, y>.
+        """
         y = y.copy()
         y[held] = 0.0
         if self.metric is not None:
-            return self.metric.solve(d, held) * (sy / dot(y, self.metric.solve(y, held)))
+            factor = sy / dot(y, self.metric.solve(y, held))
+            return self.metric.solve(d, held) * factor
         y *= self.scales
         d *= sy / dot(y, y) * self.scales**2
         return d
 
     def _among_free(self, held: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return S, Y and R of the pairs with inner products of their free parts beyond rounding errors."""
-        S, Y, R = self.S, self.Y, self.R
+        """Return S, Y and R of the pairs whose free parts have inner products beyond rounding errors."""
+        S = self.S
+        Y = self.Y
+        R = self.R
         if len(held) and len(S):
             R = R - np.triu(S[:, held] @ Y[:, held].T)
             left = np.diag(R) > self.least
-            S, Y, R = S[left], Y[left], R[np.ix_(left, left)]
+            S = S[left]
+            Y = Y[left]
+            R = R[np.ix_(left, left)]
         return S, Y, R
 
 
@@ -253,9 +291,11 @@ def _search(
     function: Function, box: _Box, x: np.ndarray, at: Evaluation, d: np.ndarray
 ) -> tuple[np.ndarray, Evaluation] | None:
     """Return a point along d that satisfies the weak Wolfe conditions (Lewis and Overton, 2013), or None."""
-    low, high, step = 0.0, math.inf, 1.0
+    low = 0.0
+    high = math.inf
+    step = 1.0
     best = None
-    for _ in range(_TRIALS):
+    for _ in range(_MAX_TRIALS):
         x_new = box.project(x + step * d)
         change = x_new - x
         slope = dot(at.gradient, change)
@@ -267,23 +307,25 @@ def _search(
             high = step
             # The minimiser of the parabola through the known values, kept away from the ends of the interval.
             inner = -0.5 * slope / excess if math.isfinite(excess) and excess > 0 else 0.0
-            step = low + (step - low) * min(max(inner, 0.1), 0.5)
+            fraction = min(max(inner, 0.1), 0.5)
+            step = low + (step - low) * fraction
             continue
         best = x_new, new
         if dot(new.gradient, change) >= _WOLFE * slope:
             break
-        low, step = step, 2.0 * step if math.isinf(high) else 0.5 * (step + high)
+        low = step
+        step = 2.0 * step if math.isinf(high) else 0.5 * (step + high)
     return best
 
 
 def on_grid(x: np.ndarray) -> np.ndarray:
-    """Return the nearest numbers of a few bits."""
+    """Return the nearest numbers on the grid of variables."""
     mantissas, exponents = np.frexp(x)
-    return np.ldexp(np.rint(np.ldexp(mantissas, _BITS)), exponents - _BITS)
+    return np.ldexp(np.rint(np.ldexp(mantissas, _GRID_BITS)), exponents - _GRID_BITS)
 
 
 class OnGrid:
-    """A function with values and gradients on grids, by its first value and the scales of variables."""
+    """A function with rounded values and gradients, on grids set by its first value and the scales of variables."""
 
     def __init__(self, function: Callable[[np.ndarray], Evaluation], scales: np.ndarray) -> None:
         self.function = function
@@ -298,13 +340,16 @@ class OnGrid:
         if self._size is None:
             self._size = int(_exponents(abs(at.value)))
         value = _rounded(at.value, self._size - _VALUE_BITS)
-        return Evaluation(float(value), _rounded(at.gradient, self._size - self._scale_exponents - _BITS))
+        gradient = _rounded(at.gradient, self._size - self._scale_exponents - _GRID_BITS)
+        return Evaluation(float(value), gradient)
 
 
 def _exponents(sizes: np.ndarray | float) -> np.ndarray:
+    """Return the binary exponents of the nearest powers of two; 0 for 0."""
     # Rounding happens far from round numbers, where errors would choose.
     return np.rint(np.log2(np.where(np.greater(sizes, 0.0), sizes, 1.0))).astype(int)
 
 
 def _rounded(values: np.ndarray | float, exponents: np.ndarray | int) -> np.ndarray:
+    """Return the nearest multiples of these powers of two."""
     return np.ldexp(np.rint(np.ldexp(values, -exponents)), exponents)

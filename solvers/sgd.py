@@ -55,7 +55,8 @@ class SGD(Solver[WithPasses]):
 
     def run(self, problem: WithPasses, start: Any, monitor: Monitor) -> None:
         """Make passes until the monitor ends the run."""
-        passes, rng = problem.passes(start), np.random.default_rng(monitor.seed)
+        passes = problem.passes(start)
+        rng = np.random.default_rng(monitor.seed)
         levelled_off = Plateau(monitor.tol)
         zeros = np.zeros_like(start)
         monitor.set_least(zeros, problem.measure(zeros).fun, Status.NOT_BETTER_THAN_ZERO)
@@ -84,9 +85,11 @@ def _is_stationary(problem: Any, point: np.ndarray, tol: float) -> bool:
     slope = float(np.vdot(at.gradient, at.gradient))
     if not slope > 0.0:
         return slope == 0.0
-    # From the step to the objective 0 if it were linear, by halves, to the one that would decrease it by tol.
-    steps = abs(at.value) / slope * 0.5 ** np.arange(1 + math.log2(1.0 / min(tol, 1.0)))
-    return not any(problem.measure(point - step * at.gradient).fun < at.value - tol * abs(at.value) for step in steps)
+    # If the objective were linear, the first step would take it to 0, and the last, by halves, decrease it by tol.
+    halvings = np.arange(1 + math.log2(1.0 / min(tol, 1.0)))
+    steps = abs(at.value) / slope * 0.5**halvings
+    target = at.value - tol * abs(at.value)
+    return not any(problem.measure(point - step * at.gradient).fun < target for step in steps)
 
 
 @dataclass(frozen=True)

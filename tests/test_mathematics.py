@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.bounds import upper_bound
 from mopn.solvers.sphere.branch_signs import majorants
 from mopn.solvers.sphere.lifting import lifting
+from mopn.solvers.sphere.search import RULES
 from mopn.solvers.sphere.sum_of_squares import Quartic
 
 RNG = np.random.default_rng
@@ -28,6 +31,13 @@ def test_twice_the_diagonal_majorises_the_hessian(name):
     columns = [hessian.product(np.tile(e, (30, 1))) for e in np.eye(m)]
     for H, diagonal in zip(np.stack(columns, axis=2), hessian.diagonal, strict=True):
         assert np.linalg.eigvalsh(2.0 * np.diag(diagonal) - H)[0] >= -1e-12
+
+
+def test_every_rule_of_a_plan_names_sections_of_its_proof():
+    text = Path(__file__).parents[1].joinpath("docs", "mathematics.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^### (6\.\d+) ", text, re.MULTILINE))
+    for rule in RULES:
+        assert headings.issuperset(rule.section.split(", ")), rule.proof
 
 
 def test_two_opposite_forms_are_bounded_exactly():

@@ -3,8 +3,12 @@
 from typing import NamedTuple
 
 # Names of losses for compiled code; their order means nothing.
-SQUARED, LOGISTIC, SQUARED_HINGE, CLIPPED, POISSON = range(5)
-# Beyond this output the exponential of the Poisson loss is continued by its tangent: the square of e^300 is a number.
+SQUARED = 0
+LOGISTIC = 1
+SQUARED_HINGE = 2
+CLIPPED = 3
+POISSON = 4
+# Beyond this output the exponential of the Poisson loss is continued by its tangent: the square of e^300 is finite.
 LARGEST_EXPONENT = 300.0
 
 

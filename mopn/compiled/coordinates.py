@@ -1,9 +1,7 @@
-"""One coordinate of a vector p at one sample: the derivative of its kernel, and a step along it.
+"""Derivatives and steps along one coordinate of a vector p at one sample; also derivatives of losses.
 
 The kernel K is ANOVA with coefficients ``theta``; or a factor of a product, sum_j p_j x_j (xi - omega_j x_j), if theta
 is None; or all-subsets, if omega is None too. As None has its own type, each kind is compiled separately.
-
-Also the derivatives of losses, and all coordinates of a small quadratic with a weighted l1 norm.
 """
 
 import math
@@ -13,12 +11,13 @@ import numpy as np
 from mopn.compiled.codes import CLIPPED, LARGEST_EXPONENT, LOGISTIC, POISSON, SQUARED
 from mopn.compiled.jit import IN_ORDER, inlined, jit
 
-# A smaller factor of the all-subsets kernel is not used as a divisor.
-_SMALL_FACTOR = 1e-3
+# Least modulus of a factor 1 + p x of the all-subsets kernel by which sweeps divide: three digits are lost at it.
+_LEAST_DIVISOR = 1e-3
 
 
 @inlined()
 def weight_of(weights, i):  # type: ignore[no-untyped-def]
+    """Return the weight of a sample: 1 without weights."""
     if weights is None:
         return 1.0
     return weights[i]
@@ -26,6 +25,7 @@ def weight_of(weights, i):  # type: ignore[no-untyped-def]
 
 @inlined()
 def quadratic_step(slope, curvature):  # type: ignore[no-untyped-def]
+    """Return the step to the minimum of a parabola, or 0 for a line."""
     return slope / curvature if curvature > 0.0 else 0.0
 
 
@@ -39,17 +39,22 @@ def penalized_step(g, c, ridge, old):  # type: ignore[no-untyped-def]
 
 @inlined(fastmath=IN_ORDER)
 def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-def]
-    """Return the derivative h of K in p_j at a sample, and the size of its terms: ANOVA's e_t = A^t - p x e_{t-1}."""
+    """Return the derivative h of K in p_j at a sample, and the size of the terms behind it.
+
+    For ANOVA h is x sum_t theta_t e_{t-1}, by the recurrence e_t = A^t - p x e_{t-1}.
+    """
     if theta is None:
         if omega is None:
             factor = 1.0 + p * x
-            if abs(factor) < _SMALL_FACTOR:
+            if abs(factor) < _LEAST_DIVISOR:
                 return 0.0, np.inf
             return x * state[i, 1] / factor, 0.0
         return x * (state[i, 1] - omega[j] * x), 0.0
     rho = p * x
-    e, size = 1.0, 1.0
-    h, total = theta[0], 0.0
+    e = 1.0
+    size = 1.0
+    h = theta[0]
+    total = 0.0
     for t in range(1, len(theta)):
         e = state[i, t] - rho * e
         size = abs(state[i, t]) + abs(rho) * size
@@ -60,13 +65,14 @@ def derivative_of(theta, omega, state, i, x, p, j):  # type: ignore[no-untyped-d
 
 @inlined(fastmath=IN_ORDER)
 def update_state(theta, omega, state, i, x, p, j, change):  # type: ignore[no-untyped-def]
-    """Update the state of a sample, which is that for p_j = p, after a change of p_j; return the derivative h of K."""
+    """Update the state of a sample, given for p_j = p, after a change of p_j; return the derivative h of K."""
     if theta is None:
         h, _ = derivative_of(theta, omega, state, i, x, p, j)
         if omega is None:
             state[i, 1] += change * h
         return h
-    e, h = 1.0, theta[0]
+    e = 1.0
+    h = theta[0]
     for t in range(1, len(theta)):
         a = state[i, t]
         state[i, t] = a + change * x * e

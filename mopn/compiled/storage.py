@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mopn.compiled.jit import inlined, jit
 
-# Entries are counted in 32 bits.
+# Entries are counted in 32 bits: with 64, sweeps over one-hot columns would read twice as many bytes of indices.
 _MAX_ENTRIES = 1 << 32
 
 

@@ -16,20 +16,20 @@ from mopn.core.norms import Norm
 from mopn.solvers.interface import BarrierHessian
 from mopn.solvers.numerics.precision import EPS, NULL, TINY
 
-# A step takes multipliers at most this fraction of the way to the boundary of their cones.
-_TO_THE_BOUNDARY = 0.99
-# Lengths of multipliers keep at least this fraction of the central path's distance from 1.
-_NEAREST = 0.5
-# Lengths of multipliers below this, relative to the weights' lengths, count as zero.
-_VANISHING = 1e-100
-# Weights whose bounds have a larger relative slack count as zero, as the bounds of nonzero weights become active.
-_INACTIVE = 0.05
-# Largest number of Newton steps to the best bound of a row.
-_ROOT_STEPS = 50
+# Largest part of the way to the boundary of their cones that a step takes multipliers: at 1 it would end there.
+_MAX_BOUNDARY_FRACTION = 0.99
+# Least distance of multipliers' lengths from 1, relative to that on the central path: nearer, steps become short.
+_MIN_CENTRAL_FRACTION = 0.5
+# Lengths of multipliers below this, relative to the weights' lengths, count as zero; it only prevents overflow.
+_ZERO_LENGTH = 1e-100
+# Relative slack of bounds above which weights count as zero, as the bounds of nonzero weights become active.
+_MIN_INACTIVE_SLACK = 0.05
+# Newton steps, at most, to the best bound of a row; a few suffice, as they converge quadratically.
+_MAX_ROOT_STEPS = 50
 
 
-# Second derivatives omega in t, and coupling in t and v; with t eliminated, diag(diagonal) - sum_r e_r e_r' in v, with
-# the vectors e_r in rows.
+# Omega, coupling, diagonal and rows: second derivatives omega in t, and coupling in t and v. With t eliminated, the
+# second derivative in v is diag(diagonal) - sum_r e_r e_r', with the vectors e_r in rows.
 Scaling = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 
 
@@ -86,9 +86,12 @@ class Boxes(Cones):
     """-t <= v_rc <= t with one bound per entry (l1) or one per row (l1/linf)."""
 
     def __init__(self, V: np.ndarray, multiplier: float, mu: float, by_row: bool) -> None:
-        self.by_row, self.degree, self.V = by_row, 2 * V.size, V
+        self.by_row = by_row
+        self.degree = 2 * V.size
+        self.V = V
         self.update_bounds(self.best_slack(V, multiplier, mu), multiplier)
-        self.upper, self.lower = mu / self.above, mu / self.below
+        self.upper = mu / self.above
+        self.lower = mu / self.below
 
     def total(self, X: np.ndarray) -> np.ndarray:
         return super().total(X) if self.by_row else X
@@ -98,11 +101,12 @@ class Boxes(Cones):
 
     def best_slack(self, V: np.ndarray, multiplier: float, mu: float) -> np.ndarray:
         # 2 mu t / (t^2 - v^2) = multiplier for one entry; for a row, its largest entry alone gives a lower bound.
-        size, half = self.sizes(V), mu / multiplier
+        size = self.sizes(V)
+        half = mu / multiplier
         slack = half + half * (half / (np.hypot(half, size) + size))
         if not self.by_row:
             return slack
-        for _ in range(_ROOT_STEPS):
+        for _ in range(_MAX_ROOT_STEPS):
             # Newton's method on 1 / f - 1 / multiplier for f = sum_c 2 mu t / (t^2 - v_c^2), which is concave: the
             # iterates increase to the root.
             near, far = self._distances(V, slack)
@@ -116,7 +120,8 @@ class Boxes(Cones):
 
     def _distances(self, V: np.ndarray, slack: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return t - |v| and t + |v|."""
-        sizes, entries = self.sizes(V), np.abs(V)
+        sizes = self.sizes(V)
+        entries = np.abs(V)
         return slack + (sizes - entries), slack + (sizes + entries)
 
     def value(self, V: np.ndarray, slack: np.ndarray, mu: float) -> float:
@@ -127,14 +132,17 @@ class Boxes(Cones):
         self.slack = slack
         near, far = self._distances(self.V, slack)
         positive = self.V > 0
-        self.above, self.below = np.where(positive, near, far), np.where(positive, far, near)
+        self.above = np.where(positive, near, far)
+        self.below = np.where(positive, far, near)
 
     def gradient(self, mu: float) -> np.ndarray:
         return mu / self.above - mu / self.below
 
     def scaling(self, mu: float) -> Scaling:
-        above, below = self.upper / self.above, self.lower / self.below
-        both, coupling = above + below, below - above
+        above = self.upper / self.above
+        below = self.lower / self.below
+        both = above + below
+        coupling = below - above
         omega = self.total(both)
         if self.by_row:
             return omega, coupling, both, coupling / np.sqrt(omega)
@@ -143,8 +151,9 @@ class Boxes(Cones):
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         d_upper = (mu - self.upper * (dT - dV)) / self.above - self.upper
         d_lower = (mu - self.lower * (dT + dV)) / self.below - self.lower
-        fastest = max((-d_upper / self.upper).max(initial=TINY), (-d_lower / self.lower).max(initial=TINY))
-        step = min(1.0, _TO_THE_BOUNDARY / float(fastest))
+        fastest_upper = (-d_upper / self.upper).max(initial=TINY)
+        fastest_lower = (-d_lower / self.lower).max(initial=TINY)
+        step = min(1.0, _MAX_BOUNDARY_FRACTION / float(max(fastest_upper, fastest_lower)))
         self.upper = self.upper + step * d_upper
         self.lower = self.lower + step * d_lower
         return step
@@ -158,7 +167,8 @@ class SecondOrder(Cones):
     """||v_r||_2 <= t_r (l1/l2), with multipliers ``multiplier`` times (1, -p_r); p_r tends to v_r / ||v_r||."""
 
     def __init__(self, V: np.ndarray, multiplier: float, mu: float) -> None:
-        self.degree, self.V = len(V), V
+        self.degree = len(V)
+        self.V = V
         self.update_bounds(self.best_slack(V, multiplier, mu), multiplier)
         self.P = V / self.T
 
@@ -167,38 +177,44 @@ class SecondOrder(Cones):
 
     def best_slack(self, V: np.ndarray, multiplier: float, mu: float) -> np.ndarray:
         # t^2 - ||v||^2 = t mu / multiplier.
-        size, half = self.sizes(V), 0.5 * mu / multiplier
+        size = self.sizes(V)
+        half = 0.5 * mu / multiplier
         return half + half * (half / (np.hypot(half, size) + size))
 
     def value(self, V: np.ndarray, slack: np.ndarray, mu: float) -> float:
         return -0.5 * mu * float(np.log(slack * (slack + 2.0 * self.sizes(V))).sum())
 
     def update_bounds(self, slack: np.ndarray, multiplier: float) -> None:
-        self.slack, self.T, self.multiplier = slack, slack + self.sizes(self.V), multiplier
+        self.slack = slack
+        self.T = slack + self.sizes(self.V)
+        self.multiplier = multiplier
 
     def gradient(self, mu: float) -> np.ndarray:
         return self.multiplier * self.V / self.T
 
     def scaling(self, mu: float) -> Scaling:
-        size, weight = self.sizes(self.V), self.multiplier / self.T
+        size = self.sizes(self.V)
+        weight = self.multiplier / self.T
         determinant = self.T * (mu / self.multiplier)
         omega = mu * (self.T**2 + size**2) / determinant**2
         coupling = -2.0 * mu * self.T * self.V / determinant**2
         # Exact on the central path, where P = V / T and dT / d(size) = size / (T - mu / (2 multiplier)).
         # The curvature multiplies P, so that it does not matter where P vanishes.
-        length = np.maximum(self.sizes(self.P), np.maximum(_VANISHING * size, TINY))
+        length = np.maximum(self.sizes(self.P), np.maximum(_ZERO_LENGTH * size, TINY))
         curvature = (size / length) / (self.T - 0.5 * mu / self.multiplier)
         return omega, coupling, np.broadcast_to(weight, self.V.shape), np.sqrt(weight * curvature) * self.P
 
     def advance_multipliers(self, dT: np.ndarray, dV: np.ndarray, mu: float) -> float:
         # t p = v, linearised.
         dP = (dV - self.P * dT + self.V) / self.T - self.P
-        a, b = self.total(dP * dP), self.total(self.P * dP)
+        a = self.total(dP * dP)
+        b = self.total(self.P * dP)
         c = np.maximum(1.0 - self.total(self.P * self.P), EPS)
-        steps = np.minimum(1.0, _TO_THE_BOUNDARY * c / np.maximum(b + np.sqrt(b * b + a * c), TINY))
+        # ||p + s dp||^2 = 1 at s = c / (b + sqrt(b^2 + a c)).
+        steps = np.minimum(1.0, _MAX_BOUNDARY_FRACTION * c / np.maximum(b + np.sqrt(b * b + a * c), TINY))
         self.P = self.P + steps * dP
         # Nearer to the boundary, further steps would be short; on the central path 1 - ||p||^2 is mu / (multiplier t).
-        largest = np.sqrt(np.maximum(1.0 - _NEAREST * mu / (self.multiplier * self.T), 0.0))
+        largest = np.sqrt(np.maximum(1.0 - _MIN_CENTRAL_FRACTION * mu / (self.multiplier * self.T), 0.0))
         self.P = self.P * np.minimum(1.0, largest / np.maximum(self.sizes(self.P), TINY))
         return float(steps.min(initial=1.0))
 
@@ -209,14 +225,21 @@ class SecondOrder(Cones):
         return self.multiplier * float((self.slack + deviation).sum())
 
 
+def _cones(norm: Norm, multiplier: float, V: np.ndarray, mu: float) -> Cones:
+    """Return the cones of a norm near weights V, on the central path."""
+    if norm.name == "l1/l2":
+        return SecondOrder(V, multiplier, mu)
+    return Boxes(V, multiplier, mu, by_row=norm.name == "l1/linf")
+
+
 class PenaltyBarrier:
     """``strength * norm(V)`` near weights V (k, m), on the central path of the level mu."""
 
     def __init__(self, norm: Norm, strength: float, V: np.ndarray, mu: float) -> None:
-        self.norm, self.strength, self.mu = norm, strength, mu
-        self.cones: Cones = (
-            SecondOrder(V, strength, mu) if norm.name == "l1/l2" else Boxes(V, strength, mu, norm.name == "l1/linf")
-        )
+        self.norm = norm
+        self.strength = strength
+        self.mu = mu
+        self.cones = _cones(norm, strength, V, mu)
         self.degree = self.cones.degree
 
     @property
@@ -250,6 +273,7 @@ class PenaltyBarrier:
         slack, multiplier = self._best_bounds(self.cones.V)
         self.cones.update_bounds(slack, multiplier)
         self.omega, self.coupling, diagonal, rows = self.cones.scaling(mu)
+
         curvature = self.budget_curvature(multiplier)
         self.stiffness = curvature / (1.0 + curvature * float((1.0 / self.omega).sum()))
         common = np.sqrt(self.stiffness) * self.coupling / self.omega if curvature else None
@@ -265,17 +289,18 @@ class PenaltyBarrier:
         return min(step, dual_step)
 
     def sparsified(self) -> np.ndarray:
-        sizes, slack = self.cones.sizes(self.V), self.cones.slack
+        sizes = self.cones.sizes(self.V)
+        slack = self.cones.slack
         # As mu decreases, the sizes of weights that tend to zero decrease with their slack; the other sizes do not.
-        zero = (slack > _INACTIVE * sizes) | (slack * sizes.max(initial=0.0) > sizes**2)
+        zero = (slack > _MIN_INACTIVE_SLACK * sizes) | (slack * sizes.max(initial=0.0) > sizes**2)
         return np.where(zero, 0.0, self.V)
 
 
 class BallBarrier(PenaltyBarrier):
     """``norm(V) <= radius`` near weights V (k, m), with mu times the logarithmic barrier of radius - sum(t).
 
-    It is a penalty whose strength depends on V. V is scaled into the interior, by a factor for the strength that the
-    loss gradient (k, m) at V suggests.
+    It is a penalty whose strength depends on V. V is scaled into the interior, for the strength that the loss gradient
+    (k, m) at V suggests.
     """
 
     def __init__(self, norm: Norm, radius: float, V: np.ndarray, mu: float, gradient: np.ndarray) -> None:
@@ -299,7 +324,8 @@ class BallBarrier(PenaltyBarrier):
             return float(self.cones.best_slack(V, multiplier, self.mu).sum()) + self.mu / multiplier - budget
 
         # The slack is at most mu / multiplier times the degree, so that the excess is negative at the upper end.
-        low, high = self.mu / (2.0 * budget), (self.degree + 1) * self.mu / budget
+        low = self.mu / (2.0 * budget)
+        high = (self.degree + 1) * self.mu / budget
         return brentq(budget_excess, low, high, xtol=TINY, rtol=NULL)
 
     def budget_curvature(self, multiplier: float) -> float:

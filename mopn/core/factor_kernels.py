@@ -14,8 +14,8 @@ from mopn.data.designs import Design, SparseDesign
 from mopn.data.relation_design import RelationDesign
 from mopn.data.validation import check_factor_kernel
 
-# Largest number of coefficients whose loops are unrolled.
-_UNROLLED = 10
+# Largest number of coefficients whose loops are unrolled: each number is compiled separately.
+_MAX_UNROLLED_DEGREE = 10
 
 
 class FactorKernel(ABC):
@@ -49,7 +49,7 @@ class FactorKernel(ABC):
 
 
 class AnovaFactors(FactorKernel):
-    """sum_t theta_t A^t(p, x): A^m if theta is all 0 but for theta_m = 1."""
+    """sum_t theta_t A^t(p, x); for theta = (0, ..., 0, 1) it is A^m."""
 
     kind = compiled.ANOVA
 
@@ -59,7 +59,7 @@ class AnovaFactors(FactorKernel):
     @property
     def coefficients(self) -> Any:
         """The coefficients for compiled loops: as a tuple if they are few, so that the compiler unrolls the loops."""
-        return tuple(self.theta.tolist()) if len(self.theta) <= _UNROLLED else self.theta
+        return tuple(self.theta.tolist()) if len(self.theta) <= _MAX_UNROLLED_DEGREE else self.theta
 
     def outputs(self, design: Design, P: np.ndarray, lams: np.ndarray) -> np.ndarray:
         out = np.zeros(design.shape[0])
@@ -88,6 +88,7 @@ class RelatedPairs(AnovaFactors):
 
 
 def _factors(design: Design) -> tuple[SparseDesign, SparseDesign]:
+    """Return S and B of a design S B of relation blocks."""
     assert isinstance(design, RelationDesign)
     return design.choice, design.tables
 
@@ -95,7 +96,8 @@ def _factors(design: Design) -> tuple[SparseDesign, SparseDesign]:
 class AllSubsetsFactors(FactorKernel):
     """prod_j (1 + p_j x_j)."""
 
-    kind, theta = compiled.SUBSETS, np.zeros(0)
+    kind = compiled.SUBSETS
+    theta = np.zeros(0)
 
 
 class HomogeneousFactors(FactorKernel):
@@ -118,6 +120,7 @@ class HomogeneousFactors(FactorKernel):
 
 
 def _packed_weights(lams: np.ndarray) -> np.ndarray:
+    """Return lambda (k,) in panels of eight, (panels, 8)."""
     return compiled.pack(np.asarray(lams, dtype=np.float64)[:, None])[:, 0]
 
 
@@ -127,4 +130,6 @@ def make_factor_kernel(kernel: str, degree: int, theta: Any = None) -> FactorKer
         return AllSubsetsFactors()
     if kernel == "homogeneous":
         return HomogeneousFactors(degree)
-    return AnovaFactors(np.arange(1, degree + 1) == degree if theta is None else theta)
+    if theta is None:
+        theta = np.arange(1, degree + 1) == degree
+    return AnovaFactors(theta)

@@ -33,10 +33,15 @@ from mopn.solvers.tools.display import Displayed
 
 # Largest scale of the dual point that is tried.
 _MAX_SCALE = 4.0
-# A scale at this relative distance that is better begins a search. Its first pass over the rows evaluates so many
-# scales of the interval, and each of the others three, this fraction of the interval apart.
-_NEARBY, _FIRST_SCALES, _PASSES, _APART = 1e-3, 4, 7, 0.05
-# Roundings of an entry of s G, besides a sum over the outputs; see ``dual_error``.
+# Relative distance of two scales at which a better one begins a search, and to which the search finds the best.
+_NEARBY = 1e-3
+# Scales that the first pass of a search evaluates: one pass over the rows takes all of them.
+_FIRST_SCALES = 4
+# Passes over the rows, at most; each after the first evaluates three scales.
+_MAX_PASSES = 7
+# Distance of the three scales around a parabola's vertex, as a fraction of the interval.
+_SPACING = 0.05
+# Rounding error of an entry of s G, in eps, apart from a sum over the outputs; see ``dual_error``.
 _DUAL_ERROR = 8
 # Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
 _TERM_ERROR = 64
@@ -59,7 +64,9 @@ class Conjugate(Protocol):
 
 
 class DualPoint:
-    """A gradient G of the losses F, whose multiples are dual points; what no bound of a norm changes is kept.
+    """A gradient G of the losses F, whose multiples are dual points.
+
+    Quantities that do not depend on the norm's bound are cached.
 
     The gradient is at ``outputs``; a point near a gradient has none, and proves nothing for losses of one's own.
     """
@@ -72,7 +79,7 @@ class DualPoint:
         return self.losses.max_scale(self.G)
 
     def conjugates_and_sizes(self, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds of F* at several s G, and what their rounding errors are relative to."""
+        """Return bounds of F* at several s G, and the magnitudes that scale their rounding errors."""
         if self.losses.is_built_in:
             return self.losses.conjugates_and_sizes(self.G, scales)
         if self.outputs is None:
@@ -86,7 +93,7 @@ class DualPoint:
 
 
 def dual_error(m: int) -> int:
-    """Return how far s G is from a point where F* is finite: so many units of rounding, relative to each entry.
+    """Return how far s G is from a point where F* is finite, in units of rounding, relative to each entry.
 
     Gradients of m classes add up to 0 up to rounding only, and at the largest scale masses may exceed 1 by it. F* is
     evaluated at a point near s G, and the proof goes on with the dual norm there.
@@ -115,7 +122,8 @@ def bound_and_scale(
     """
     if not regularizer.active or not math.isfinite(dual):
         return -math.inf, 0.0
-    losses, slopes = point.losses, point.slope_size
+    losses = point.losses
+    slopes = point.slope_size
     limit = min(point.max_scale, regularizer.max_scale(dual))
 
     def negative_duals(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -125,15 +133,16 @@ def bound_and_scale(
         errors = [_rounding(losses, size, s * slopes) for s, size in zip(scales, sizes + of_rest, strict=True)]
         return proven_upper(of_fit + of_rest), proven_upper(errors)
 
-    start, upper = min(1.0, limit), min(limit, _MAX_SCALE)
+    start = min(1.0, limit)
+    upper = min(limit, _MAX_SCALE)
     if not search:
         (value,), (error,) = negative_duals(np.array([start]))
         return float(proven_lower(-(value + error))), start
-    least, scale = _least(negative_duals, start, upper)
+    least, scale = _least_value(negative_duals, start, upper)
     return float(proven_lower(-least)), scale
 
 
-def _least(
+def _least_value(
     negative_duals: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], start: float, upper: float
 ) -> tuple[float, float]:
     """Return about the least value in [0, upper] of a convex function, plus its rounding, and its scale."""
@@ -141,40 +150,56 @@ def _least(
     values, errors = negative_duals(near)
     if values[1] >= values[0] and values[2] >= values[0]:
         return float(values[0] + errors[0]), start
-    new = np.linspace(*((0.0, start) if values[1] < values[0] else (start, upper)), _FIRST_SCALES)
-    table, width = np.empty((3, 0)), math.inf
-    for _ in range(_PASSES):
+
+    low, high = (0.0, start) if values[1] < values[0] else (start, upper)
+    new = np.linspace(low, high, _FIRST_SCALES)
+    table = np.empty((3, 0))
+    width = math.inf
+    for _ in range(_MAX_PASSES):
         table = np.hstack([table, [new, *negative_duals(new)]])
         scales, values, errors = table = table[:, np.argsort(table[0])]
         least = int(np.argmin(values))
-        around = slice(max(least - 1, 0), least + 2)
-        (low, high), before = (float(scales[around][0]), float(scales[around][-1])), width
-        vertex, width = _vertex(scales, values, min(max(least, 1), len(scales) - 2)), high - low
-        found = abs(vertex - scales[least]) <= _NEARBY * scales[least]
-        if width <= (_APART if found else _NEARBY) * high:
+        # The neighbours of the least value bracket the minimum.
+        around = scales[max(least - 1, 0) : least + 2]
+        low = float(around[0])
+        high = float(around[-1])
+        previous_width = width
+        width = high - low
+        vertex = _vertex(scales, values, min(max(least, 1), len(scales) - 2))
+        vertex_is_known = abs(vertex - scales[least]) <= _NEARBY * scales[least]
+        if width <= (_SPACING if vertex_is_known else _NEARBY) * high:
             break
-        halved = low < vertex < high and width <= 0.5 * before
-        center, apart = (vertex, _APART) if halved else (0.5 * (low + high), 0.25)
-        new = np.clip(center + apart * width * np.array([-1.0, 0.0, 1.0]), low, high)
+        if low < vertex < high and width <= 0.5 * previous_width:
+            center = vertex
+            spacing = _SPACING
+        else:
+            center = 0.5 * (low + high)
+            spacing = 0.25
+        new = np.clip(center + spacing * width * np.array([-1.0, 0.0, 1.0]), low, high)
     least = int(np.argmin(values + errors))
     return float(values[least] + errors[least]), float(scales[least])
 
 
 def _vertex(x: np.ndarray, values: np.ndarray, i: int) -> float:
-    """Return the least point of the parabola through three neighbours, with i in the middle; NaN if there is none."""
-    (a, b, c), (of_a, of_b, of_c) = x[i - 1 : i + 2].tolist(), values[i - 1 : i + 2].tolist()
-    left, right = (of_b - of_a) * (c - b), (of_c - of_b) * (b - a)
-    return 0.5 * (a + b - left * (c - a) / (right - left)) if right > left else math.nan
+    """Return where the parabola through three neighbours, with i in the middle, is least; NaN if it has no minimum."""
+    a, b, c = x[i - 1 : i + 2].tolist()
+    of_a, of_b, of_c = values[i - 1 : i + 2].tolist()
+    left = (of_b - of_a) * (c - b)
+    right = (of_c - of_b) * (b - a)
+    if not right > left:
+        return math.nan
+    return 0.5 * (a + b - left * (c - a) / (right - left))
 
 
 def _rounding(losses: SumOfLosses, values: float, slopes: float) -> float:
     """Bound the rounding error of F or F*, given the sum of the moduli of its rows, and ``slope_size``.
 
-    The terms of a row may be larger than its value, by at most 2 (u + |y| + |offset|) |g|, with the loss's own unit u.
-    The conjugates are squares or negative entropies of g minus multiples of g by u or y, and F depends on differences
-    of outputs and u or y. For the squared loss u = 0: both are quadratic in targets and outputs together.
+    The terms of a row may be larger than its value, by at most 2 (u + |y| + |offset|) |g|, with the loss's own unit u:
+    conjugates are squares or negative entropies of g minus multiples of g by u or y, and F depends on differences of
+    outputs and u or y. For the squared loss u = 0, as both are quadratic in targets and outputs together.
     """
-    n, m = losses.n, losses.n_outputs
+    n = losses.n
+    m = losses.n_outputs
     return (n + _TERM_ERROR) * m * EPS * (values + 2.0 * slopes)
 
 

@@ -1,8 +1,8 @@
 """The two kernels K(h, x) of degree 2, and the quadratic forms h' Gamma_c h = sum_i G_ic K(h, x_i) they induce.
 
-``homogeneous``: K = <h, x>^2, polynomial networks. ``anova``: K = sum_{i<j} h_i x_i h_j x_j, factorization machines.
-Gamma_c = X' diag(G_c) X for the first; half of it with the diagonal taken out for the second (section 4 of Blondel et
-al., NIPS 2017).
+``homogeneous``: K = <h, x>^2, polynomial networks, with Gamma_c = X' diag(G_c) X. ``anova``: K = sum_{i<j} h_i x_i h_j
+x_j, factorization machines, with half of that Gamma_c and zeros on its diagonal (section 4 of Blondel et al., NIPS
+2017).
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ class Kernel(ABC):
     dummies: int
     # Whether the kernel has products of distinct features only.
     distinct: bool
-    # The share of <h, x>^2 in the kernel.
+    # The factor of <h, x>^2 in the kernel.
     of_square: float
 
     def features(self, design: Design, H: np.ndarray) -> np.ndarray:
@@ -36,7 +36,7 @@ class Kernel(ABC):
         return self.features_of(design, H, P)
 
     def products(self, design: Design, R: np.ndarray, H: np.ndarray) -> np.ndarray:
-        """Return (k, d), row r the product of h_r with the matrix Gamma of the column r of R (n, k).
+        """Return (k, d): row r is the product of h_r with the matrix Gamma of column r of R (n, k).
 
         Twice that is the gradient of sum_i R_ir K(h_r, x_i) with respect to h_r.
         """
@@ -62,7 +62,10 @@ class Kernel(ABC):
 class Homogeneous(Kernel):
     """K(h, x) = <h, x>^2."""
 
-    name, dummies, distinct, of_square = "homogeneous", 1, False, 1.0
+    name = "homogeneous"
+    dummies = 1
+    distinct = False
+    of_square = 1.0
 
     def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
         return squares
@@ -81,7 +84,10 @@ class Homogeneous(Kernel):
 class Anova(Kernel):
     """K(h, x) = sum_{i<j} h_i x_i h_j x_j = (<h, x>^2 - <h * h, x * x>) / 2."""
 
-    name, dummies, distinct, of_square = "anova", 2, True, 0.5
+    name = "anova"
+    dummies = 2
+    distinct = True
+    of_square = 0.5
 
     def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
         squares -= design.project_squares(H * H)
@@ -112,7 +118,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
 
 def eigen_units(weights: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the nonzero eigenvalues (r,) and eigenvectors (r, d) of W = sum_s weights_s h_s h_s'."""
-    # W = H' diag(weights) H is decomposed in the span of the units: no d x d matrix.
+    # W = H' diag(weights) H is decomposed in the span of the units, without a d x d matrix.
     Q, R = np.linalg.qr(units.T)
     values, vectors = np.linalg.eigh((R * weights) @ R.T)
     kept = np.abs(values) > NULL * np.abs(values).max(initial=0.0)

@@ -9,7 +9,7 @@ from mopn.core.regularizers import Regularizer
 from mopn.data.rows import Block, Rows
 from mopn.data.validation import LARGEST, check_input
 
-# The limit in single precision, whose numbers end at 3e38: products of four such data, outputs or slopes are numbers.
+# Largest modulus of data, outputs and slopes in single precision, which ends at 3e38: products of three are finite.
 _LARGEST_SINGLE = 1e12
 
 
@@ -26,10 +26,12 @@ def scales_at_zero(rows: Rows, name: str, features: Callable[[Block], np.ndarray
 
     ``features`` bounds the moduli (n,) of the features of the samples of a block; ``name`` is the argument that has X.
     """
-    for argument, largest in zip(("y", "offset", "sample_weight"), rows.reduce(_largest, combine=max), strict=True):
+    largest_moduli = rows.reduce(_largest_moduli, combine=max)
+    for argument, largest in zip(("y", "offset", "sample_weight"), largest_moduli, strict=True):
         check_input(largest, argument)
-    loss, slope = rows.sum(_at_zero, features)
-    scales = Scales(loss, slope, rows.reduce(lambda block: float(features(block).max()), combine=max))
+    loss, slope = rows.sum(_loss_and_slope_at_zero, features)
+    feature = rows.reduce(lambda block: float(features(block).max()), combine=max)
+    scales = Scales(loss, slope, feature)
     if scales.slope > 0 and not all(map(_fits, (loss, scales.slope, loss / scales.slope))):
         raise ValueError(
             f"{name}, y and sample_weight are of sizes too different for floating point: at outputs of zero the losses "
@@ -38,22 +40,29 @@ def scales_at_zero(rows: Rows, name: str, features: Callable[[Block], np.ndarray
     return scales
 
 
-def _largest(block: Block) -> tuple[float, float, float]:
+def _largest_moduli(block: Block) -> tuple[float, float, float]:
     """Return the largest moduli of numbers y, of the offset and of the weights; 0 for a missing one."""
     losses = block.losses
-    values = None if losses.loss.targets == "labels" else losses.y, losses.offset, losses.weights
-    y, offset, weights = (0.0 if value is None else float(np.abs(value).max(initial=0.0)) for value in values)
-    return y, offset, weights
+    numbers = None if losses.loss.targets == "labels" else losses.y
+    return _largest_modulus(numbers), _largest_modulus(losses.offset), _largest_modulus(losses.weights)
 
 
-def _at_zero(block: Block, features: Callable[[Block], np.ndarray]) -> tuple[float, float]:
+def _largest_modulus(values: np.ndarray | None) -> float:
+    return 0.0 if values is None else float(np.abs(values).max(initial=0.0))
+
+
+def _loss_and_slope_at_zero(block: Block, features: Callable[[Block], np.ndarray]) -> tuple[float, float]:
     """Return the losses of outputs of zero, and a bound of the moduli of slopes times features."""
-    loss, G = block.losses.value_gradient(np.zeros((block.design.shape[0], block.losses.n_outputs)))
+    zeros = np.zeros((block.design.shape[0], block.losses.n_outputs))
+    loss, G = block.losses.value_gradient(zeros)
     return loss, float(features(block) @ np.abs(G).sum(axis=1))
 
 
 def check_products(rows: Rows, factors: Sequence[float], **options: float) -> None:
-    """Raise ``ValueError`` if floating point cannot hold options, losses, or products of one of all ``factors``."""
+    """Raise ``ValueError`` if floating point cannot hold options, losses, or products of an entry of each factor.
+
+    ``factors`` are the largest entries of the data whose products are the features.
+    """
     for name, option in options.items():
         check_input(option, name)
     features = 1.0
@@ -89,7 +98,8 @@ def fits_single(largest: float, scales: Scales) -> bool:
     if not scales.slope > 0:
         return True
     slope = scales.slope / scales.feature
-    return all(_fits(size, _LARGEST_SINGLE) for size in (largest, scales.loss / slope, slope))
+    output = scales.loss / slope
+    return all(_fits(size, _LARGEST_SINGLE) for size in (largest, output, slope))
 
 
 def _fits(size: float, limit: float = LARGEST) -> bool:

@@ -1,7 +1,7 @@
 """Sparsity-inducing norms of weights V (k, m) (Table 1 of Blondel et al., NIPS 2017).
 
-Each has its value, its dual norm, the prox of ``step * norm`` and the projection onto a ball. One that is infinite
-beyond nonnegative weights is no norm but a gauge, to which all of this applies: units then only add to outputs.
+Each has its value, its dual norm, the prox of ``step * norm`` and the projection onto a ball. The one that is infinite
+for negative weights is no norm but a gauge, to which all of this applies: units then only add to outputs.
 """
 
 import math
@@ -68,13 +68,16 @@ class Norm(ABC):
             return np.array(V)
         # It is prox(V, step) for the step at which its norm equals the radius. That norm is convex, decreasing and
         # piecewise linear in the step, so Newton's method from 0 increases monotonically and ends at the root.
-        step, new = -1.0, 0.0
+        step = -1.0
+        new = 0.0
         while new > step:
             step = new
             value, slope = self.shrinkage(V, step)
-            new = step + (value - radius) / slope if value > radius and slope > 0 else step
+            if value > radius and slope > 0:
+                new = step + (value - radius) / slope
         U = self.prox(V, step)
         value = self.value(U)
+        # Rounding may leave it outside.
         return U * (radius / value) if value > radius else U
 
     def __repr__(self) -> str:
@@ -84,7 +87,8 @@ class Norm(ABC):
 class L1(Norm):
     """Sum of all absolute entries; dual: the largest."""
 
-    name, exponent = "l1", math.inf
+    name = "l1"
+    exponent = math.inf
 
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.abs(V)
@@ -96,7 +100,8 @@ class L1(Norm):
 class NonnegativeL1(L1):
     """The sum of entries, which must be nonnegative (for ``sizes``, too); dual: the largest of -G, or 0."""
 
-    name, nonnegative = "nonnegative-l1", True
+    name = "nonnegative-l1"
+    nonnegative = True
 
     def duals(self, G: np.ndarray) -> np.ndarray:
         return super().duals(np.minimum(G, 0.0))
@@ -114,7 +119,8 @@ class NonnegativeL1(L1):
 class L1L2(Norm):
     """Sum of the rows' Euclidean lengths (group lasso); dual: the largest length."""
 
-    name, exponent = "l1/l2", 2.0
+    name = "l1/l2"
+    exponent = 2.0
 
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.linalg.norm(V, axis=1)
@@ -122,13 +128,15 @@ class L1L2(Norm):
     def prox(self, V: np.ndarray, step: float) -> np.ndarray:
         lengths = self.sizes(V)[:, None]
         kept = lengths > step
-        return V * np.where(kept, 1.0 - step / np.where(kept, lengths, 1.0), 0.0)
+        divisors = np.where(kept, lengths, 1.0)
+        return V * np.where(kept, 1.0 - step / divisors, 0.0)
 
 
 class L1Linf(Norm):
     """Sum of the rows' largest absolute entries; dual: the largest row sum of absolute entries."""
 
-    name, exponent = "l1/linf", 1.0
+    name = "l1/linf"
+    exponent = 1.0
 
     def sizes(self, V: np.ndarray) -> np.ndarray:
         return np.abs(V).max(axis=1, initial=0.0)
@@ -143,7 +151,7 @@ class L1Linf(Norm):
 
 
 def _clipping_levels(V: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return u (k,) with sum_c max(|v_c| - u, 0) = step, or 0, for every row, and the entries that it clips."""
+    """Return, for every row, u with sum_c max(|v_c| - u, 0) = step, or 0, and the number of entries that it clips."""
     a = -np.sort(-np.abs(V), axis=1)
     counts = np.arange(1, V.shape[1] + 1)
     levels = (np.cumsum(a, axis=1) - step) / counts

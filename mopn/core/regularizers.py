@@ -30,8 +30,10 @@ from mopn.solvers.tools.checks import check_fraction, shown
 
 SQUARED_L2 = "squared-l2"
 
-# Norms may exceed the radius by this much, relative, in networks that users certify.
+# Relative excess over the radius that networks to be certified may have: files and users round their weights.
 _RADIUS_TOL = 1e-9
+# Relative excess of a dual norm over the strength that counts as rounding of their ratio; see ``max_scale``.
+_RATIO_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ class Regularizer(ABC):
 class NormRegularizer(Regularizer):
     """A norm as a penalty or as a ball: it makes units zero, as network problems require.
 
-    In the smooth form of the refit of both layers, the units A (k, d) have any length and their weights a norm of at
-    most 1, so that ||A||_F^2 replaces the norm; the free variables are B (k, d).
+    In the smooth form of the refit of both layers, the units A (k, d) have any length, and their weights a norm of at
+    most 1. So ||A||_F^2 replaces the norm; the free variables are B (k, d).
     """
 
     norm: Norm
@@ -164,13 +166,14 @@ class NormRegularizer(Regularizer):
         """Return the norm of the extreme point of a step, and the penalty per unit of norm."""
 
     def shares(self, V: np.ndarray, least: float) -> np.ndarray:
-        """Return the coefficients (k,) of V as a combination of extreme points of the rows' directions, and 0."""
+        """Return the coefficients (k,) of V as a combination of 0 and extreme points in the rows' directions."""
         size, _ = self.vertex(least, math.inf)
-        return np.array([self.norm.value(row[None]) for row in V]) / max(size, math.ulp(0.0))
+        row_norms = np.array([self.norm.value(row[None]) for row in V])
+        return row_norms / max(size, math.ulp(0.0))
 
     @abstractmethod
     def scaled_units(self, B: np.ndarray) -> np.ndarray:
-        """Return the units A (k, d) of the free variables B: these, scaled into the ball ||A||_F^2 <= radius if any."""
+        """Return the units A (k, d) of the free variables B: for a ball, B scaled into ||A||_F^2 <= radius."""
 
     @abstractmethod
     def units_value_gradient(self, B: np.ndarray, A: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
@@ -212,8 +215,7 @@ class Penalty(NormRegularizer):
         return self.norm.prox(V, step * self.strength)
 
     def conjugate(self, dual: float) -> float:
-        # The tolerance covers the rounding of max_scale, which returns the largest admissible ratio.
-        return 0.0 if dual <= self.strength * (1 + 1e-15) else math.inf
+        return 0.0 if dual <= self.strength * (1 + _RATIO_ROUNDING) else math.inf
 
     def max_scale(self, dual: float) -> float:
         return float(self.strength) / float(dual) if dual > 0 else math.inf
@@ -304,7 +306,9 @@ class Ball(NormRegularizer):
         return 0.0, (gradient - along * A) * self._scale(B)
 
     def _scale(self, B: np.ndarray) -> float:
-        largest, length = math.sqrt(self.radius), float(np.linalg.norm(B))
+        """Return the factor that takes B into the ball, at most 1."""
+        largest = math.sqrt(self.radius)
+        length = float(np.linalg.norm(B))
         return 1.0 if length <= largest else largest / length
 
 
@@ -364,7 +368,9 @@ def make_norm_regularizer(norm: str | Norm, strength: Any, radius: Any) -> NormR
     amount = _check_amount(strength, radius)
     if _is_squared_l2(norm):
         raise ValueError(f"norm={norm!r} makes no unit zero; a NetworkProblem takes one of {list(NORMS)}")
-    return Penalty(get_norm(norm), amount) if radius is None else Ball(get_norm(norm), amount)
+    if radius is None:
+        return Penalty(get_norm(norm), amount)
+    return Ball(get_norm(norm), amount)
 
 
 def _is_squared_l2(norm: str | Norm) -> bool:
@@ -379,4 +385,6 @@ def _check_amount(strength: Any, radius: Any) -> float:
             "give either strength (a penalty) or radius (a ball), and only one of them; "
             f"got strength={shown(strength)} and radius={shown(radius)}{remedy}"
         )
-    return check_nonnegative(strength, "strength") if radius is None else check_nonnegative(radius, "radius")
+    if radius is None:
+        return check_nonnegative(strength, "strength")
+    return check_nonnegative(radius, "radius")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -32,8 +33,8 @@ from mopn.losses.losses import Loss, LossName
 from mopn.solvers.tools.checks import choice, make_generator, shown
 from mopn.solvers.tools.decorators import doors
 
-# Rounds, at most, that fit lambda to the units of the start, until it is 0 for none.
-_STARTING_ROUNDS = 20
+# Fits of lambda to the units of the start, at most, until it is 0 for none: each rotates the units of lambda 0.
+_MAX_STARTING_ROUNDS = 20
 _LOWER = choice(("explicit", "augment", "shared")).or_none()
 _PENALTY = choice(("weighted", "frobenius"))
 
@@ -138,17 +139,19 @@ class FactorizationProblem(SingleOutputProblem):
         kernel = choice(("anova", "all-subsets", "homogeneous"))(kernel, "kernel")
         self.degree = check_count(degree, "degree", 2 if kernel != "all-subsets" else 1)
         self.n_components = check_count(n_components, "n_components")
-        self.alpha, self.beta = check_nonnegative(alpha, "alpha"), check_nonnegative(beta, "beta")
+        self.alpha = check_nonnegative(alpha, "alpha")
+        self.beta = check_nonnegative(beta, "beta")
         self.fit_linear = check_flag(fit_linear, "fit_linear")
         self.fit_intercept = check_flag(fit_intercept, "fit_intercept")
-        fit_lower, self.penalty_name = _LOWER(fit_lower, "fit_lower"), _PENALTY(penalty, "penalty")
-        self.fit_lower, self.fitted_lams = fit_lower, isinstance(lams, str) and lams == "fit"
-        self.kernel_name, self.theta = kernel, theta
+        fit_lower = _LOWER(fit_lower, "fit_lower")
+        self.penalty_name = _PENALTY(penalty, "penalty")
+        self.fit_lower = fit_lower
+        self.fitted_lams = isinstance(lams, str) and lams == "fit"
+        self.kernel_name = kernel
+        self.theta = theta
         self._check_options(kernel, fit_lower, theta)
-        # One dummy is enough for all lower degrees of the homogeneous kernel.
-        augmented = 1 if kernel == "homogeneous" else self.degree - (2 if self.fit_linear else 1)
-        self.dummies = augmented if fit_lower == "augment" else 0
-        # Such problems are summed by the rows of tables, and others take the plain matrix.
+        self.dummies = self._number_of_dummies()
+        # Such problems are summed by the rows of tables; others take the plain matrix.
         pairs = kernel == "anova" and self.degree == 2 and theta is None and fit_lower in (None, "explicit")
         if isinstance(X, RelationBlocks) and not (pairs and loss.code == SQUARED):
             X = X.tocsr()
@@ -162,7 +165,8 @@ class FactorizationProblem(SingleOutputProblem):
                 f"{self.design.shape[1] - self.dummies}; lower the degree"
             )
         # Products of all features have no degree; mostly their factors are near 1.
-        factors = [rows.largest] * (2 if kernel == "all-subsets" else self.degree)
+        n_factors = 2 if kernel == "all-subsets" else self.degree
+        factors = [rows.largest for _ in range(n_factors)]
         scale = check_nonnegative(init_scale, "init_scale")
         check_products(rows, factors, alpha=self.alpha, beta=self.beta, init_scale=scale)
         self.lams = self._make_lams(lams, rng)
@@ -170,7 +174,15 @@ class FactorizationProblem(SingleOutputProblem):
         terms = affine_terms(
             self.design, self.alpha, linear=self.fit_linear, intercept=self.fit_intercept, degree=self._linear_degree()
         )
-        super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", [term.name for term in self.kernel_terms]))
+        names = [term.name for term in self.kernel_terms]
+        super().__init__(rows, [*terms, *self.kernel_terms], rng, ("P", names))
+
+    def _number_of_dummies(self) -> int:
+        if self.fit_lower != "augment":
+            return 0
+        if self.kernel_name == "homogeneous":
+            return 1  # enough for all lower degrees
+        return self.degree - (2 if self.fit_linear else 1)
 
     def _check_options(self, kernel: str, fit_lower: str | None, theta: Any) -> None:
         if kernel == "all-subsets" and fit_lower is not None:
@@ -208,12 +220,13 @@ class FactorizationProblem(SingleOutputProblem):
             return [FittedKernelTerm(self.design, main, self.n_components, self.beta, scale)]
         kernels = {"P": main}
         if self.fit_lower == "explicit":
-            kernels |= {f"P{degree}": make_factor_kernel(kernel, degree) for degree in range(self.degree - 1, 1, -1)}
+            for degree in range(self.degree - 1, 1, -1):
+                kernels[f"P{degree}"] = make_factor_kernel(kernel, degree)
         return [KernelTerm(self.design, each, self.lams, ridge, scale, name) for name, each in kernels.items()]
 
     def _linear_degree(self) -> int:
-        """Return the least degree of a kernel whose sweeps the linear term can have, or 1."""
-        # The rows of tables have a sweep of their own for it.
+        """Return the least degree of a kernel whose sweeps the linear term can share, or 1."""
+        # The rows of tables have a sweep of their own for the linear term.
         if self.dummies or isinstance(self.design, RelationDesign):
             return 1
         kernels = [term.kernel for term in self.kernel_terms]
@@ -241,7 +254,7 @@ class FactorizationProblem(SingleOutputProblem):
         return self.passes_over_part(x)
 
     def passes_over_part(self, x: np.ndarray, sums: np.ndarray | None = None) -> StochasticPasses:
-        """Return passes over a part of all samples, with the sums of squared gradients of earlier passes."""
+        """Return passes over some of the samples, with the sums of squared gradients of earlier passes."""
         return StochasticPasses(self.losses.in_memory, self._layout, x, sums)
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
@@ -254,9 +267,10 @@ class FactorizationProblem(SingleOutputProblem):
         term = self.kernel_terms[0]
         given = isinstance(start, np.ndarray) or (isinstance(start, dict) and "lams" in start)
         if isinstance(term, FittedKernelTerm) and self._has_sweeps and self.rows.design is not None and not given:
-            # Section 9.1 of the ICML paper: lambda is fitted before P. Units are rotated until theirs is not 0.
-            at, state = self.views(x)[-1], SweepState(self.losses, self.outputs(x))
-            for _ in range(_STARTING_ROUNDS):
+            # Section 9.1 of the ICML paper: lambda is fitted before P. Units are rotated until no lambda is 0.
+            at = self.views(x)[-1]
+            state = SweepState(self.losses, self.outputs(x))
+            for _ in range(_MAX_STARTING_ROUNDS):
                 term.fit_lams(at, state)
                 if np.all(at["lams_plus"] != at["lams_minus"]):
                     break
@@ -289,29 +303,39 @@ class StochasticPasses:
         self._counts = count_entries(self._rows)
         self._panels, self._w, self._intercept = self._packed(x)
         self._sums = self._packed(np.zeros_like(x) if sums is None else sums)
-        chunks, of_units = len(self._panels) // len(self._kernels), (self._kernels[0].lams, self._kernels[0].ridge)
-        self._of_units = [np.tile(pack(each[:, None])[:, 0], (len(self._kernels), 1)) for each in of_units]
+        self._lams = self._for_all_panels(self._kernels[0].lams)
+        self._ridges = self._for_all_panels(self._kernels[0].ridge)
+
+        panels_per_kernel = len(self._panels) // len(self._kernels)
         thetas = [term.kernel.theta for term in self._kernels]
         longest = max(len(theta) for theta in thetas)
         # Coefficients of lower degrees are padded with zeros to the highest degree.
-        self._thetas = np.repeat([np.pad(theta, (0, longest - len(theta))) for theta in thetas], chunks, axis=0)
+        padded = [np.pad(theta, (0, longest - len(theta))) for theta in thetas]
+        self._thetas = np.repeat(padded, panels_per_kernel, axis=0)
+
+    def _for_all_panels(self, values: np.ndarray) -> np.ndarray:
+        """Return a value for each unit (k,) in panels of eight, repeated for all degrees, (c, 8)."""
+        return np.tile(pack(values[:, None])[:, 0], (len(self._kernels), 1))
 
     def run(self, order: np.ndarray, batch: int, step: float, *, adaptive: bool) -> None:
         panel_sums, w_sums, intercept_sum = self._sums
         intercept = np.array([self._intercept[0], intercept_sum[0]])
-        data = self._kernels[0].kernel.kind, self._thetas, self._rows, *self._losses, order, batch, step, adaptive
-        units = self._counts, self._panels, panel_sums, *self._of_units
+        kind = self._kernels[0].kernel.kind
         alpha = 0.0 if self._linear is None else self._linear.alpha
-        linear = self._w, w_sums, self._linear is not None, alpha, self._dummies
-        stochastic_pass(*data, *units, *linear, intercept, self._fit_intercept)
+        has_linear = self._linear is not None
+        stochastic_pass(
+            kind, self._thetas, self._rows, *self._losses, order, batch, step, adaptive, self._counts,
+            self._panels, panel_sums, self._lams, self._ridges, self._w, w_sums, has_linear, alpha, self._dummies,
+            intercept, self._fit_intercept,
+        )  # fmt: skip
         self._intercept[0], intercept_sum[0] = intercept
 
     def point(self) -> np.ndarray:
-        return self._flat(self._panels, self._w, self._intercept)
+        return self._as_point(self._panels, self._w, self._intercept)
 
     def sums(self) -> np.ndarray:
         """Return the sums of squared gradients, flat like the point."""
-        return self._flat(*self._sums)
+        return self._as_point(*self._sums)
 
     def _packed(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the panels of all degrees (c, d, 8), w with zeros for the dummies (d,) and the intercept (1,)."""
@@ -322,13 +346,14 @@ class StochasticPasses:
             w[self._dummies :] = parts["w"]
         return panels, w, parts.get("intercept", np.zeros(1)).copy()
 
-    def _flat(self, panels: np.ndarray, w: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    def _as_point(self, panels: np.ndarray, w: np.ndarray, intercept: np.ndarray) -> np.ndarray:
         x = np.empty(self._layout.size)
         k = len(self._kernels[0].lams)
-        per_order = -(-k // WIDTH)
+        panels_per_kernel = math.ceil(k / WIDTH)
         parts = {"w": w[self._dummies :], "intercept": intercept}
-        for order, term in enumerate(self._kernels):
-            parts[term.name] = unpack(panels[order * per_order : (order + 1) * per_order], k)
+        for place, term in enumerate(self._kernels):
+            first = place * panels_per_kernel
+            parts[term.name] = unpack(panels[first : first + panels_per_kernel], k)
         for view in self._layout.views(x):
             for name, value in view.items():
                 value[:] = parts[name]

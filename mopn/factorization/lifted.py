@@ -103,25 +103,31 @@ class LiftedProblem(SingleOutputProblem):
         rng: np.random.Generator | int | None = 0,
     ) -> None:
         loss = check_single_output_loss(loss)
-        self.degree, self.rank = check_count(degree, "degree", 2), check_count(rank, "rank")
-        self.alpha, self.beta = check_nonnegative(alpha, "alpha"), check_nonnegative(beta, "beta")
+        self.degree = check_count(degree, "degree", 2)
+        self.rank = check_count(rank, "rank")
+        self.alpha = check_nonnegative(alpha, "alpha")
+        self.beta = check_nonnegative(beta, "beta")
         kernel = choice(("homogeneous", "anova"))(kernel, "kernel")
-        fit_linear, fit_intercept = check_flag(fit_linear, "fit_linear"), check_flag(fit_intercept, "fit_intercept")
+        fit_linear = check_flag(fit_linear, "fit_linear")
+        fit_intercept = check_flag(fit_intercept, "fit_intercept")
         self.dummies = int(check_flag(augment, "augment"))
-        self.kernel_name, self.several = kernel, isinstance(X, tuple)
+        self.kernel_name = kernel
+        self.several = isinstance(X, tuple)
         self._check_options(X, kernel, fit_linear)
-        parts = X if self.several else (X,)
-        parts = tuple(part.tocsr() if isinstance(part, RelationBlocks) else part for part in parts)
-        parts, y, sample_weight, offset = present_rows(parts, y, sample_weight, offset)
+
+        given = X if self.several else (X,)
+        plain = tuple(part.tocsr() if isinstance(part, RelationBlocks) else part for part in given)
+        parts, y, sample_weight, offset = present_rows(plain, y, sample_weight, offset)
         designs = [make_design(part, self.dummies) for part in parts]
         if len({design.shape[0] for design in designs}) > 1:
             raise ValueError(f"all parts of X must have the same number of rows, got {[z.shape for z in designs]}")
         self.design = designs[0]
         rows = ArrayRows(self.design, Losses.of_data(loss, y, self.design.shape[0], sample_weight, offset))
         terms = affine_terms(self.design, self.alpha, linear=fit_linear, intercept=fit_intercept)
-        factors = designs if self.several else designs * self.degree
+        factors = designs if self.several else [self.design for _ in range(self.degree)]
         scale = check_nonnegative(init_scale, "init_scale")
-        check_products(rows, [factor.largest for factor in factors], alpha=self.alpha, beta=self.beta, init_scale=scale)
+        largest = [factor.largest for factor in factors]
+        check_products(rows, largest, alpha=self.alpha, beta=self.beta, init_scale=scale)
         products = ProductTerm(factors, self.rank, self.beta, kernel == "anova", scale)
         super().__init__(rows, [*terms, products], rng, ("U", products.names))
 

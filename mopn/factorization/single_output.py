@@ -38,7 +38,8 @@ class SingleOutputProblem(Displayed, Smooth):
     parameters on a simplex; ``blocks`` (coordinate descent) if the objective is convex along each coordinate
     and the loss has compiled ``code``. The objective is not convex, so there is no certificate.
 
-    ``rng`` is for the default start. ``units`` are their name in results, and the names of their parts in the terms.
+    ``rng`` is for the default start. ``units`` are the name of the units in results, and the names of their parts in
+    the terms.
     """
 
     degree: int
@@ -56,8 +57,12 @@ class SingleOutputProblem(Displayed, Smooth):
                 f"y has {losses.n_outputs} outputs, but this problem has one; mopn.NetworkProblem takes several"
             )
         make_generator(rng)
-        self.rows, self.losses, self.rng, self._layout = rows, losses, rng, Layout(terms)
-        self.terms, self.size = self._layout.terms, self._layout.size
+        self.rows = rows
+        self.losses = losses
+        self.rng = rng
+        self._layout = Layout(terms)
+        self.terms = self._layout.terms
+        self.size = self._layout.size
         self._units, self._parts = units
 
     def _entries(self) -> dict[str, str]:
@@ -110,7 +115,7 @@ class SingleOutputProblem(Displayed, Smooth):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why oracles are not offered, where the loss or the form of the data is the reason."""
+        """The reasons for oracles that are not offered, if it is the loss or the form of the data."""
         if self.rows.design is None:
             reason = "for data in blocks there is LBFGS(), and partial_fit of the estimators for stochastic passes"
             return dict.fromkeys(("blocks", "passes"), reason)
@@ -156,12 +161,13 @@ class SingleOutputProblem(Displayed, Smooth):
         seeded = isinstance(start, Integral | np.random.Generator) and not isinstance(start, bool)
         if not (start is None or named or seeded):
             return check_start(start, self.size)
-        given = self._separated(self._known(start)) if named else {}
+        given = self._with_single_parts(self._known_parameters(start)) if named else {}
         rng = make_generator(start, "start") if seeded else make_generator(self.rng)
         x = np.empty(self.size)
         for term, at in zip(self.terms, self.views(x), strict=True):
-            for name, value in (term.start(rng) | term.absorb(given)).items():
-                label = f"start: {self._units}[{self._parts.index(name)}]" if name in self._parts else f"start: {name}"
+            parameters = term.start(rng) | term.absorb(given)
+            for name, value in parameters.items():
+                label = f"start: {self._name_in_results(name)}"
                 value = finite_numbers(value, label)
                 if value.shape != at[name].shape:
                     raise ValueError(f"{label} must have shape {at[name].shape}, got {value.shape}")
@@ -169,12 +175,15 @@ class SingleOutputProblem(Displayed, Smooth):
                 at[name][:] = value
         return x
 
+    def _name_in_results(self, name: str) -> str:
+        return f"{self._units}[{self._parts.index(name)}]" if name in self._parts else name
+
     @cached_property
     def parameters(self) -> frozenset[str]:
         """Names of the parameters in results."""
         return frozenset(self.unpack(np.zeros(self.size))) - {"x"}
 
-    def _known(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _known_parameters(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters of a start; raise ``ValueError`` for other names, and for results of other problems."""
         names = ", ".join(map(repr, sorted(self.parameters)))
         if isinstance(given, Result):
@@ -186,8 +195,8 @@ class SingleOutputProblem(Displayed, Smooth):
             raise ValueError(f"start has unknown parameters {', '.join(unknown)}; this problem has {names}")
         return given
 
-    def _separated(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters, the units under the names of their terms."""
+    def _with_single_parts(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters, with the units under the names of their parts in the terms."""
         if self._units not in given:
             return given
         units = given[self._units]
@@ -202,15 +211,16 @@ class SingleOutputProblem(Displayed, Smooth):
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of a point; see the class."""
-        x = self._as_presented(x)
+        x = self._as_in_results(x)
         parts: dict[str, Any] = {"x": x}
         for term, at in zip(self.terms, self.views(x), strict=True):
             parts |= term.present(at)
         units = [parts.pop(name) for name in self._parts]
-        return parts | {self._units: units if self.several else np.stack(units)}
+        parts[self._units] = units if self.several else np.stack(units)
+        return parts
 
-    def _as_presented(self, x: np.ndarray) -> np.ndarray:
-        """Return the point of the parameters of results, where one of two parts is zero."""
+    def _as_in_results(self, x: np.ndarray) -> np.ndarray:
+        """Return the point for the parameters in results, where one of the two parts of a lambda is zero."""
         if self.bounds is None:
             return x
         presented = x.copy()
@@ -238,8 +248,8 @@ class SingleOutputProblem(Displayed, Smooth):
         return self.rows.keep(partial(_on_block, terms=self.terms))
 
     def measure(self, x: np.ndarray) -> Measure:
-        """Objective of the parameters that results have; no gap is known."""
-        x = self._as_presented(x)
+        """Return the objective of the parameters in results; no gap is known."""
+        x = self._as_in_results(x)
         value = self.rows.sum(_value, self.views(x), along=(self._by_block,))
         return Measure(value + self.penalty(x))
 
@@ -253,7 +263,11 @@ def _on_block(block: Block, terms: Sequence[Term]) -> list[Term]:
 
 
 def _outputs(terms: Sequence[Term], views: Sequence[Parameters], n: int) -> np.ndarray:
-    return sum((term.outputs(at) for term, at in zip(terms, views, strict=True)), np.zeros(n))[:, None]
+    """Return the sum of the terms' outputs, (n, 1)."""
+    outputs = np.zeros(n)
+    for term, at in zip(terms, views, strict=True):
+        outputs = outputs + term.outputs(at)
+    return outputs[:, None]
 
 
 def _value(block: Block, terms: Sequence[Term], views: Sequence[Parameters]) -> float:
@@ -264,10 +278,12 @@ def _value_gradient(
     block: Block, terms: Sequence[Term], x: np.ndarray, layout: Layout, n: int
 ) -> tuple[float, np.ndarray]:
     """Return the losses of a block, and the gradient of these and of its share of the penalties."""
-    views, share = layout.views(x), block.losses.n / n
+    views = layout.views(x)
+    share = block.losses.n / n
     value, G = block.losses.value_gradient(_outputs(terms, views, block.losses.n))
-    # The terms' gradients are affine in the slopes, so this multiplies the gradient of the penalties by the share.
-    slopes, gradient = np.ascontiguousarray(G[:, 0]) / share, np.empty(layout.size)
+    # The terms' gradients are affine in the slopes: divided here and multiplied below, only penalties get the share.
+    slopes = np.ascontiguousarray(G[:, 0]) / share
+    gradient = np.empty(layout.size)
     for term, at, parts in zip(terms, views, layout.views(gradient), strict=True):
         for name, part in term.gradient(at, slopes).items():
             parts[name][:] = part
@@ -279,9 +295,10 @@ class CoordinateBlocks:
     """A run of coordinate descent; an update returns the largest product of a derivative and its step."""
 
     def __init__(self, problem: SingleOutputProblem, x: np.ndarray, n_threads: int) -> None:
-        self._problem, self._x = problem, x
+        self._problem = problem
+        self._x = x
         designs = {id(design): design for term in problem.terms for design in term.designs}
-        # Sums of dummies, which are in none of these, are over all samples: they keep their order.
+        # Dummies are in none of these designs. Their sums are over all samples, whose order must stay then.
         if problem.rows.shape[1] > max(design.shape[1] for design in designs.values()):
             designs = {}
         self._state = SweepState(problem.losses, problem.outputs(x), designs.values(), n_threads)
@@ -310,8 +327,12 @@ def check_single_output_loss(loss: str | Loss) -> Loss:
 
 def affine_terms(design: Design, alpha: float, *, linear: bool, intercept: bool, degree: int = 1) -> list[Term]:
     """Return the terms b and <w, x>, where they are fitted; see ``Linear`` for the degree."""
-    terms: list[Term] = [Intercept(design.shape[0])] if intercept else []
-    return [*terms, Linear(design, alpha, degree)] if linear else terms
+    terms: list[Term] = []
+    if intercept:
+        terms.append(Intercept(design.shape[0]))
+    if linear:
+        terms.append(Linear(design, alpha, degree))
+    return terms
 
 
 def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -325,7 +346,9 @@ def lifted_to_direct(U: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def direct_to_network(lams: Any, P: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return unit vectors (k, d) and weights (k, 1) of the network of one output with units p_s / ||p_s||."""
-    lams, P = np.asarray(lams, dtype=np.float64), np.asarray(P, dtype=np.float64)
+    lams = np.asarray(lams, dtype=np.float64)
+    P = np.asarray(P, dtype=np.float64)
     squares = np.einsum("sj,sj->s", P, P)
     alive = (squares > 0) & (lams != 0)
-    return P[alive] / np.sqrt(squares[alive])[:, None], (lams * squares)[alive, None]
+    units = P[alive] / np.sqrt(squares[alive])[:, None]
+    return units, (lams * squares)[alive, None]

@@ -20,29 +20,31 @@ from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import SumOfLosses
 from mopn.solvers.numerics.precision import dot
 
-# Threads do not pay for a group of disjoint columns with fewer entries per thread than this.
-_ENTRIES_PER_THREAD = 10_000
-# Smallest block of samples: smaller ones are not much longer than a cache line.
-_SMALLEST_BLOCK = 64
+# Entries of a group of disjoint columns, per thread, from which on threads pay: starting them takes microseconds.
+_MIN_ENTRIES_PER_THREAD = 10_000
+# Samples in the smallest block of a thread: smaller ones are not much longer than a cache line.
+_MIN_BLOCK_SAMPLES = 64
 
 
 class SweepState:
-    """Outputs o and slopes w_i l'(y_i, o_i) of one output; with threads in the ``order`` that ``designs`` decide."""
+    """Outputs o and slopes w_i l'(y_i, o_i) of one output; with threads in the ``order`` found for ``designs``."""
 
     def __init__(
         self, losses: SumOfLosses, outputs: np.ndarray, designs: Iterable[Design] = (), n_threads: int = 1
     ) -> None:
-        self.losses, self.n_threads = losses, n_threads
+        self.losses = losses
+        self.n_threads = n_threads
         lines = [design.column_lines for design in designs if not isinstance(design, RelationDesign)]
         self.order = arrangement(lines, n_threads)
-        self.loss, self.smoothness = losses.loss.compiled, losses.loss.smoothness(1)
+        self.loss = losses.loss.compiled
+        self.smoothness = losses.loss.smoothness(1)
         targets = losses.in_memory
         self._offset = 0.0 if targets.offset is None else targets.offset[:, 0]
         self._weights = targets.weights
-        self._arranged_y = constant(self._arrange(targets.y[:, 0]))
-        self._arranged_weights = None if self._weights is None else constant(self._arrange(self._weights))
-        self._arranged_outputs = self._arrange(outputs + self._offset)
-        self._arranged_slopes = self._arrange(self._slopes_at(outputs)).copy()
+        self.arranged_y = constant(self.arrange(targets.y[:, 0]))
+        self.arranged_weights = None if self._weights is None else constant(self.arrange(self._weights))
+        self.arranged_outputs = self.arrange(outputs + self._offset)
+        self.arranged_slopes = self.arrange(self._slopes_at(outputs)).copy()
         self._lines: dict[int, tuple[Lines, Lines]] = {}
         self._workspaces: dict[tuple[tuple[int, ...], int], np.ndarray] = {}
 
@@ -52,20 +54,22 @@ class SweepState:
 
     @property
     def slopes(self) -> np.ndarray:
-        return self._original_order(self._arranged_slopes)
+        return self._original_order(self.arranged_slopes)
 
     def value(self) -> float:
         if self.losses.loss.code == SQUARED:
             slopes = self.slopes
-            return 0.5 * dot(slopes, slopes if self._weights is None else slopes / self._weights)
+            residuals = slopes if self._weights is None else slopes / self._weights
+            return 0.5 * dot(slopes, residuals)
         return self.losses.value(self._outputs()[:, None])
 
     def shift_outputs(self, change: np.ndarray) -> None:
         if self.losses.loss.code == SQUARED:
-            self._arranged_slopes += self._arrange(change if self._weights is None else self._weights * change)
+            slope_change = change if self._weights is None else self._weights * change
+            self.arranged_slopes += self.arrange(slope_change)
         else:
-            self._arranged_outputs += self._arrange(change)
-            self._arranged_slopes[:] = self._arrange(self._slopes_at(self._outputs()))
+            self.arranged_outputs += self.arrange(change)
+            self.arranged_slopes[:] = self.arrange(self._slopes_at(self._outputs()))
 
     def weighted(self, features: np.ndarray) -> np.ndarray:
         """Return the rows times the square roots of the sample weights."""
@@ -88,12 +92,14 @@ class SweepState:
         return self._workspaces[shape, copy]
 
     def _outputs(self) -> np.ndarray:
-        return self._original_order(self._arranged_outputs) - self._offset
+        return self._original_order(self.arranged_outputs) - self._offset
 
     def _slopes_at(self, outputs: np.ndarray) -> np.ndarray:
-        return self.losses.value_gradient(outputs[:, None])[1][:, 0]
+        _, G = self.losses.value_gradient(outputs[:, None])
+        return G[:, 0]
 
-    def _arrange(self, values: np.ndarray) -> np.ndarray:
+    def arrange(self, values: np.ndarray) -> np.ndarray:
+        """Return values of the samples in the order of the sweeps."""
         return values if self.order is None else values[self.order]
 
     def _original_order(self, arranged: np.ndarray) -> np.ndarray:
@@ -111,27 +117,31 @@ class Sweeper:
         self.columns, self.rows = state.lines(design)
         self.n_threads = state.n_threads
         self._parts = column_parts(self.columns, self.n_threads)
-        targets = state._arranged_y, state._arranged_outputs, state._arranged_weights
+        targets = state.arranged_y, state.arranged_outputs, state.arranged_weights
         self._losses = state.loss, state.smoothness, *targets
-        self._workspace, self._arrange = state.workspace, state._arrange
-        self._slopes = state._arranged_slopes
+        self._workspace = state.workspace
+        self._arrange = state.arrange
+        self._slopes = state.arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
         """Sweep over at most eight units P, dummies first, with the states ``values`` (8, q, n)."""
         # For sparse columns the state of a sample is contiguous; for full ones each entry is, over all samples.
-        shape = values.shape[2], values.shape[1] + 1
-        state = self._workspace(shape[::-1]).T if self.columns.indices is None else self._workspace(shape)
+        n = values.shape[2]
+        width = values.shape[1] + 1
+        is_full = self.columns.indices is None
+        state = self._workspace((width, n)).T if is_full else self._workspace((n, width))
         state[:, 0] = self._slopes
+
         dummies = P.shape[1] - self.columns.size
-        losses = (*self._losses, state, values, P, scales, ridges)
+        losses_and_units = (*self._losses, state, values, P, scales, ridges)
         if self._in_threads():
-            data = theta, omegas, self.columns, self.rows
-            decrease = in_turn(parallel_sweep_units, *data, *losses, dummies, self._parts)
+            arguments = (theta, omegas, self.columns, self.rows, *losses_and_units, dummies, self._parts)
+            decrease = in_turn(parallel_sweep_units, *arguments)
         else:
             # Loops that a kernel does not need are not compiled.
             cancels = omegas is None and (theta is None or len(theta) > 1)
             rows = self.rows if cancels else None
-            decrease = sweep_units(theta, omegas, self.columns, rows, *losses, dummies or None)
+            decrease = sweep_units(theta, omegas, self.columns, rows, *losses_and_units, dummies or None)
         self._slopes[:] = state[:, 0]
         return decrease
 
@@ -159,15 +169,18 @@ class RelationSweeper:
     def __init__(self, state: SweepState, design: RelationDesign) -> None:
         tables = self._tables = design.tables
         places = constant(design.places.T, np.uint32)
-        self._data = tables.column_lines, tables.row_lines, design.cuts, places, state._arranged_weights
-        self._slopes = state._arranged_slopes
+        self._data = tables.column_lines, tables.row_lines, design.cuts, places, state.arranged_weights
+        self._slopes = state.arranged_slopes
 
     def __call__(self, theta, omegas, values, P, scales, ridges) -> float:  # type: ignore[no-untyped-def]
-        """Sweep over units P, as a ``Sweeper`` does, for theta (1.0,) or (0.0, 1.0)."""
-        linear, own = len(theta) == 1, np.ascontiguousarray(self._tables.project(P).T)
-        units = np.flatnonzero(scales)
-        each = (sweep_tables(*self._data, self._slopes, own[s], P[s], scales[s], ridges[s], linear) for s in units)
-        return max(each, default=0.0)
+        """Sweep over units P, in the same way as a ``Sweeper``, for theta (1.0,) or (0.0, 1.0)."""
+        linear = len(theta) == 1
+        own = np.ascontiguousarray(self._tables.project(P).T)
+        decreases = [
+            sweep_tables(*self._data, self._slopes, own[s], P[s], scales[s], ridges[s], linear)
+            for s in np.flatnonzero(scales)
+        ]
+        return max(decreases, default=0.0)
 
     def degrees(self, theta: tuple[float, ...], P: np.ndarray, out: np.ndarray) -> None:
         """Do nothing: sweeps start from the rows of tables, not from the samples."""
@@ -180,11 +193,13 @@ def column_parts(columns: Lines, n_threads: int) -> np.ndarray | None:
     groups = disjoint_groups(columns)
     entries = columns.starts.astype(np.int64)
     sizes = np.diff(entries[groups])
-    if sizes.sum() < _ENTRIES_PER_THREAD * n_threads * len(sizes):
+    if sizes.sum() < _MIN_ENTRIES_PER_THREAD * n_threads * len(sizes):
         return None
-    targets = entries[groups[:-1], None] + np.arange(n_threads + 1) / n_threads * sizes[:, None]
+    fractions = np.arange(n_threads + 1) / n_threads
+    targets = entries[groups[:-1], None] + fractions * sizes[:, None]
     parts = np.searchsorted(entries, targets)
-    parts[:, 0], parts[:, -1] = groups[:-1], groups[1:]
+    parts[:, 0] = groups[:-1]
+    parts[:, -1] = groups[1:]
     return parts
 
 
@@ -193,13 +208,18 @@ def arrangement(designs: Iterable[Lines], n_threads: int) -> np.ndarray | None:
     designs = list(designs)
     if any(columns.indices is None for columns in designs):
         return None
-    parts = [(columns, column_parts(columns, n_threads)) for columns in designs]
-    groups = [(columns, cuts) for columns, all_cuts in parts if all_cuts is not None for cuts in all_cuts]
+    groups: list[tuple[Lines, np.ndarray]] = []
+    for columns in designs:
+        parts = column_parts(columns, n_threads)
+        if parts is not None:
+            groups.extend((columns, cuts) for cuts in parts)
     if not groups:
         return None
+
     n = designs[0].length
-    key, most = np.zeros(n, np.int64), int(math.log(max(n / _SMALLEST_BLOCK, 1.0), n_threads))
-    for columns, cuts in groups[:most]:
+    key = np.zeros(n, np.int64)
+    most_groups = int(math.log(max(n / _MIN_BLOCK_SAMPLES, 1.0), n_threads))
+    for columns, cuts in groups[:most_groups]:
         key = n_threads * key + owners(columns, cuts)
     return np.argsort(key, kind="stable")
 

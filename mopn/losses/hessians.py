@@ -18,16 +18,18 @@ class Hessian(ABC):
     def along(self, E: np.ndarray) -> np.ndarray:
         """Return e_r' H_i e_r, shape (n, k), for the rows of E (k, m)."""
         ones = np.ones((len(self.diagonal), 1))
-        return np.stack([np.einsum("ic,c->i", self.product(ones * e), e) for e in E], axis=1)
+        columns = [np.einsum("ic,c->i", self.product(ones * e), e) for e in E]
+        return np.stack(columns, axis=1)
 
     def total(self, weights: np.ndarray) -> np.ndarray:
         """Return sum_i w_i H_i, shape (m, m), for weights (n,)."""
-        columns = np.eye(self.diagonal.shape[1])
-        return np.stack([weights @ self.product(np.ones((len(weights), 1)) * e) for e in columns], axis=1)
+        ones = np.ones((len(weights), 1))
+        columns = [weights @ self.product(ones * e) for e in np.eye(self.diagonal.shape[1])]
+        return np.stack(columns, axis=1)
 
 
 class Diagonal(Hessian):
-    """diag(h_i) for h (n, m): sums of losses over the outputs."""
+    """diag(h_i) for h (n, m): losses of single outputs, added up."""
 
     def __init__(self, h: np.ndarray) -> None:
         self.diagonal = h
@@ -68,12 +70,14 @@ class Softmax(Hessian):
 
 
 class MarginHessian(Hessian):
-    """sum_c h_ic (z_ic - z_iy)^2 / 2 for H (n, m) with h_iy = 0: sums of losses over the margins o_c - o_y."""
+    """Losses of the margins o_c - o_y, added up: sum_c h_ic (z_ic - z_iy)^2 / 2 for H (n, m) with h_iy = 0."""
 
     shift_invariant = True
 
     def __init__(self, H: np.ndarray, y: np.ndarray) -> None:
-        self.H, self.rows, self.y = H, np.arange(len(y)), y
+        self.H = H
+        self.rows = np.arange(len(y))
+        self.y = y
 
     @property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]
@@ -93,7 +97,8 @@ class MarginHessian(Hessian):
 
     def total(self, weights: np.ndarray) -> np.ndarray:
         weighted = weights[:, None] * self.H
-        crossed = np.zeros((weighted.shape[1],) * 2)
+        m = weighted.shape[1]
+        crossed = np.zeros((m, m))
         np.add.at(crossed, self.y, weighted)
         return np.diag(weighted.sum(axis=0) + crossed.sum(axis=1)) - crossed - crossed.T
 
@@ -102,7 +107,9 @@ class Weighted(Hessian):
     """A Hessian whose samples have weights (n,)."""
 
     def __init__(self, hessian: Hessian, weights: np.ndarray) -> None:
-        self.hessian, self.weights, self.shift_invariant = hessian, weights[:, None], hessian.shift_invariant
+        self.hessian = hessian
+        self.weights = weights[:, None]
+        self.shift_invariant = hessian.shift_invariant
 
     @property
     def diagonal(self) -> np.ndarray:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Constants of float64, the precision of everything that is proven; bounds without NaN, and decreases without worth.
+"""Constants of float64, the precision of all proofs; bounds without NaN; tests of negligible decreases.
 
 Every comparison with NaN is false, so that "proven unless x >= bound" would let it pass. An infinite bound does not.
 """
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 # Iterations whose common decrease is compared with a tolerance: single ones may change little.
-_WINDOW = 10
+_PLATEAU_ITERATIONS = 10
 # Twice the largest relative error of one rounded operation.
 EPS = float(np.finfo(np.float64).eps)
 # Smallest normal number: a product below it has no relative accuracy.
@@ -45,10 +45,11 @@ class Plateau:
 
     def __call__(self, fun: float) -> bool:
         """Record an objective value; return whether the objective has levelled off."""
-        self.recent = [*self.recent[-_WINDOW:], fun]
-        return len(self.recent) > _WINDOW and self.recent[0] - fun <= self.tol * abs(fun)
+        self.recent = [*self.recent[-_PLATEAU_ITERATIONS:], fun]
+        is_full = len(self.recent) > _PLATEAU_ITERATIONS
+        return is_full and self.recent[0] - fun <= self.tol * abs(fun)
 
 
 def negligible_decrease(gtol: float, fun: float, start_fun: float) -> float:
-    """Return the decrease below which a run has converged; a fit of 0 counts as rounding of the start."""
+    """Return the decrease below which a run has converged; an objective near 0 counts as rounding of the start's."""
     return gtol * gtol * max(abs(fun), EPS * abs(start_fun))

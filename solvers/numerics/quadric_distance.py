@@ -12,14 +12,22 @@ from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.stack import far_from_orthonormal
 
-# Steps of projected gradients for the diagonal, of accelerated ones for radii, and from corner to corner.
-_DIAGONAL_STEPS, _DUAL_STEPS, _CROSSING_STEPS = 200, 60, 10
-# Binary logarithms of the multiplier's distance from the least one, and halvings of their range.
-_LEAST, _MOST, _HALVINGS = -50, 3, 30
+# Steps of projected gradients for the diagonal; one diagonal serves all functions of a matrix.
+_DIAGONAL_STEPS = 200
+# Steps of accelerated projected gradients for radii; each step is a proof of its own.
+_DUAL_STEPS = 60
+# Steps from corner to corner of a box; they only look for zeros.
+_CROSSING_STEPS = 10
+# Binary logarithm of the smallest distance of a multiplier from the least one, where slopes and curvatures are about 1.
+_MIN_LOG_DISTANCE = -50
+# Binary logarithm of the largest distance; beyond it no multiplier is the best.
+_MAX_LOG_DISTANCE = 3
+# Halvings of the range of these logarithms, to a relative error of 1e-7.
+_HALVINGS = 30
 
 
 class Spectrum(NamedTuple):
-    """A = U diag(a) U' up to ``error``; an orthonormal U is no farther than ``slack`` from ``vectors``."""
+    """A = U diag(a) U' up to ``error``, for an orthonormal U no farther than ``slack`` from ``vectors``."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -36,10 +44,12 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
     matrix = matrix / unit
     values, vectors = np.linalg.eigh(matrix)
     residual = float(np.linalg.norm(matrix - (vectors * values) @ vectors.T))
-    largest, slack = float(np.abs(values).max(initial=0.0)), far_from_orthonormal(vectors)
+    largest = float(np.abs(values).max(initial=0.0))
+    slack = far_from_orthonormal(vectors)
     # Rounding in the product and in the difference, and the step from the computed vectors to U.
     rounding = 2 * d * (d + 4) * EPS * (largest + residual)
-    return Spectrum(values * unit, vectors, (residual + rounding + 3.0 * slack * largest) * unit, slack)
+    error = (residual + rounding + 3.0 * slack * largest) * unit
+    return Spectrum(values * unit, vectors, error, slack)
 
 
 def ball_radii(
@@ -69,17 +79,21 @@ def ball_radii(
     e1 = e1 + (of.slack + (d**1.5 + 8) * EPS) * lengths * powers[:, 1]
     e2 = e2 + (of.error + 8 * EPS * largest) * powers[:, 2]
 
-    best, points = _solve(a, b)
+    best, points = _best_multipliers(a, b)
     least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
     radii = np.zeros(len(b))
-    # Where g touches 0 without a change of sign, the best one makes psi smaller than its rounding errors.
-    for mu in [best, *(least + 2.0**digits for digits in range(_LEAST, _MOST + 1))]:
+    # Where g touches 0 without a change of sign, the best multiplier makes psi smaller than its rounding errors.
+    others = [least + 2.0**log_distance for log_distance in range(_MIN_LOG_DISTANCE, _MAX_LOG_DISTANCE + 1)]
+    for mu in [best, *others]:
         dropped = 0.25 * np.einsum("ij,ij->i", b, b / (mu[:, None] + a))
         psi = 1.0 - dropped - (d + 8) * EPS * (1.0 + dropped)
-        radii = np.fmax(radii, positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * EPS))
+        proven = positive_root(mu + e2, e1, psi - e0) * units * (1.0 - 16 * EPS)
+        radii = np.fmax(radii, proven)
+
     constant = (lengths == 0.0) & (largest == 0.0) & (e1 == 0.0) & (e2 == 0.0)
     radii[constant & (margins > errors[:, 0])] = np.inf
-    return np.where((margins > 0.0) & (radii > 0.0), radii, 0.0), (points * units[:, None]) @ of.vectors.T
+    radii = np.where((margins > 0.0) & (radii > 0.0), radii, 0.0)
+    return radii, (points * units[:, None]) @ of.vectors.T
 
 
 def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -87,45 +101,54 @@ def positive_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     return 2.0 * c / (b + np.sqrt(b * b + 4.0 * a * c))
 
 
-def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _best_multipliers(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return multipliers mu (n,) near the best ones, and points where 1 + <b, u> + u' diag(a) u = 0.
 
     The value at u = -b / (2 (mu + a)) grows with mu, and is zero at the best one, unless it is positive for all.
     """
     least = np.maximum(-a.min(axis=1, initial=0.0), 0.0)
-    low, high, squares = np.full(len(a), float(_LEAST)), np.full(len(a), float(_MOST)), b * b
+    low = np.full(len(a), float(_MIN_LOG_DISTANCE))
+    high = np.full(len(a), float(_MAX_LOG_DISTANCE))
+    squares = b * b
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         mu = (least + np.exp2(middle))[:, None]
         inverse = 1.0 / (mu + a)
         inside = 0.25 * np.einsum("ij,ij->i", squares, inverse * (1.0 + mu * inverse)) <= 1.0
-        high, low = np.where(inside, middle, high), np.where(inside, low, middle)
+        high = np.where(inside, middle, high)
+        low = np.where(inside, low, middle)
     mu = least + np.exp2(0.5 * (low + high))
     return mu, _zeros(a, b, -0.5 * b / (mu[:, None] + a))
 
 
 def _zeros(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return zeros of 1 + <b, u> + u' diag(a) u: the nearer one along u, or along an eigenvector from u."""
-    p, q = np.einsum("ij,ij->i", b, u), np.einsum("ij,ij,ij->i", a, u, u)
+    p = np.einsum("ij,ij->i", b, u)
+    q = np.einsum("ij,ij,ij->i", a, u, u)
     t = 2.0 / (np.sqrt(p * p - 4.0 * q) - p)
     along = np.where(t > 0.0, t, np.nan)[:, None] * u
-    rows, least = np.arange(len(a)), a.argmin(axis=1)
-    a_least, u_least = a[rows, least], u[rows, least]
+
+    rows = np.arange(len(a))
+    least = a.argmin(axis=1)
+    a_least = a[rows, least]
+    u_least = u[rows, least]
     slope = b[rows, least] + 2.0 * a_least * u_least
     value = 1.0 + p + q
     half = -0.5 * (slope + np.copysign(np.sqrt(slope * slope - 4.0 * a_least * value), slope))
     ends = u_least + np.stack([value / half, half / a_least])
     aside = u.copy()
     aside[rows, least] = np.where(np.abs(ends[1]) < np.abs(ends[0]), ends[1], ends[0])
-    nearer = np.linalg.norm(aside, axis=1) < np.nan_to_num(np.linalg.norm(along, axis=1), nan=np.inf)
-    return np.where(nearer[:, None], aside, along)
+
+    distances = np.nan_to_num(np.linalg.norm(along, axis=1), nan=np.inf)
+    aside_is_nearer = np.linalg.norm(aside, axis=1) < distances
+    return np.where(aside_is_nearer[:, None], aside, along)
 
 
 def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
     """Return a diagonal D >= 0 (d,) with A + D positive semidefinite, proven; its sum is nearly the least.
 
     The dual, max -<A, VV'> over V with rows of length 1 at most, is solved by projected gradients with V of low rank
-    (Burer and Monteiro, 2003), and its multipliers are shifted until they are proven.
+    (Burer and Monteiro, 2003). Its multipliers are shifted until they are proven.
     """
     d = len(matrix)
     of = spectrum(matrix)
@@ -138,7 +161,8 @@ def convex_diagonal(matrix: np.ndarray) -> np.ndarray:
     diagonal = np.maximum(-np.einsum("ij,ij->i", V, matrix @ V), 0.0)
     shifted = spectrum(matrix + np.diag(diagonal))
     rounding = 2 * EPS * (diagonal.max(initial=0.0) + float(np.abs(np.diag(matrix)).max(initial=0.0)))
-    return diagonal + max(shifted.error + rounding - float(shifted.values.min(initial=0.0)), 0.0) * (1.0 + 4 * EPS)
+    lacking = max(shifted.error + rounding - float(shifted.values.min(initial=0.0)), 0.0)
+    return diagonal + lacking * (1.0 + 4 * EPS)
 
 
 def box_radii(
@@ -165,14 +189,17 @@ def box_radii(
     ends = np.zeros_like(slopes)
     radii, _ = _dual_radii(P, trace, ends, slopes, margins, errors)
     left = np.flatnonzero(radii < enough)
-    slopes, margins, errors = slopes[left], margins[left], errors[left]
+    slopes = slopes[left]
+    margins = margins[left]
+    errors = errors[left]
     v = last = ends[left]
     for k in range(_DUAL_STEPS):
         proven, gradients = _dual_radii(P, trace, v, slopes, margins, errors)
         radii[left] = np.maximum(radii[left], proven)
         edge = radii[left, None]
         moved = np.clip(v - step * gradients, -edge, edge)
-        v, last = moved + k / (k + 3.0) * (moved - last), moved
+        v = moved + k / (k + 3.0) * (moved - last)
+        last = moved
     ends[left] = last
     return radii, ends
 
@@ -181,7 +208,8 @@ def _dual_radii(
     P: np.ndarray, trace: float, v: np.ndarray, slopes: np.ndarray, margins: np.ndarray, errors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the radii (n,) that points v (n, d) prove, 0 if none, and the gradients b + 2Pv (n, d)."""
-    d, (e0, e1, e2) = len(P), errors.T
+    d = len(P)
+    e0, e1, e2 = errors.T
     products = v @ P
     gradients = slopes + 2.0 * products
     rounding = (2 * d + 16) * EPS * (np.abs(v) @ np.abs(P).sum(axis=0))
@@ -194,14 +222,17 @@ def _dual_radii(
 
 def box_crossings(matrix: np.ndarray, slopes: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return radii (n,) of boxes with a corner where functions are zero, inf if none is found, and corners."""
-    best, corners = np.full(len(margins), np.inf), np.full_like(slopes, np.nan)
+    best = np.full(len(margins), np.inf)
+    corners = np.full_like(slopes, np.nan)
     signs = -np.sign(slopes)
     for _ in range(_CROSSING_STEPS):
         radii, ends = ray_crossings(matrix, slopes, margins, signs)
         better = radii < best
-        best, corners = np.where(better, radii, best), np.where(better[:, None], ends, corners)
-        # Without a zero on the ray, the gradient where one might have been expected.
-        ends = np.where(np.isfinite(ends), ends, signs * (margins / np.abs(slopes).sum(axis=1))[:, None])
+        best = np.where(better, radii, best)
+        corners = np.where(better[:, None], ends, corners)
+        # Without a zero on the ray, take the gradient where a linear function would have one.
+        linear_ends = signs * (margins / np.abs(slopes).sum(axis=1))[:, None]
+        ends = np.where(np.isfinite(ends), ends, linear_ends)
         signs = -np.sign(slopes + 2.0 * ends @ matrix)
     return best, corners
 

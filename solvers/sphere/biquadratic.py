@@ -1,6 +1,6 @@
 """Bounds for p = 2 and p = 1 by the biquadratic form in output space, on principal directions with a Schur complement.
 
-Let U be the unit vectors of R^m (p = 2), or the vectors of signs (p = 1), and A(u) = sum_c u_c Gamma_c, so that
+Let U be the unit vectors of R^m (p = 2), or the vectors of signs (p = 1). With A(u) = sum_c u_c Gamma_c,
 max_h ||q(h)||_p is the largest eigenvalue of all A(u). In the basis of principal directions, the first r of them before
 the others, A(u) has the blocks A_11, A_12 and A_22. If R >= A(u)_22 for all u in U, then t > lambda_max(R) bounds the
 maximum if, for all u,
@@ -42,7 +42,9 @@ class Biquadratic:
 
     def __init__(self, matrices: np.ndarray, r: int, t: float, R: np.ndarray, p: int) -> None:
         m, d, _ = matrices.shape
-        self.shape, self.t, self.p = (m + 1, r), t, p
+        self.shape = (m + 1, r)
+        self.t = t
+        self.p = p
         self._length = 2.0 if p == 2 else m + 1.0
         blocks = np.zeros((m + 1, r, m + 1, r))
         blocks[0, :, 1:] = (0.5 * self._length) * matrices[:, :r, :r].transpose(1, 0, 2)
@@ -52,16 +54,17 @@ class Biquadratic:
         if r < d:
             blocks[1:, :, 1:] += self._complement(matrices[:, :r, r:], R)
         n = (m + 1) * r
-        # Entries of equal names are computed alike, but for the order of sums in a product of matrices.
+        # Entries of equal indices are computed in the same way, except for the order of sums in a product of matrices.
         self.matrix = _symmetric(blocks.reshape(n, n))
 
     def with_signs(self, E: np.ndarray) -> Biquadratic:
-        """Return the form for the signs y = E' z (p = 1), with a single -1 or 1 in each column of E (k, m + 1)."""
+        """Return the form for the signs y = E' z (p = 1); each column of E (k, m + 1) has a single -1 or 1."""
         k, m = E.shape
         form = copy(self)
-        form.shape, form._length = (k, self.shape[1]), float(k)
+        form.shape = (k, self.shape[1])
+        form._length = float(k)
         form.matrix = _symmetric(in_bases(self.matrix, E) * (k / m))
-        # ||E||_2^2 is the number of signs in a row, and so many squared are added up.
+        # ||E||_2^2 is the largest number of signs in a row; its square is the number of terms in a sum.
         most = float(np.abs(E).sum(axis=1).max())
         added = (2.0 * most + 6.0) * EPS * float(np.linalg.norm(self.matrix))
         form._error = (k / m) * most * (self._error + added)
@@ -77,7 +80,7 @@ class Biquadratic:
         F, excess = root
         Z = (across.reshape(m * r, rest) @ F) * math.sqrt(1.0 + excess)
         product = (Z @ Z.T).reshape(m, r, m, r)
-        # Z errs by its product with F; then Z Z' and the sums and products that follow.
+        # The error of Z by its product with F, then of Z Z' and the sums and products that follow.
         size = float(np.linalg.norm(Z))
         error = (rest + 4) * EPS * float(np.linalg.norm(across)) * float(np.linalg.norm(F)) * (1.0 + excess)
         self._error += self._length * (2.0 * size * error + error * error + (rest + 8) * EPS * size * size)
@@ -114,8 +117,9 @@ class Biquadratic:
         """Return unit vectors (3, r): the dominant directions of the three top eigenvectors of pseudo-moments."""
         k, r = self.shape
         n = len(X)
-        vectors = eigh(X, subset_by_index=(max(n - 3, 0), n - 1), check_finite=False)[1].T.reshape(-1, k, r)
-        return np.linalg.svd(vectors)[2][:, 0]
+        _, vectors = eigh(X, subset_by_index=(max(n - 3, 0), n - 1), check_finite=False)
+        _, _, directions = np.linalg.svd(vectors.T.reshape(-1, k, r))
+        return directions[:, 0]
 
 
 def in_bases(matrix: np.ndarray, E: np.ndarray, Q: np.ndarray | None = None) -> np.ndarray:
@@ -150,4 +154,5 @@ def rest_majorant(rest: np.ndarray, p: int) -> np.ndarray:
     # Q is positive semidefinite up to the rounding of its product: |Q| <= Q + 2 delta I.
     delta = 2 * (k + 4) * EPS * float(np.sqrt(np.maximum(values, 0.0)).sum())
     scale = 1.0 if p == 2 else math.sqrt(m)
-    return scale * (1 + 4 * EPS) * Q + scale * (math.sqrt(e) + 2.0 * delta + 8 * EPS * length) * np.eye(k)
+    shift = math.sqrt(e) + 2.0 * delta + 8 * EPS * length
+    return scale * (1 + 4 * EPS) * Q + scale * shift * np.eye(k)

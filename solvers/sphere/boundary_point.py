@@ -1,8 +1,8 @@
 """The least largest eigenvalue of M + N over multipliers N, by the boundary point method.
 
-A relaxation bounds a form x' M x over some unit vectors x by lambda_max(M + N), where the multipliers N are a linear
-space, or a convex cone, of symmetric matrices that are nowhere negative on these x. Any N is a proof. The least bound
-is a semidefinite program,
+A relaxation bounds a form x' M x over some unit vectors x by lambda_max(M + N). The multipliers N are a linear space,
+or a convex cone, of symmetric matrices that are nowhere negative on these x. Any N is a proof. The least bound is a
+semidefinite program,
 
     minimise s  subject to  S = s I - M - N positive semidefinite,
 
@@ -25,15 +25,22 @@ from mopn.solvers.tools.budgets import Budget
 
 # Steps at a node of a branch and bound; fewer prove little.
 FEW_STEPS = 60
-# The penalty sigma of the first step, for a bound of 1, and the length of the dual step.
-_PENALTY, _STEP = 0.05, 1.6
-# Steps between two proofs: a proof takes as long as a step.
-_CHECK = 10
-# Ratio of the residuals from which on a check changes sigma, and the factor.
-_UNEVEN, _BALANCE = 5.0, 1.5
-# The target is out of reach if so many checks remove no more than this fraction of the excess: fewer if the estimate s
-# of the limit has most of the excess, too.
-_CHECKS, _MANY_CHECKS, _PROGRESS = 10, 50, 0.15
+# The penalty sigma of the first step, for a bound of 1.
+_FIRST_SIGMA = 0.05
+# Length of the dual step, between 1 and 2.
+_DUAL_STEP = 1.6
+# Steps between two checks, each with a proof, which takes as long as a step.
+_CHECK_EVERY = 10
+# Ratio of the primal and dual residuals, or its inverse, from which on a check changes sigma.
+_MAX_RESIDUAL_RATIO = 5.0
+# Factor by which a check changes sigma.
+_SIGMA_FACTOR = 1.5
+# The target is out of reach if as many checks as below remove no more than this fraction of the excess over it.
+_LEAST_PROGRESS = 0.15
+# Checks to wait for progress if the estimated limit s, too, leaves most of the excess.
+_FEW_CHECKS = 10
+# Checks to wait for progress otherwise.
+_MANY_CHECKS = 50
 
 
 class Relaxation(Protocol):
@@ -44,7 +51,7 @@ class Relaxation(Protocol):
         """M (n, n), symmetric."""
 
     def project(self, V: np.ndarray) -> np.ndarray:
-        """Return the multiplier nearest to a matrix, symmetric to the last bit, as eigenvalues read a triangle."""
+        """Return the multiplier nearest to a matrix, symmetric to the last bit, as solvers read only one triangle."""
 
     def bound(self, form: np.ndarray, top: float, N: np.ndarray) -> float:
         """Return the proven bound by the computed M + N, given its computed largest eigenvalue."""
@@ -71,58 +78,66 @@ class RelaxationBound(NamedTuple):
 
 
 def step_work(n: int) -> float:
-    """Return the operations of a step on matrices of order n, and an overhead."""
+    """Return the operations of a step on matrices of order n, including an overhead."""
     return 0.5 * float(n) ** 3 + 4e6
 
 
 def tighten(relaxation: Relaxation, start: Multipliers, target: float, budget: Budget) -> Multipliers:
     """Return multipliers that prove a bound of at most ``target``, or the best found."""
-    M, n = relaxation.matrix, len(relaxation.matrix)
+    M = relaxation.matrix
+    n = len(relaxation.matrix)
     identity = np.eye(n)
     # s I - N is the same as s J - N for the part J of I that no multiplier can replace, and (s, N) separate.
     outside = identity - relaxation.project(identity)
     size = float(np.trace(outside))
-    N, X = relaxation.project(start.N), start.X
+    N = relaxation.project(start.N)
+    X = start.X
     best = _proof(relaxation, N, X)
-    s, work, excesses = best.bound, (_CHECK + 1) * step_work(n), [best.bound - target]
-    sigma = _PENALTY / max(target, _PENALTY * s, math.ulp(0.0))
+    s = best.bound
+    work = (_CHECK_EVERY + 1) * step_work(n)
+    excesses = [best.bound - target]
+    sigma = _FIRST_SIGMA / max(target, _FIRST_SIGMA * s, math.ulp(0.0))
     while best.bound > target and budget.affords(work):
-        for _ in range(_CHECK):
+        for _ in range(_CHECK_EVERY):
             W = M + N + X / sigma - s * identity
             P = _positive_part(W)
             S = P - W
-            X = (1.0 - _STEP) * X + (_STEP * sigma) * P
+            X = (1.0 - _DUAL_STEP) * X + (_DUAL_STEP * sigma) * P
             V = M + S + X / sigma
             s = (float(np.sum(outside * V)) - 1.0 / sigma) / size
             N = relaxation.project(s * identity - V)
             if budget.out_of_time:
                 break
         budget.spend(work)
+
         found = _proof(relaxation, N, X)
         best = found if found.bound < best.bound else best._replace(X=X)
         excesses.append(best.bound - target)
         if _stalls(excesses, s - target):
             break
+
         primal = float(np.linalg.norm(M + N + S - s * identity)) / (target + float(np.linalg.norm(M)))
         dual = float(np.linalg.norm(relaxation.project(-X))) + abs(float(np.trace(X)) - 1.0)
-        if primal > _UNEVEN * dual:
-            sigma *= _BALANCE
-        elif dual > _UNEVEN * primal:
-            sigma /= _BALANCE
+        if primal > _MAX_RESIDUAL_RATIO * dual:
+            sigma *= _SIGMA_FACTOR
+        elif dual > _MAX_RESIDUAL_RATIO * primal:
+            sigma /= _SIGMA_FACTOR
     return best
 
 
 def _proof(relaxation: Relaxation, N: np.ndarray, X: np.ndarray) -> Multipliers:
+    """Return multipliers with the bound that N proves."""
     form = relaxation.matrix + N
     top = float(np.linalg.eigvalsh(form)[-1])
     return Multipliers(N, X, relaxation.bound(form, top, N))
 
 
 def _positive_part(W: np.ndarray) -> np.ndarray:
+    """Return the part of a symmetric matrix with its positive eigenvalues."""
     try:
         values, vectors = eigh(W, subset_by_value=(0.0, math.inf), driver="evr", check_finite=False)
     except np.linalg.LinAlgError:
-        # Seldom, the search of LAPACK for single eigenvalues fails.
+        # LAPACK's search for single eigenvalues seldom fails.
         values, vectors = np.linalg.eigh(W)
         values = np.maximum(values, 0.0)
     return (vectors * values) @ vectors.T
@@ -130,5 +145,5 @@ def _positive_part(W: np.ndarray) -> np.ndarray:
 
 def _stalls(excesses: list[float], estimated: float) -> bool:
     """Whether the last checks removed little of the excess, given the estimate of its limit."""
-    checks = _CHECKS if estimated >= 0.5 * excesses[-1] else _MANY_CHECKS
-    return len(excesses) > checks and excesses[-1] > (1.0 - _PROGRESS) * excesses[-1 - checks]
+    checks = _FEW_CHECKS if estimated >= 0.5 * excesses[-1] else _MANY_CHECKS
+    return len(excesses) > checks and excesses[-1] > (1.0 - _LEAST_PROGRESS) * excesses[-1 - checks]

@@ -1,8 +1,8 @@
 """Proven upper bounds of max ||q(h)||_p over the unit sphere, for a dense stack; exact for p = inf.
 
-Every bound adds the backward errors of the routines behind it: an inner product of length N errs by at most N * eps
-times the product of the norms, and a symmetric eigen-solver returns eigenvalues of A + E with ||E||_2 at most
-_EIGEN * d * eps * ||A||_F. LAPACK documents the form of the latter bound; its constant is a generous assumption.
+Every bound adds the backward errors of the routines behind it. An inner product of length N errs by at most N * eps
+times the product of the norms. A symmetric eigen-solver returns eigenvalues of A + E with ||E||_2 at most
+_EIGEN_ERROR * d * eps * ||A||_F. LAPACK documents the form of the latter bound; its constant is a generous assumption.
 """
 
 import math
@@ -14,12 +14,12 @@ from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.lifting import lifting
 from mopn.solvers.sphere.stack import DenseStack, sum_of_squares
 
-# Generous, as said above.
-_EIGEN = 4.0
-# The bound by a family of forms decomposes matrices of order d (d + 1) / 2; up to this order it takes milliseconds.
-_FAMILY_LIMIT = 250
+# Error of eigenvalues, in units of d eps ||A||_F: a generous assumption, as said above.
+_EIGEN_ERROR = 4.0
+# Order d (d + 1) / 2 of the matrices that the bound by a family of forms decomposes: up to it, in milliseconds.
+_MAX_FAMILY_ORDER = 250
 # Forms that are decomposed, at most, to find the best of the family.
-_FAMILY_STEPS = 10
+_MAX_FAMILY_STEPS = 10
 
 
 def upper_bound(stack: DenseStack, p: float, *, one_sided: bool = False) -> float:
@@ -30,32 +30,32 @@ def upper_bound(stack: DenseStack, p: float, *, one_sided: bool = False) -> floa
     elif p == 2:
         bound = _bound_for_two(stack)
     else:
-        bound = min(_sum_of_moduli(stack), math.sqrt(m) * _bound_for_two(stack))
+        bound = min(_bound_by_moduli(stack), math.sqrt(m) * _bound_for_two(stack))
     return (bound + float(np.linalg.norm(stack.error, p))) * (1 + 8 * EPS)
 
 
 def eigen_error(matrix: np.ndarray) -> float:
-    """Bound of the error of any computed eigenvalue of a symmetric matrix."""
+    """Bound the error of any computed eigenvalue of a symmetric matrix."""
     return eigen_scale(len(matrix)) * EPS * float(np.linalg.norm(matrix))
 
 
 def eigen_scale(d: int) -> float:
     """Return the error of eigenvalues of a d x d matrix, in units of eps times its Frobenius norm."""
-    return _EIGEN * d
+    return _EIGEN_ERROR * d
 
 
 def combination_error(stack: DenseStack) -> float:
-    """Bound of the error of an eigenvalue of any sum_c +-Gamma_c: decomposition, sum of m terms, error of Gamma_c."""
+    """Bound the error of an eigenvalue of any sum_c +-Gamma_c: decomposition, sum of m terms, error of Gamma_c."""
     m, _ = stack.shape
     size = sum(float(np.linalg.norm(matrix)) for matrix in stack.matrices)
     return sum(eigen_error(matrix) for matrix in stack.matrices) + m * EPS * size + float(np.sum(stack.error))
 
 
 def moduli_error(stack: DenseStack) -> float:
-    """Bound of sum_c (|h' Gamma_c h| - h' |Gamma_c| h) for the computed matrix absolute values V |Lambda| V'.
+    """Bound sum_c (|h' Gamma_c h| - h' |Gamma_c| h) for the computed matrix absolute values V |Lambda| V'.
 
-    V (|Lambda| +- Lambda) V' is positive semidefinite whatever V is, which leaves V Lambda V' - Gamma, as computed; the
-    two products and their sums err by d + m + 2 units of rounding of sum |lambda|.
+    V (|Lambda| +- Lambda) V' is positive semidefinite for any V. This leaves V Lambda V' - Gamma, as computed; the two
+    products and their sums err by d + m + 2 units of rounding of sum |lambda|.
     """
     m, d = stack.shape
     values, vectors = stack.eigen
@@ -74,18 +74,20 @@ def _largest_eigenvalue(stack: DenseStack, one_sided: bool) -> float:
 
 def _bound_for_two(stack: DenseStack) -> float:
     d = stack.shape[1]
-    cheap = min(_gram(stack), _sum_of_squares(stack), _rotated(stack))
-    return min(cheap, _best_of_family(stack)) if d * (d + 1) // 2 <= _FAMILY_LIMIT else cheap
+    cheap = min(_bound_by_gram(stack), _bound_by_squares(stack), _bound_by_rotation(stack))
+    if d * (d + 1) // 2 > _MAX_FAMILY_ORDER:
+        return cheap
+    return min(cheap, _bound_by_family(stack))
 
 
-def _gram(stack: DenseStack) -> float:
+def _bound_by_gram(stack: DenseStack) -> float:
     """For p = 2: ||q(h)||_2 <= sqrt(lambda_max(M)), M_ce = <Gamma_c, Gamma_e>, as hh' has Frobenius norm 1."""
     gram = stack.gram()
     error = eigen_error(gram) + stack.shape[1] ** 2 * EPS * float(np.sum(stack.matrices**2))
     return math.sqrt(max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) + error)
 
 
-def _rotated(stack: DenseStack) -> float:
+def _bound_by_rotation(stack: DenseStack) -> float:
     """For p = 2: ||q||_2 = ||U q||_2 for orthogonal U, so it is at most sqrt(sum_r ||sum_c U_rc Gamma_c||_2^2).
 
     The rows of U are the eigenvectors of M. For two matrices of opposite sign, Gamma_2 = -Gamma_1, one rotated form is
@@ -96,10 +98,11 @@ def _rotated(stack: DenseStack) -> float:
     errors = [eigen_error(form) for form in forms]
     # The computed eigenvectors are orthogonal, and the combinations exact, up to about m eps.
     rounding = 10 * m * EPS * math.sqrt(float(np.sum(stack.matrices**2)))
-    return float(np.linalg.norm(np.abs(np.linalg.eigvalsh(forms)).max(axis=1) + errors)) + rounding
+    form_norms = np.abs(np.linalg.eigvalsh(forms)).max(axis=1)
+    return float(np.linalg.norm(form_norms + errors)) + rounding
 
 
-def _sum_of_squares(stack: DenseStack) -> float:
+def _bound_by_squares(stack: DenseStack) -> float:
     """For p = 2: sum_c (h' Gamma_c h)^2 <= h' (sum_c Gamma_c^2) h."""
     m, d = stack.shape
     squares = sum_of_squares(stack.matrices)
@@ -107,7 +110,7 @@ def _sum_of_squares(stack: DenseStack) -> float:
     return math.sqrt(max(float(np.linalg.eigvalsh(squares)[-1]), 0.0) + error)
 
 
-def _best_of_family(stack: DenseStack) -> float:
+def _bound_by_family(stack: DenseStack) -> float:
     """For p = 2: the best bound of a family of quadratic forms on Sym^2(R^d).
 
     T = sum_c svec(Gamma_c) svec(Gamma_c)' and S: X -> sum_c Gamma_c X Gamma_c both take the value
@@ -116,7 +119,8 @@ def _best_of_family(stack: DenseStack) -> float:
     """
     m, d = stack.shape
     lift = lifting(d)
-    (i, j), vectors = lift.monomials.T, lift.vectors(stack.matrices)
+    i, j = lift.monomials.T
+    vectors = lift.vectors(stack.matrices)
     T = vectors.T @ vectors
     # <E_ij, Gamma E_kl Gamma> for the orthonormal basis E of Sym^2.
     S = np.zeros(T.shape)
@@ -128,14 +132,14 @@ def _best_of_family(stack: DenseStack) -> float:
         form = (1.0 - a) * T + a * S
         return float(np.linalg.eigvalsh(form)[-1]) + eigen_error(form)
 
-    options = {"xatol": 0.01, "maxiter": _FAMILY_STEPS}
+    options = {"xatol": 0.01, "maxiter": _MAX_FAMILY_STEPS}
     found = minimize_scalar(bound, bounds=(0.0, 1.0), method="bounded", options=options)
     # Each entry of T and S is a sum of m products of two or three factors; both have Frobenius norm <= sum ||Gamma||^2.
     rounding = (m + 6) * EPS * float(np.sum(stack.matrices**2)) * 2.0
     return math.sqrt(max(float(found.fun), 0.0) + rounding)
 
 
-def _sum_of_moduli(stack: DenseStack) -> float:
+def _bound_by_moduli(stack: DenseStack) -> float:
     """For p = 1: sum_c |h' Gamma_c h| <= h' (sum_c |Gamma_c|) h with the matrix absolute value."""
     moduli = np.sum(stack.moduli, axis=0)
     moduli = 0.5 * (moduli + moduli.T)

@@ -28,23 +28,26 @@ from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.tools.budgets import Budget
 
-# More steps improve the bound of the root little, and make the bounds of deeper nodes worse.
+# Steps of majorants: more improve the bound of the root little, and make the bounds of deeper nodes worse.
 STEPS = 4
 # Operations of all steps; a step decomposes m matrices, so large ones get fewer steps.
-_WORK = 1e9
+_MAX_STEPS_WORK = 1e9
 # Multiple of the identity in X, for the condition of P.
-_FLOOR = 1e-6
-# So many outputs have 2^19 vectors of signs, each with a matrix to decompose.
+_LEAST_EIGENVALUE = 1e-6
+# Largest number of outputs whose signs are enumerated: 2^19 vectors, each with a matrix to decompose.
 MAX_ENUMERATED = 20
-# Entries of the matrices that are decomposed together.
-_CHUNK = 1 << 21
-# Operations that a node counts, whatever the order of its matrices, and nodes that are opened at a time.
-NODE_WORK, _BATCH = 4.4e3, 32
-# From this number of features on, nodes are bounded on principal directions.
+# Entries of the matrices that are decomposed together, 16 MiB.
+_CHUNK_ENTRIES = 1 << 21
+# Operations that a node counts, whatever the order of its matrices.
+NODE_WORK = 4.4e3
+# Nodes that are opened at a time: their eigenvalue problems share a call.
+_NODES_AT_A_TIME = 32
+# Number of features from which on nodes are bounded on principal directions.
 MANY_FEATURES = 40
-# Outputs up to which all nodes on some directions cost less than good majorants, so that matrix absolute values will
-# do, and this fraction of the tolerance costs little more.
-_FEW_OUTPUTS, _CLOSER = 12, 0.1
+# Outputs up to which all nodes on some directions cost less than good majorants: matrix absolute values then suffice.
+_FEW_OUTPUTS = 12
+# The fraction of the tolerance for these few outputs, which costs little more.
+_FEW_OUTPUTS_TOL = 0.1
 
 
 class _Children(NamedTuple):
@@ -65,7 +68,7 @@ def branch_and_bound(
     h, best = _best_of(stack, H, H[0], 0.0)
     relaxed, exact = _relaxations(stack, h, tol, budget)
     if relaxed is not exact and stack.shape[0] <= _FEW_OUTPUTS:
-        tol *= _CLOSER
+        tol *= _FEW_OUTPUTS_TOL
 
     def level(best: float) -> float:
         """Return the bound above which nodes are opened; the rounding of whole matrices is above the value."""
@@ -78,13 +81,15 @@ def branch_and_bound(
     while heap and -heap[0][0] > level(best):
         if not budget.affords(NODE_WORK):
             break
-        batch = [heapq.heappop(heap) for _ in range(min(_BATCH, len(heap)))]
-        signs = _branch(np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch]))
+        batch = [heapq.heappop(heap) for _ in range(min(_NODES_AT_A_TIME, len(heap)))]
+        parents = np.array([np.frombuffer(signs, np.int8) for _, _, signs in batch])
+        signs = _branch(parents)
         children = _Children(signs, relaxed.bounds(signs))
         budget.spend(NODE_WORK * len(signs))
         tried = children.leaves(level(best))
         tried[np.argmax(children.bounds)] = True
         h, best = _best_of(stack, relaxed.vectors(signs[tried]), h, best)
+
         if exact is not relaxed:
             leaves = children.leaves(level(best))
             if leaves.any():
@@ -93,6 +98,7 @@ def branch_and_bound(
             # The vectors of a reduced matrix need not lead to the leaf's own.
             missed = children.leaves(level(best))
             h, best = _best_of(stack, exact.vectors(signs[missed]), h, best)
+
         for signs, bound in zip(children.signs, proven_upper(children.bounds), strict=True):
             if bound <= level(best) or signs[-1] != 0:
                 closed = max(closed, bound)
@@ -105,7 +111,8 @@ def branch_and_bound(
 def _relaxations(stack: DenseStack, h: np.ndarray, tol: float, budget: Budget) -> tuple[Whole | Reduced, Whole]:
     """Return the matrices of the nodes, and whole matrices, with the outputs by decreasing size."""
     m, d = stack.shape
-    order = np.argsort(-np.abs(stack.eigen[0]).sum(axis=1), kind="stable")
+    values, _ = stack.eigen
+    order = np.argsort(-np.abs(values).sum(axis=1), kind="stable")
     ordered = DenseStack(stack.matrices[order], stack.error[order])
     plain = d >= MANY_FEATURES and m <= _FEW_OUTPUTS
     M, violation = majorants(stack, budget.seconds, 0 if plain else STEPS)
@@ -123,7 +130,8 @@ def _branch(signs: np.ndarray) -> np.ndarray:
     """Fix the next sign of every node to +1 and to -1."""
     depth = np.count_nonzero(signs, axis=1)
     signs = np.repeat(signs, 2, axis=0)
-    rows, depth = np.arange(len(signs)), np.repeat(depth, 2)
+    rows = np.arange(len(signs))
+    depth = np.repeat(depth, 2)
     signs[rows, depth] = np.where(rows % 2 == 0, 1, -1)
     return signs
 
@@ -134,7 +142,9 @@ def _best_of(stack: DenseStack, H: np.ndarray, h: np.ndarray, best: float) -> tu
         return h, best
     H, values = refine(stack, H, 1)
     top = int(np.argmax(values))
-    return (H[top], float(values[top])) if values[top] > best else (h, best)
+    if values[top] > best:
+        return H[top], float(values[top])
+    return h, best
 
 
 def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.ndarray, float]:
@@ -148,9 +158,11 @@ def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.n
             f"the oracle 'enumerate' decomposes 2^(m-1) matrices and is refused above m = {MAX_ENUMERATED} outputs, "
             f"got m = {m}; use 'refine'"
         )
-    best, best_signs, error = -1.0, np.ones(m), 2.0 * combination_error(stack)
+    best = -1.0
+    best_signs = np.ones(m)
+    error = 2.0 * combination_error(stack)
     began = time.perf_counter()
-    chunk = max(1, _CHUNK // d**2)
+    chunk = max(1, _CHUNK_ENTRIES // d**2)
     for first in range(0, 2 ** (m - 1), chunk):
         codes = np.arange(first, min(first + chunk, 2 ** (m - 1)))
         # Bit c - 1 of the code is the sign of output c; output 0 keeps +1.
@@ -160,46 +172,55 @@ def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.n
         radius = np.maximum(-values[:, 0], values[:, -1])
         top = int(np.argmax(radius))
         if radius[top] > best:
-            best, best_signs = float(radius[top]), signs[top]
+            best = float(radius[top])
+            best_signs = signs[top]
         if codes[-1] + 1 < 2 ** (m - 1) and time.perf_counter() - began >= max_time:
             error = math.inf
             break
     values, vectors = np.linalg.eigh(stack.combine(best_signs[None])[0])
-    h = vectors[:, -1] if values[-1] >= -values[0] else vectors[:, 0]
-    return h, best + error
+    dominant = -1 if values[-1] >= -values[0] else 0
+    return vectors[:, dominant], best + error
 
 
 def majorants(stack: DenseStack, max_time: float = math.inf, steps: int = STEPS) -> tuple[np.ndarray, float]:
     """Return majorants (m, d, d) after some steps, and a bound of sum_c (|h' Gamma_c h| - h' M_c h)."""
     m, d = stack.shape
     began = time.perf_counter()
-    M, best, P = stack.moduli, _largest(stack.moduli), np.eye(d)
-    for _ in range(min(steps, int(_WORK / (m * d**3)))):
+    M = stack.moduli
+    best = _largest_of_sum(stack.moduli)
+    P = np.eye(d)
+    for _ in range(min(steps, int(_MAX_STEPS_WORK / (m * d**3)))):
         if time.perf_counter() - began >= max_time:
             break
         R = np.sum(_moduli(P @ stack.matrices @ P), axis=0)
         if not np.trace(R) > 0:
             break
-        P, inverse = _roots(R / np.trace(R) + _FLOOR * np.eye(d))
+        P, inverse = _roots(R / np.trace(R) + _LEAST_EIGENVALUE * np.eye(d))
         candidates = inverse @ _moduli(P @ stack.matrices @ P) @ inverse
-        if _largest(candidates) < best:
-            M, best = candidates, _largest(candidates)
+        bound = _largest_of_sum(candidates)
+        if bound < best:
+            M = candidates
+            best = bound
     M = 0.5 * (M + M.transpose(0, 2, 1))
     # M_c +- Gamma_c must be positive semidefinite. Rounding may violate this; the violation is added to the bound.
     violations = [-np.linalg.eigvalsh(M + sign * stack.matrices)[:, 0] for sign in (1.0, -1.0)]
-    return M, float(np.sum(np.maximum(np.max(violations, axis=0), 0.0))) + 2.0 * combination_error(DenseStack(M))
+    violation = float(np.sum(np.maximum(np.max(violations, axis=0), 0.0)))
+    return M, violation + 2.0 * combination_error(DenseStack(M))
 
 
-def _largest(M: np.ndarray) -> float:
+def _largest_of_sum(M: np.ndarray) -> float:
+    """Return the largest eigenvalue of the sum of majorants, a bound of the root."""
     return float(np.linalg.eigvalsh(np.sum(M, axis=0))[-1])
 
 
 def _moduli(matrices: np.ndarray) -> np.ndarray:
+    """Return the matrix absolute values of symmetric matrices (m, d, d)."""
     values, vectors = np.linalg.eigh(matrices)
     return (vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 
 def _roots(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the square root of a positive definite matrix, and its inverse."""
     values, vectors = np.linalg.eigh(X)
     roots = np.sqrt(np.maximum(values, TINY))
     return (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T

@@ -17,10 +17,10 @@ from mopn.solvers.sphere.eigenvectors import lanczos, lanczos_start
 from mopn.solvers.sphere.stack import MatrixFreeStack
 from mopn.solvers.tools.budgets import Budget
 
-# Up to this many outputs p = 1 is proven by all sign vectors, 2^(m-1) of them.
+# Outputs up to which p = 1 is proven by all sign vectors: 32 of them at 6 outputs, with two factorisations each.
 MAX_SIGNED = 6
 # Steps of Lanczos to a value, at most; the proof does not rest on it.
-_LANCZOS_STEPS = 150
+_MAX_LANCZOS_STEPS = 150
 # Floating-point operations a second of one core, in matrix products and factorisations.
 OPERATIONS_A_SECOND = 2e10
 
@@ -32,7 +32,7 @@ def expected_work(stack: MatrixFreeStack, p: float) -> float:
         return math.inf
     product, forming = stack.work
     combinations = 2 ** (m - 1) if p == 1 else m
-    return combinations * (_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0)
+    return combinations * (_MAX_LANCZOS_STEPS * product + forming + 2.0 * d**3 / 3.0)
 
 
 def proven_bound(
@@ -41,21 +41,24 @@ def proven_bound(
     """Find and bound max ||q(h)||_p over unit h: to about ``tol`` for p = inf, and for p = 1 with few outputs.
 
     For p = inf every Gamma_c is bounded, for p = 1 every signed sum of them. For p = 2 the outputs are rotated to the
-    eigenvectors of the Gram matrix, which leaves ||q||_2 as it is, and the bound is the 2-norm of the bounds of the
-    rotated forms. It is exact if only one of them is not zero, as for two matrices of opposite sign.
+    eigenvectors of the Gram matrix, which leaves ||q||_2 as it is. The bound is the 2-norm of the bounds of the rotated
+    forms. It is exact if only one of them is not zero, as for two matrices of opposite sign.
     """
     budget = budget or Budget()
     m, d = stack.shape
     if p == 1 and m > MAX_SIGNED:
         return np.zeros((0, d)), math.inf
-    W = np.eye(m) if p == math.inf else half_of_signs(m) if p == 1 else np.linalg.eigh(stack.gram())[1].T
+    W = _combinations(stack, p)
     tol *= 0.5
     start = lanczos_start(len(W), d, stack.seed)
-    H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_LANCZOS_STEPS, one_sided=one_sided)
+    H = lanczos(partial(stack.products, W), start, tol=0.2 * tol, max_steps=_MAX_LANCZOS_STEPS, one_sided=one_sided)
     values = np.einsum("kd,kd->k", stack.products(W, H), H)
     values = np.maximum(-values, 0.0) if one_sided else np.abs(values)
+
+    # For p = 2 every bound counts, otherwise only the largest.
+    near = values if p == 2 else np.full(len(W), values.max())
     bounds = np.full(len(W), math.inf)
-    for i, value in enumerate(values if p == 2 else np.full(len(W), values.max())):
+    for i, value in enumerate(near):
         if not budget.out_of_time:
             matrix, error = stack.combination(W[i])
             bounds[i] = norm_bound(matrix, float(value), tol, one_sided=one_sided) + error
@@ -65,12 +68,23 @@ def proven_bound(
     return H, float(np.max(bounds))
 
 
+def _combinations(stack: MatrixFreeStack, p: float) -> np.ndarray:
+    """Return the weights (k, m) of the combinations that are bounded."""
+    m, _ = stack.shape
+    if p == math.inf:
+        return np.eye(m)
+    if p == 1:
+        return half_of_signs(m)
+    return np.linalg.eigh(stack.gram())[1].T
+
+
 def norm_bound(matrix: np.ndarray, value: float, tol: float, *, one_sided: bool = False) -> float:
     """Return a bound of ||A||_2 or ``one_sided`` max(lambda_max(-A), 0), near a lower bound ``value``."""
     d = len(matrix)
     trivial = float(np.linalg.norm(matrix)) * (1 + d * d * EPS)
     # Without a negative eigenvalue it is rounding that limits the proof.
-    value, excess = max(value, NULL * trivial if one_sided else 0.0), tol
+    value = max(value, NULL * trivial if one_sided else 0.0)
+    excess = tol
     while 0 < value * (1.0 + excess) < trivial:
         theta = value * (1.0 + excess)
         if _is_positive(theta, matrix, 1.0) and (one_sided or _is_positive(theta, matrix, -1.0)):

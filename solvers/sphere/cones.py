@@ -26,22 +26,26 @@ from mopn.solvers.sphere.refinement import refine
 from mopn.solvers.sphere.stack import DenseStack, rotated_outputs
 from mopn.solvers.tools.budgets import Budget
 
-# Rounds of splits, several times as many as 1e-6 takes unless g is constant; directions at a time.
-_ROUNDS, AT_A_TIME = 100, 16
-# With more outputs their 2^(m - 1) cones are not split.
+# Rounds of splits, at most: several times as many as 1e-6 takes unless g is constant.
+_MAX_ROUNDS = 100
+# Directions that are bounded at a time.
+AT_A_TIME = 16
+# Largest number of outputs whose 2^(m - 1) cones are split.
 MAX_SPLIT = 8
-# The largest condition of a cone; for each unit of it, the bound on the cone errs by NULL, relative.
-_SINGULAR = 1e8
-# Digits to which corners are equal, and the distance of corners' cosines from 1 below which cones are not split.
-_DIGITS = 12
-_NARROW = 10.0**-_DIGITS
+# The largest condition of a cone: for each unit of it, the bound on the cone errs by NULL, relative.
+_MAX_CONDITION = 1e8
+# Decimal digits to which corners are rounded for comparison.
+_CORNER_DIGITS = 12
+# The distance of corners' cosines from 1 below which cones are not split.
+_NARROW = 10.0**-_CORNER_DIGITS
 
 
 class OutputNorm(Protocol):
     """Upper bounds of g."""
 
-    # The best value that is known, and the directions to bound at a time.
+    # The best value that is known.
     best: float
+    # Directions to bound at a time.
     at_a_time: int
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
@@ -59,7 +63,8 @@ def half_of_signs(m: int) -> np.ndarray:
 
 def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) -> float:
     """Bound max g(w) over unit w from axes (m, m), within ``tol`` or in at most ``most`` rounds of splits."""
-    m, values = len(axes), norm(axes)
+    m = len(axes)
+    values = norm(axes)
     if m == 1 or m > MAX_SPLIT or not np.isfinite(values).all():
         return float(np.linalg.norm(values)) * (1.0 + 10 * m * EPS)
     cones = _ConeTree((signs[:, None] * axes, values) for signs in half_of_signs(m))
@@ -70,37 +75,39 @@ def bound_by_cones(norm: OutputNorm, axes: np.ndarray, tol: float, most: int) ->
         if not cones.has_above(target):
             break
         splits += 1
-        widest: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        split: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         new: dict[bytes, np.ndarray] = {}
         while cones.has_above(target) and len(new) < norm.at_a_time:
-            cone, of_cone = cones.pop()
+            cone, cone_values = cones.pop()
             middle = _middle(cone)
-            widest.append((cone, of_cone, middle))
-            if _key(middle) not in corners:
-                new[_key(middle)] = middle
+            split.append((cone, cone_values, middle))
+            key = _corner_key(middle)
+            if key not in corners:
+                new[key] = middle
         if new:
             W = np.array(list(new.values()))
-            corners |= {key: (w, float(value)) for key, w, value in zip(new, W, norm(W), strict=True)}
-        for cone, of_cone, middle in widest:
-            w, value = corners[_key(middle)]
+            for key, w, value in zip(new, W, norm(W), strict=True):
+                corners[key] = (w, float(value))
+        for cone, cone_values, middle in split:
+            w, value = corners[_corner_key(middle)]
             if math.isinf(value):
-                cones.push(cone, of_cone)
-                continue
-            for corner in _longest_edge(cone):
-                part, of_part = cone.copy(), of_cone.copy()
-                part[corner], of_part[corner] = math.copysign(1.0, float(w @ middle)) * w, value
-                cones.push(part, of_part)
+                cones.push(cone, cone_values)
+            else:
+                # The corner may be the opposite one, as g(-w) = g(w).
+                cones.push_parts(cone, cone_values, math.copysign(1.0, float(w @ middle)) * w, value)
     # The common corner of the parts of a cone differs from its middle by at most sqrt(m) 10^-digits. A unit vector of
-    # the cone is at most sqrt(m) times as far from a part, and g of the difference is at most so much of its maximum.
+    # the cone is at most sqrt(m) times as far from a part. So g of the difference is at most m 10^-digits times its
+    # maximum.
     return cones.bound * (1.0 + 2.0 * m * _NARROW * splits)
 
 
 class _ConeTree:
-    """Cones of m corners each, by decreasing bound; of narrow cones only the largest bound is kept."""
+    """Cones of m corners each, by decreasing bound; for narrow cones it only keeps the largest bound."""
 
     def __init__(self, cones: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
         self.heap: list[tuple[float, int, np.ndarray, np.ndarray]] = []
-        self.order, self.closed = itertools.count(), 0.0
+        self.order = itertools.count()
+        self.closed = 0.0
         for cone, values in cones:
             self.push(cone, values)
 
@@ -111,6 +118,15 @@ class _ConeTree:
             self.closed = max(self.closed, bound)
         else:
             heapq.heappush(self.heap, (-bound, next(self.order), cone, values))
+
+    def push_parts(self, cone: np.ndarray, values: np.ndarray, w: np.ndarray, value: float) -> None:
+        """Add the two parts of a cone, whose longest edge is split at w with the bound ``value`` of g."""
+        for corner in _longest_edge(cone):
+            part = cone.copy()
+            part_values = values.copy()
+            part[corner] = w
+            part_values[corner] = value
+            self.push(part, part_values)
 
     def has_above(self, target: float) -> bool:
         """Whether the largest bound is above a target, and belongs to a cone that may be split."""
@@ -136,11 +152,12 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
     cosine = float((cone @ axis).min()) / max(float(np.linalg.norm(axis)), NULL)
     narrow = 1.0 / cosine if cosine > 0 else math.inf
     condition = float(np.linalg.cond(cone))
-    if condition > _SINGULAR:
+    if condition > _MAX_CONDITION:
         return size * narrow * (1.0 + NULL)
     u = np.linalg.solve(cone, values / size)
     try:
-        projection = cone.T @ nnls(cone.T, u)[0]
+        coefficients, _ = nnls(cone.T, u)
+        projection = cone.T @ coefficients
     except RuntimeError:  # any projection proves a bound
         projection = np.zeros_like(u)
     # <u, w> = <projection, w> + a'C(u - projection), and the norm of a is at most the norm of C's inverse.
@@ -150,38 +167,45 @@ def _bound_on_cone(cone: np.ndarray, values: np.ndarray) -> float:
 
 
 def _longest_edge(cone: np.ndarray) -> tuple[int, int]:
+    """Return the indices of the two corners that are farthest apart."""
     i, j = np.unravel_index(np.argmin(cone @ cone.T), cone.shape)
     return int(i), int(j)
 
 
 def _middle(cone: np.ndarray) -> np.ndarray:
+    """Return the middle of the longest edge, a unit vector."""
     i, j = _longest_edge(cone)
     w = cone[i] + cone[j]
     return w / np.linalg.norm(w)
 
 
-def _key(w: np.ndarray) -> bytes:
+def _corner_key(w: np.ndarray) -> bytes:
     """Return the name of a corner and of the opposite one, common to the cones that have it."""
-    w = np.round(w, _DIGITS) + 0.0
-    return (w if w[np.flatnonzero(w)[0]] > 0 else 0.0 - w).tobytes()
+    w = np.round(w, _CORNER_DIGITS) + 0.0
+    first = w[np.flatnonzero(w)[0]]
+    if not first > 0:
+        w = 0.0 - w
+    return w.tobytes()
 
 
 def bound_by_eigenvalues(stack: DenseStack, H: np.ndarray, tol: float, budget: Budget) -> tuple[np.ndarray, float]:
     """Bound ``||q(h)||_2`` over unit h, for a stack scaled to about 1; return unit vectors found, and the bound."""
     outputs = rotated_outputs(stack)
-    norm = _Largest(outputs.stack, H, budget)
-    bound = bound_by_cones(norm, np.eye(len(outputs.basis)), tol, _ROUNDS)
+    norm = _NormByEigenvalues(outputs.stack, H, budget)
+    bound = bound_by_cones(norm, np.eye(len(outputs.basis)), tol, _MAX_ROUNDS)
     return np.vstack(norm.found), outputs.bound(bound + float(np.linalg.norm(outputs.stack.error)))
 
 
-class _Largest:
+class _NormByEigenvalues:
     """Upper bounds of g(w) = max over unit h of |h' (sum_c w_c Gamma_c) h| by eigenvalues."""
 
     at_a_time = AT_A_TIME
 
     def __init__(self, stack: DenseStack, H: np.ndarray, budget: Budget) -> None:
-        self.stack, self.budget = stack, budget
-        self.best, self.found = float(np.linalg.norm(stack.forms(H), axis=1).max()), [H[:0]]
+        self.stack = stack
+        self.budget = budget
+        self.best = float(np.linalg.norm(stack.forms(H), axis=1).max())
+        self.found = [H[:0]]
         m, d = stack.shape
         self._work = 0.5 * d**3 + 1e5
         # Rounding error of the sum of m terms, and of its eigenvalues, for unit w.
@@ -197,7 +221,8 @@ class _Largest:
             return np.full(len(W), np.inf)
         self.budget.spend(len(W) * self._work)
         matrices = self.stack.combine(W)
-        bounds = np.abs(np.linalg.eigvalsh(matrices)).max(axis=1) + self._error * np.linalg.norm(W, axis=1)
+        sizes = np.abs(np.linalg.eigvalsh(matrices)).max(axis=1)
+        bounds = sizes + self._error * np.linalg.norm(W, axis=1)
         if bounds.max() > self.best:
             values, vectors = np.linalg.eigh(matrices[np.argmax(bounds)])
             h = vectors[:, [np.argmax(np.abs(values))]].T

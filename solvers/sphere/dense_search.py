@@ -19,14 +19,19 @@ from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.sum_of_squares import bound_by_squares
 from mopn.solvers.tools.budgets import Budget
 
-# The operations of a call's proof are limited, so that results do not depend on the speed of the machine.
-_SIGNS_WORK, _WORK = 6.6e9, 4e11
-# Work for signs alone before biquadratic forms with p = 1, a second or two, with few features: a step with forms takes
-# as long as thousands of nodes.
-_TRIED_WORK = 5e8
-# The tolerance for all starts, the number of distinct ones that are refined to the tolerance of the oracle, and the
-# largest number of steps: a matrix-free search has the same.
-ROUGH, REFINED, STEPS = 1e-3, 8, 100
+# Operations of a proof by signs; a limit of work, unlike one of time, does not depend on the speed of the machine.
+_MAX_SIGNS_WORK = 6.6e9
+# Operations of any other proof.
+MAX_WORK = 4e11
+# Operations for signs alone before biquadratic forms with p = 1 and few features, a second or two: a step with forms
+# takes as long as thousands of nodes.
+_TRIED_SIGNS_WORK = 5e8
+# The relative tolerance to which all starts are refined.
+ROUGH = 1e-3
+# The number of distinct starts that are then refined to the tolerance of the oracle.
+REFINED = 8
+# Steps of a refinement, at most. A matrix-free search has these three in common.
+STEPS = 100
 
 Memory = dict[tuple[type, bool], Any]
 
@@ -61,20 +66,24 @@ class DenseSearch(SphereSearch):
             return dominant_starts(self.stack, one_sided=self.plan.one_sided)
         starts = [extreme_starts(self.stack), gram_starts(self.stack, self.p)]
         # They nearly always suffice for p = 2; for p = 1 there are many sharp maxima.
-        return np.vstack([*starts, random_starts(self.stack, self.effort.precision or 1.0)] if self.p == 1 else starts)
+        if self.p == 1:
+            starts.append(random_starts(self.stack, self.effort.precision or 1.0))
+        return np.vstack(starts)
 
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts as further units."""
         tol = self.tol
         rough, rough_values = distinct(*refine(self.stack, H, self.p, max(ROUGH, tol), STEPS, self.left))
         best, best_values = refine(self.stack, rough[:REFINED], self.p, tol, STEPS, self.left)
-        return np.vstack([best, rough[REFINED:], H]), np.concatenate([best_values, rough_values[REFINED:], values])
+        units = np.vstack([best, rough[REFINED:], H])
+        return units, np.concatenate([best_values, rough_values[REFINED:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
         proven = Proven(H[:0], math.inf)
         for proof in self._proofs():
             more = proof(H)
-            bound, work = min(proven.bound, more.bound), proven.work + more.work
+            bound = min(proven.bound, more.bound)
+            work = proven.work + more.work
             proven = Proven(np.vstack([proven.H, more.H]), bound, work)
             H = np.vstack([H, more.H])
             if self.left <= 0 or bound <= self.values(H).max() * (1.0 + self.precision):
@@ -82,34 +91,40 @@ class DenseSearch(SphereSearch):
         return proven
 
     def _proofs(self) -> list[Callable[[np.ndarray], Proven]]:
+        """Return the proofs of the plan, in the order in which they are tried."""
         if self.plan.proof is Proof.SIGNS:
-            return [partial(self._prove_by_signs, work=_SIGNS_WORK)]
+            return [partial(self._prove_by_signs, work=_MAX_SIGNS_WORK)]
         if self.plan.proof is Proof.SQUARES:
             return [self._prove_by_squares]
         d = self.stack.shape[1]
-        tried = self.plan.proof is Proof.BIQUADRATIC_SIGNS and d < MANY_FEATURES
-        signs = [partial(self._prove_by_signs, work=_TRIED_WORK)] if tried else []
-        cones = [self._prove_by_cones] if self.plan.proof is Proof.CONES else []
-        squares = [self._prove_by_squares] if self.p == 2 and d <= MOST_SQUARED else []
-        return [*signs, *cones, self._prove_by_biquadratic_forms, *squares]
+        proofs: list[Callable[[np.ndarray], Proven]] = []
+        if self.plan.proof is Proof.BIQUADRATIC_SIGNS and d < MANY_FEATURES:
+            proofs.append(partial(self._prove_by_signs, work=_TRIED_SIGNS_WORK))
+        if self.plan.proof is Proof.CONES:
+            proofs.append(self._prove_by_cones)
+        proofs.append(self._prove_by_biquadratic_forms)
+        if self.p == 2 and d <= MOST_SQUARED:
+            proofs.append(self._prove_by_squares)
+        return proofs
 
     def _prove_by_signs(self, H: np.ndarray, work: float) -> Proven:
-        budget, best = self.budget(work), H[[np.argmax(self.values(H))]]
+        budget = self.budget(work)
+        best = H[[np.argmax(self.values(H))]]
         h, bound = branch_and_bound(self.stack, best, self.precision, budget)
         return Proven(h[None], bound, budget.spent)
 
     def _prove_by_cones(self, H: np.ndarray) -> Proven:
-        budget = self.budget(_WORK)
+        budget = self.budget(MAX_WORK)
         found, bound = bound_by_eigenvalues(self.stack, H, self.precision, budget)
         return Proven(found, bound, budget.spent)
 
     def _prove_by_biquadratic_forms(self, H: np.ndarray) -> Proven:
-        budget = self.budget(_WORK)
+        budget = self.budget(MAX_WORK)
         found = nest_and_bound(self.stack, H, int(self.p), self.precision, budget, self._last(Turned))
         return self._remembered(found, budget)
 
     def _prove_by_squares(self, H: np.ndarray) -> Proven:
-        budget = self.budget(_WORK)
+        budget = self.budget(MAX_WORK)
         d = self.stack.shape[1]
         if not budget.affords(FEW_STEPS * step_work(d * (d + 1) // 2)):
             return Proven(H[:0], math.inf)
@@ -121,6 +136,7 @@ class DenseSearch(SphereSearch):
         return math.isfinite(self.effort.seconds) and math.isinf(self.effort.work)
 
     def _last(self, kind: type) -> Any:
+        """Return the multipliers of the last proof of a kind, or None."""
         return self.memory.get((kind, self._is_clocked), self.memory.get((kind, False)))
 
     def _remembered(self, found: RelaxationBound, budget: Budget) -> Proven:

@@ -8,15 +8,16 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.stack import DenseStack, Stack
 
-# Steps between two looks at the eigenvalues of T, each a decomposition.
+# Steps between two checks of convergence, each with a decomposition of T.
 _CHECK_EVERY = 5
 # Dimension from which on some steps of Lanczos cost less than a decomposition, with the same maxima.
-_LEAST_LANCZOS = 24
-# Largest number of entries of all Krylov bases together.
+_MIN_LANCZOS_DIMENSION = 24
+# Largest number of entries of all Krylov bases together, 256 MiB.
 MEMORY = 1 << 25
-# Lengths below which a vector is mostly rounding errors, relative to the matrix, and the least divisor.
+# Length below which a vector is mostly rounding errors, relative to the matrix.
 _ROUNDED = 1e-8
-_SMALLEST = TINY / EPS
+# The least length by which a vector is divided.
+_LEAST_DIVISOR = TINY / EPS
 
 
 def dominant_eigenvectors(
@@ -29,7 +30,7 @@ def dominant_eigenvectors(
     if not isinstance(stack, DenseStack):
         return lanczos(partial(stack.products, W), start, tol=tol, max_steps=max_steps)
     A = stack.combine(W)
-    if stack.shape[1] >= _LEAST_LANCZOS:
+    if stack.shape[1] >= _MIN_LANCZOS_DIMENSION:
         return lanczos(lambda H: (A @ H[:, :, None])[:, :, 0], start, tol=tol, max_steps=max_steps)
     values, vectors = np.linalg.eigh(A)
     last = np.abs(values[:, -1]) >= np.abs(values[:, 0])
@@ -71,22 +72,23 @@ def krylov(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield, step by step, orthonormal bases (k, j, d) of Krylov spaces, A_r in these (k, j, j), and residuals (k,)."""
     k, d = start.shape
-    Q, T = np.zeros((k, steps, d)), np.zeros((k, steps, steps))
+    Q = np.zeros((k, steps, d))
+    T = np.zeros((k, steps, steps))
     Q[:, 0] = start / np.linalg.norm(start, axis=1, keepdims=True)
     for j in range(steps):
         known = Q[:, : j + 1]
         w = products(np.ascontiguousarray(Q[:, j]))
         T[:, j, j] = np.einsum("kd,kd->k", w, Q[:, j])
-        # The second pass removes rounding errors.
+        # Both vectors of the three-term recurrence; the second pass, over all vectors, removes rounding errors.
         w -= T[:, j, j, None] * Q[:, j] + (T[:, j - 1, j, None] * Q[:, j - 1] if j else 0.0)
         w -= ((known @ w[:, :, None]).transpose(0, 2, 1) @ known)[:, 0]
         beta = np.linalg.norm(w, axis=1)
         yield known, T[:, : j + 1, : j + 1], beta
         if j + 1 == steps:
             return
-        # A Krylov space that is exhausted up to rounding goes on along the rounding errors, made orthogonal to it; an
-        # exhausted one is padded with zero vectors.
-        w /= np.where(beta > _SMALLEST, beta, 1.0)[:, None]
+        # A Krylov space that is exhausted up to rounding goes on along the rounding errors, made orthogonal to it. One
+        # that is exactly exhausted is padded with zero vectors.
+        w /= np.where(beta > _LEAST_DIVISOR, beta, 1.0)[:, None]
         rest = beta <= _ROUNDED * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
         if rest.any():
             w[rest] -= ((known[rest] @ w[rest, :, None]).transpose(0, 2, 1) @ known[rest])[:, 0]

@@ -16,14 +16,15 @@ class Lifting:
     """
 
     def __init__(self, d: int, degree: int) -> None:
-        self.d, self.degree = d, degree
+        self.d = d
+        self.degree = degree
         monomials = list(combinations_with_replacement(range(d), degree))
         self.monomials = np.array(monomials, dtype=np.intp).reshape(len(monomials), degree)
         self.scale = np.sqrt(math.factorial(degree) / _factorials(self.monomials))
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """The number D of monomials."""
         return len(self.monomials)
 
     @cached_property
@@ -64,16 +65,17 @@ class Lifting:
 
     @cached_property
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers (D, D) of the monomials of degree 2k that entries belong to, and the squared scales of each."""
-        _, groups = np.unique(self._key(_joined(self.monomials, self.monomials)), return_inverse=True)
+        """Index (D, D) of each entry's monomial of degree 2k, and the sum of squared scales for each monomial."""
+        keys = self._key(_products_of_pairs(self.monomials, self.monomials))
+        _, groups = np.unique(keys, return_inverse=True)
         groups = groups.reshape(self.dimension, self.dimension)
         return groups, np.bincount(groups.ravel(), self.scales.ravel() ** 2)
 
     @cached_property
     def _multiples(self) -> tuple[np.ndarray, np.ndarray]:
-        """Places of the products of each variable with all monomials of degree k - 1, and their relative scales."""
+        """Places (d, D') of the products of variables with monomials of degree k - 1, and their relative scales."""
         rest = lifting(self.d, self.degree - 1)
-        keys = self._key(_joined(np.arange(self.d)[:, None], rest.monomials))
+        keys = self._key(_products_of_pairs(np.arange(self.d)[:, None], rest.monomials))
         place = np.searchsorted(self._key(self.monomials), keys)
         return place, rest.scale / self.scale[place]
 
@@ -88,7 +90,7 @@ def lifting(d: int, degree: int = 2) -> Lifting:
     return Lifting(d, degree)
 
 
-def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _products_of_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the products of all pairs of monomials, (len(first), len(second), degree)."""
     left = np.repeat(first[:, None], len(second), axis=1)
     right = np.repeat(second[None], len(first), axis=0)
@@ -97,8 +99,9 @@ def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _factorials(monomials: np.ndarray) -> np.ndarray:
     """Return the products of the factorials of the exponents."""
-    run, product = np.ones(len(monomials)), np.ones(len(monomials))
+    exponent = np.ones(len(monomials))
+    product = np.ones(len(monomials))
     for before, after in zip(monomials.T, monomials.T[1:], strict=False):
-        run = np.where(before == after, run + 1.0, 1.0)
-        product *= run
+        exponent = np.where(before == after, exponent + 1.0, 1.0)
+        product *= exponent
     return product

@@ -15,9 +15,9 @@ from mopn.solvers.tools.checks import check_fraction, number
 from mopn.solvers.tools.decorators import door
 
 # Relative tolerance of iterations towards a local maximum.
-_TOL = 1e-6
-# Fraction of the gap that a useless search leaves.
-_STALLED = 0.9
+_LOCAL_TOL = 1e-6
+# Fraction of the gap that a search must not leave; otherwise the next one would hardly help.
+_MAX_REMAINING_GAP = 0.9
 _EXPONENT = number("1, 2 or infinity", lambda p: p in (1, 2, math.inf), finite=False)
 _SECONDS = number("a number of seconds > 0", lambda x: x > 0.0, finite=False)
 
@@ -74,17 +74,27 @@ def maximise(matrices: Any, p: float = 2, tol: float = 1e-4, max_time: float = m
     (1.0, True)
     """
     stack = DenseStack(symmetric_matrices(matrices, "matrices"))
-    p, tol, time = _EXPONENT(p, "p"), check_fraction(tol, "tol"), Budget(seconds=_SECONDS(max_time, "max_time"))
+    p = _EXPONENT(p, "p")
+    tol = check_fraction(tol, "tol")
+    time = Budget(seconds=_SECONDS(max_time, "max_time"))
     scaled, scale = stack.scaled()
-    way, limits = plan(p, *stack.shape, "exact", formed=True), Effort(min(tol, _TOL))
+    search_plan = plan(p, *stack.shape, "exact", formed=True)
+    limits = Effort(min(tol, _LOCAL_TOL))
     memory: Memory = {}
-    h, value, bound, last = np.eye(stack.shape[1])[0], 0.0, math.inf, math.inf
+    h = np.eye(stack.shape[1])[0]
+    value = 0.0
+    bound = math.inf
+    last = math.inf
     while True:
-        found = DenseSearch(scaled, p, way, limits, Effort(tol, seconds=time.seconds), memory).maximise()
+        effort = Effort(tol, seconds=time.seconds)
+        found = DenseSearch(scaled, p, search_plan, limits, effort, memory).maximise()
         best = int(np.argmax(found.values))
         if found.values[best] > value:
-            h, value = found.H[best], float(found.values[best])
+            h = found.H[best]
+            value = float(found.values[best])
         bound = min(bound, found.bound)
-        if bound <= value * (1.0 + tol) or time.out_of_time or bound - value > _STALLED * (last - value):
+
+        is_tight = bound <= value * (1.0 + tol)
+        if is_tight or time.out_of_time or bound - value > _MAX_REMAINING_GAP * (last - value):
             return Maximum(h, value * scale, bound * scale)
         last = bound  # the next search, with new operations, goes on from these multipliers

@@ -1,12 +1,12 @@
 """The maximum for p = 2 and p = 1 by biquadratic forms on a growing number of the stack's principal directions.
 
-Loss gradients have few large principal directions. The form includes the others by a Schur complement, so that a
-relaxation on some dozens of directions is as tight as the largest value of its form, which falls to the maximum as
-directions are added. Multipliers serve more directions, padded by zeros, and similar stacks, in turned bases.
+Loss gradients have few large principal directions. The form includes the others by a Schur complement. So a relaxation
+on some dozens of directions is as tight as the largest value of its form, which falls to the maximum as directions are
+added. Multipliers also serve more directions, padded by zeros, and similar stacks, in turned bases.
 
 For p = 1 some signs may be fixed, by branch and bound: each makes the form of a node one block smaller. A node inherits
-the multipliers of its parent, which prove the parent's bound there, and takes a few steps from them: two nodes with
-another sign fixed come nearer to the maximum than many steps do. The next sign to fix is the one on which the
+the multipliers of its parent, which prove the parent's bound there, and takes a few steps from them. Two nodes with one
+more sign fixed come nearer to the maximum than many steps at their parent. The next sign to fix is the one on which the
 pseudo-moments are least decided.
 """
 
@@ -26,17 +26,20 @@ from mopn.solvers.sphere.refinement import SAME_MAXIMUM, distinct, dual_vectors,
 from mopn.solvers.sphere.stack import DenseStack, RotatedOutputs, in_basis, principal_basis, rotated_outputs
 from mopn.solvers.tools.budgets import Budget
 
-# Numbers of directions, and the fraction of all from which on all are taken.
-_RANKS, _ALL = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240), 0.8
-# Fractions: of the bound's excess over the best value that fewer directions may leave, to be tried first; and of the
-# loss of the directions that the relaxation may add to it.
-_WORTH, _RELAXATION = 0.3, 0.3
+# Numbers of directions that are tried: the work of a step grows by half or more from one to the next.
+_RANKS = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240)
+# Fraction of all directions beyond which all are taken.
+_ALL_FROM = 0.8
+# Loss of too few directions up to which they are tried, as a fraction of the bound's excess over the best value.
+_MAX_LOSS = 0.3
+# Excess that the relaxation may add to this loss, as a fraction of it.
+_RELAXATION_EXCESS = 0.3
 # The largest eigenvalue of R, relative to the bound, from which on directions are too few.
-_FAR = 0.9
-# More than the rounding of bounds and targets.
+_MAX_REST = 0.9
+# Relative margin, larger than the rounding of bounds and targets.
 _MARGIN = 1e-13
-# Units of at least this fraction of the best value are active.
-_ACTIVE = 0.9
+# Value of active units, at least, as a fraction of the best.
+_MIN_ACTIVE_VALUE = 0.9
 
 
 class Turned(NamedTuple):
@@ -70,30 +73,34 @@ def nest_and_bound(
     units = _UnitPool(stack, p, budget)
     active = units.add(_active(H, np.linalg.norm(stack.forms(H), p, axis=1)))
     bound = math.inf
-    turned, U = _InPrincipalBases(stack, p), dual_vectors(stack.forms(active), p)
+    turned = _InPrincipalBases(stack, p)
+    U = dual_vectors(stack.forms(active), p)
 
-    def tight() -> float:
+    def tight_form_bound() -> float:
         return turned.form_bound(units.best * (1.0 + tol))
 
     for r in _ranks(d):
         if not affords(r):
             break
-        target = tight()
+        target = tight_form_bound()
         form = turned.form(r, target * (1.0 - _MARGIN))
         if form is None:
             continue
-        outputs, features = turned.outputs.basis, turned.features[:, :r]
+
+        outputs = turned.outputs.basis
+        features = turned.features[:, :r]
         reach = form.reach(_unit_rows(active @ features), U @ outputs.T)
-        gives_away = reach - units.best
-        enough = gives_away <= GIVEN_AWAY * tol * units.best
+        loss = reach - units.best
+        enough = loss <= GIVEN_AWAY * tol * units.best
         if not enough:
-            if gives_away > _WORTH * (bound - units.best):
+            if loss > _MAX_LOSS * (bound - units.best):
                 continue
-            target = max(target, reach + _RELAXATION * gives_away)
+            target = max(target, reach + _RELAXATION_EXCESS * loss)
+
         start = Multipliers.none(len(form.matrix)) if last is None else last.on(outputs, features)
         look = partial(units.look, features)
         if enough and p == 1:
-            proven, proof = branch_on_forms(form, start, look, tight, budget)
+            proven, proof = branch_on_forms(form, start, look, tight_form_bound, budget)
         else:
             proof = tighten(form, start, target, budget)
             proven = proof.bound
@@ -110,7 +117,9 @@ class _UnitPool:
     """The unit vectors found so far, and the best value."""
 
     def __init__(self, stack: DenseStack, p: int, budget: Budget) -> None:
-        self._stack, self._p, self._budget = stack, p, budget
+        self._stack = stack
+        self._p = p
+        self._budget = budget
         self.found: list[np.ndarray] = []
         self.best = 0.0
 
@@ -148,20 +157,24 @@ class _InPrincipalBases:
         """Return the form on the first r directions, or None if they are too few for a bound t."""
         matrices = self.stack.matrices
         R = rest_majorant(matrices[:, r:, r:], self.p)
-        return None if R.size and np.linalg.eigvalsh(R)[-1] >= _FAR * t else Biquadratic(matrices, r, t, R, self.p)
+        if R.size and np.linalg.eigvalsh(R)[-1] >= _MAX_REST * t:
+            return None
+        return Biquadratic(matrices, r, t, R, self.p)
 
 
 def _active(H: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the rows of H with nearly the best value, one of each direction."""
     H, values = distinct(H, values, SAME_MAXIMUM)
-    return H[values >= _ACTIVE * values.max()]
+    return H[values >= _MIN_ACTIVE_VALUE * values.max()]
 
 
 def _ranks(d: int) -> list[int]:
-    return [*(r for r in _RANKS if r <= _ALL * d), d]
+    """Return the numbers of directions to try out of d, ascending."""
+    return [*(r for r in _RANKS if r <= _ALL_FROM * d), d]
 
 
 def _unit_rows(A: np.ndarray) -> np.ndarray:
+    """Return the rows divided by their lengths; zero rows stay."""
     lengths = np.linalg.norm(A, axis=1, keepdims=True)
     return A / np.where(lengths > 0, lengths, 1.0)
 
@@ -187,9 +200,10 @@ def branch_on_forms(
         return proof.bound, proof
     look(root.starts(proof.X))
     heap = [(-proof.bound, 0, _Node(np.eye(root.shape[0]), root, proof))]
-    closed, names = root.t, itertools.count(1)
+    closed = root.t
+    names = itertools.count(1)
     while heap and -heap[0][0] > max(target(), closed):
-        parent = heap[0][2]
+        _, _, parent = heap[0]
         if not budget.affords(FEW_STEPS * step_work(len(parent.form.matrix))):
             break
         heapq.heappop(heap)
@@ -201,7 +215,8 @@ def branch_on_forms(
                 closed = max(closed, node.proof.bound)
             else:
                 heapq.heappush(heap, (-node.proof.bound, next(names), node))
-    return max(closed, -heap[0][0] if heap else 0.0), proof
+    opened = -heap[0][0] if heap else 0.0
+    return max(closed, opened), proof
 
 
 def _few_steps(form: Biquadratic, start: Multipliers, target: float, budget: Budget) -> Multipliers:
@@ -214,22 +229,24 @@ def _few_steps(form: Biquadratic, start: Multipliers, target: float, budget: Bud
 
 def _child(root: Biquadratic, parent: _Node, sign: float, target: float, budget: Budget) -> _Node:
     """Return the node that fixes one more sign, with a bound of at most its parent's up to rounding."""
-    T = np.delete(np.eye(len(parent.E)), column := _least_decided(parent), axis=0)
+    column = _least_decided(parent)
+    T = np.delete(np.eye(len(parent.E)), column, axis=0)
     T[0, column] = sign
     E = T @ parent.E
     form = root.with_signs(E)
-    return _Node(E, form, _few_steps(form, _inherited(parent, T), target, budget))
+    start = _inherited(parent, T)
+    return _Node(E, form, _few_steps(form, start, target, budget))
 
 
 def _least_decided(node: _Node) -> int:
-    """Return the sign y_c with the pseudo-moment of y_0 y_c nearest to 0."""
+    """Return the index c of the sign whose pseudo-moment of y_0 y_c is nearest to 0."""
     k, r = node.form.shape
     moments = np.trace(node.proof.X.reshape(k, r, k, r)[0, :, 1:], axis1=0, axis2=2)
     return 1 + int(np.argmin(np.abs(moments)))
 
 
 def _inherited(parent: _Node, T: np.ndarray) -> Multipliers:
-    """Return multipliers that prove the parent's bound at a node's signs, y = T' z, and its pseudo-moments."""
+    """Return multipliers that prove the parent's bound at a node's signs, y = T' z, with pseudo-moments."""
     k, r = parent.form.shape
     counts = np.sum(T * T, axis=1)
     ratio = len(T) / k

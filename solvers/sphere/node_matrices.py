@@ -21,21 +21,24 @@ from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.bounds import combination_error, eigen_scale
 from mopn.solvers.sphere.stack import DenseStack, in_basis, principal_basis
 
-# Numbers of directions, and the largest fraction of all, as a node with more costs little less than a whole one.
-_RANKS, _MOST = (16, 24, 36, 54, 80, 120), 0.5
-# Directions suffice if, at the signs of the best vector, they lose this fraction of the tolerance, or so much relative
-# to the value: leaves above the tolerance are bounded by whole matrices.
-GIVEN_AWAY, _LEAST = 0.3, 1e-3
+# Numbers of directions that are tried: each takes about three times the work of the one before.
+_RANKS = (16, 24, 36, 54, 80, 120)
+# Largest fraction of all directions: a node with more costs little less than a whole one.
+_MAX_FRACTION = 0.5
+# Loss at the signs of the best vector at which directions suffice, as a fraction of the tolerance.
+GIVEN_AWAY = 0.3
+# Such a loss relative to the value, whatever the tolerance: whole matrices bound the leaves that are left open.
+_ALLOWED_LOSS = 1e-3
 
 
 class _Sums(NamedTuple):
-    """Sums of the matrices of nodes: of ``fixed`` (m, ...) with signs, and ``free[j]``, the majorants from j on."""
+    """Sums of the matrices of nodes: ``fixed`` (m, ...) with signs, and the majorants from j on, ``free[j]``."""
 
     fixed: np.ndarray
     free: np.ndarray
 
     @classmethod
-    def of(cls, fixed: np.ndarray, majorants: np.ndarray) -> _Sums:
+    def with_majorants(cls, fixed: np.ndarray, majorants: np.ndarray) -> _Sums:
         sums = np.cumsum(majorants[::-1], axis=0)[::-1]
         return cls(fixed, np.concatenate([sums, np.zeros((1, *sums.shape[1:]))]))
 
@@ -74,7 +77,8 @@ class Reduced(NamedTuple):
     slack: float
 
     def bounds(self, signs: np.ndarray) -> np.ndarray:
-        return np.maximum(np.linalg.eigvalsh(self._matrices(signs)[0])[:, -1], self.t) + self.slack
+        matrices, _ = self._matrices(signs)
+        return np.maximum(np.linalg.eigvalsh(matrices)[:, -1], self.t) + self.slack
 
     def vectors(self, signs: np.ndarray) -> np.ndarray:
         matrices, Z = self._matrices(signs)
@@ -83,33 +87,41 @@ class Reduced(NamedTuple):
         return H / np.linalg.norm(H, axis=1, keepdims=True)
 
     def _matrices(self, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the matrices of nodes (q, r, r), and their Z (q, r, d - r)."""
         Z = self.across(signs)
         return self.leading(signs) + Z @ Z.transpose(0, 2, 1), Z
 
 
 def whole(stack: DenseStack, M: np.ndarray, violation: float) -> Whole:
     """Return the whole matrices of a stack, for majorants M (m, d, d) with a violation."""
-    return Whole(_Sums.of(stack.matrices, M), 2.0 * combination_error(stack) + violation)
+    sums = _Sums.with_majorants(stack.matrices, M)
+    return Whole(sums, 2.0 * combination_error(stack) + violation)
 
 
 def reduced(stack: DenseStack, M: np.ndarray, violation: float, h: np.ndarray, tol: float) -> Reduced | None:
     """Return the matrices on the fewest directions that suffice at the signs of a vector h (d,), if any."""
     forms = stack.forms(h[None])
-    t, signs = float(np.abs(forms).sum()), np.where(forms >= 0, 1, -1)
+    t = float(np.abs(forms).sum())
+    signs = np.where(forms >= 0, 1, -1)
     basis = principal_basis(stack)
-    gammas, majorants = in_basis(stack, basis), in_basis(DenseStack(M), basis)
+    gammas = in_basis(stack, basis)
+    majorants = in_basis(DenseStack(M), basis)
     slack = violation + 2.0 * (combination_error(gammas) + combination_error(majorants))
-    sums = _Sums.of(gammas.matrices, majorants.matrices)
-    for r in (rank for rank in _RANKS if rank <= _MOST * len(basis)):
-        nodes = _on(r, sums, basis, t, slack)
-        if nodes and nodes.bounds(signs)[0] <= t * (1.0 + max(GIVEN_AWAY * tol, _LEAST)):
+    sums = _Sums.with_majorants(gammas.matrices, majorants.matrices)
+    enough = t * (1.0 + max(GIVEN_AWAY * tol, _ALLOWED_LOSS))
+    for r in _RANKS:
+        if r > _MAX_FRACTION * len(basis):
+            break
+        nodes = _on_directions(r, sums, basis, t, slack)
+        if nodes and nodes.bounds(signs)[0] <= enough:
             return nodes
     return None
 
 
-def _on(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduced | None:
+def _on_directions(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduced | None:
     """Return the matrices on the first r directions, or None if t is not above lambda_max(R)."""
-    first, rest = slice(None, r), slice(r, None)
+    first = slice(None, r)
+    rest = slice(r, None)
     root = inverse_root(t * np.eye(len(basis) - r) - sums.free[0, rest, rest])
     if root is None:
         return None
@@ -117,21 +129,21 @@ def _on(r: int, sums: _Sums, basis: np.ndarray, t: float, slack: float) -> Reduc
     across = sums.part(first, rest)
     Z = across.times(F)
     # Errors of the products with F, of the sums, of Z Z', and of the eigenvalues.
-    size = _size(Z)
-    error = (len(basis) + len(sums.free) + 2) * EPS * _size(across) * float(np.linalg.norm(F))
+    size = _norm_bound(Z)
+    error = (len(basis) + len(sums.free) + 2) * EPS * _norm_bound(across) * float(np.linalg.norm(F))
     slack += 2.0 * size * error + error * error + (excess + (len(basis) + eigen_scale(r)) * EPS) * size * size
     return Reduced(sums.part(first, first), Z, basis[:, first], basis[:, rest] @ F, t, slack)
 
 
-def _size(sums: _Sums) -> float:
-    """Bound the Frobenius norms of all sums, and of all of their terms together."""
+def _norm_bound(sums: _Sums) -> float:
+    """Bound the Frobenius norm of every sum, and the total of the norms of its terms."""
     return float(np.linalg.norm(sums.fixed, axis=(1, 2)).sum() + np.linalg.norm(sums.free, axis=(1, 2)).max())
 
 
 def inverse_root(K: np.ndarray) -> tuple[np.ndarray, float] | None:
-    """Return F and a small e with K^-1 <= (1 + e) F F', or None if K is not positive definite or nearly so.
+    """Return F and a small e with K^-1 <= (1 + e) F F', or None unless K is positive definite by a margin.
 
-    However F was computed: if ||F' K F - I|| <= x < 1, then K^-1 = F (F' K F)^-1 F' <= F F' / (1 - x).
+    The proof holds for any F: if ||F' K F - I|| <= x < 1, then K^-1 = F (F' K F)^-1 F' <= F F' / (1 - x).
     """
     n = len(K)
     L, failed = dpotrf(K, lower=1, clean=1)
@@ -140,4 +152,6 @@ def inverse_root(K: np.ndarray) -> tuple[np.ndarray, float] | None:
     F = dtrtri(L, lower=1)[0].T
     error = float(np.linalg.norm(F.T @ K @ F - np.eye(n)))
     error += 4 * (n + 1) * EPS * float(np.linalg.norm(F)) ** 2 * float(np.linalg.norm(K))
-    return (F, error / (1.0 - error)) if error < 0.5 else None
+    if not error < 0.5:
+        return None
+    return F, error / (1.0 - error)

@@ -27,15 +27,20 @@ from mopn.solvers.sphere.eigenvectors import MEMORY, lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 from mopn.solvers.tools.budgets import Budget
 
-# Starts for each matrix; steps of Lanczos that estimate its norm, and at least this fraction of the bound's steps; and
-# the fraction of the tolerance by which norms may exceed their estimates.
-_STARTS, _LOOK, _OF_STEPS, _BEYOND = 2, 30, 0.25, 0.2
-# The least scale, relative to the largest value found.
-_NOTHING = 1e-10
-# The largest number of matrices that are bounded for p = 2.
-_MOST_RUNS = 512
-# The fraction of the tolerance for the errors of runs if cones are split.
-_TOL_OF_RUNS = 0.5
+# Random starts for each matrix: all must fail for a false bound.
+_STARTS = 2
+# Steps of Lanczos that estimate the norm of a matrix, at least; a poor estimate only loosens the bound.
+_MIN_LANCZOS_STEPS = 30
+# Steps of Lanczos, at least, as a fraction of the steps of the bound.
+_LANCZOS_FRACTION = 0.25
+# Excess of a norm over its estimate that the scale allows for, as a fraction of the tolerance.
+_SCALE_EXCESS = 0.2
+# The least scale, relative to the largest value found: smaller matrices do not change the bound.
+_LEAST_SCALE = 1e-10
+# The largest number of matrices that are bounded for p = 2: each has its share of the failure probability.
+_MAX_MATRICES = 512
+# The fraction of the tolerance for the bounds of matrices if cones are split; the cones have the rest.
+_MATRIX_TOL_FRACTION = 0.5
 
 
 def least_component(failure: float) -> float:
@@ -45,22 +50,27 @@ def least_component(failure: float) -> float:
 
 def steps_for(d: int, tol: float, failure: float) -> int:
     """Return the steps that bound the norm of a matrix of order d to ``tol``, with the norm as the scale."""
-    return max(2, math.ceil(math.acosh(max(math.sqrt(d) / least_component(failure), 1.0)) / math.acosh(1.0 + tol)))
+    growth = max(math.sqrt(d) / least_component(failure), 1.0)
+    return max(2, math.ceil(math.acosh(growth) / math.acosh(1.0 + tol)))
 
 
 def chebyshev_bound(
     products: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray, steps: int, least: float
 ) -> np.ndarray:
     """Bound the norms of k symmetric matrices A_r, for starts that are not nearly orthogonal to eigenvectors."""
-    before, y = start, products(start) / scale[:, None]
+    before = start
+    y = products(start) / scale[:, None]
     lengths = [_lengths(start), _lengths(y)]
     for _ in range(steps - 1):
         following = products(y)
         following *= (2.0 / scale)[:, None]
         following -= before
-        before, y = y, following
+        before = y
+        y = following
         lengths.append(_lengths(y))
-    length, j = lengths[-1] * (1.0 + start.shape[1] * EPS), np.arange(1, steps + 1)[:, None]
+
+    length = lengths[-1] * (1.0 + start.shape[1] * EPS)
+    j = np.arange(1, steps + 1)[:, None]
     longest = np.maximum.accumulate(lengths)[1:]
     lost = 2 * EPS * np.sum((steps + 1 - j) * longest / np.cosh(j * _angle(length / least, steps)), axis=0)
     bounds = scale * np.cosh(_angle(length / (least - lost), steps)) * (1 + 16 * EPS)
@@ -79,9 +89,9 @@ def _lengths(A: np.ndarray) -> np.ndarray:
 def expected_products(stack: Stack, p: float, tol: float, failure: float) -> float:
     """Estimate the products with a vector of :func:`probable_bound`, before cones are split."""
     m, d = stack.shape
-    runs = 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m
-    steps = steps_for(d, (1.0 - _BEYOND) * tol, failure / _runs(m, p))
-    return runs * (_look(steps) + _STARTS * steps)
+    matrices = 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m
+    steps = steps_for(d, (1.0 - _SCALE_EXCESS) * tol, failure / _max_matrices(m, p))
+    return matrices * (_lanczos_steps(steps) + _STARTS * steps)
 
 
 def probable_bound(
@@ -96,24 +106,31 @@ def probable_bound(
     """Bound max ||q(h)||_p over unit h, to about ``tol`` for p = inf and with few outputs, with a probability."""
     budget = budget or Budget()
     m, _ = stack.shape
-    fraction = _TOL_OF_RUNS if p == 2 and 1 < m <= MAX_SPLIT else 1.0
-    norm = _ProbableNorm(stack, fraction * tol, failure / _runs(m, p), rng, budget, best)
+    fraction = _MATRIX_TOL_FRACTION if p == 2 and 1 < m <= MAX_SPLIT else 1.0
+    norm = _ProbableNorm(stack, fraction * tol, failure / _max_matrices(m, p), rng, budget, best)
     if p == math.inf:
         bound = float(norm(np.eye(m)).max())
     elif p == 1 and m <= MAX_SIGNED:
         bound = float(norm(half_of_signs(m)).max())
     else:
-        bound = bound_by_cones(norm, np.linalg.eigh(stack.gram())[1].T, tol, _MOST_RUNS)
-        bound *= math.sqrt(m) if p == 1 else 1.0
+        axes = np.linalg.eigh(stack.gram())[1].T
+        bound = bound_by_cones(norm, axes, tol, _MAX_MATRICES)
+        if p == 1:
+            bound *= math.sqrt(m)
     return np.vstack(norm.found), bound + norm.steps * stack.rounding(p)
 
 
-def _look(steps: int) -> int:
-    return max(_LOOK, int(_OF_STEPS * steps))
+def _lanczos_steps(steps: int) -> int:
+    return max(_MIN_LANCZOS_STEPS, int(_LANCZOS_FRACTION * steps))
 
 
-def _runs(m: int, p: float) -> int:
-    return m if p == math.inf else 2 ** (m - 1) if p == 1 and m <= MAX_SIGNED else m + _MOST_RUNS + AT_A_TIME
+def _max_matrices(m: int, p: float) -> int:
+    """Return the largest number of matrices that are bounded, which share the failure probability."""
+    if p == math.inf:
+        return m
+    if p == 1 and m <= MAX_SIGNED:
+        return 2 ** (m - 1)
+    return m + _MAX_MATRICES + AT_A_TIME
 
 
 class _ProbableNorm:
@@ -122,17 +139,24 @@ class _ProbableNorm:
     def __init__(
         self, stack: Stack, tol: float, failure: float, rng: np.random.Generator, budget: Budget, best: float
     ) -> None:
-        self.stack, self.rng, self.budget, self.best = stack, rng, budget, best
+        self.stack = stack
+        self.rng = rng
+        self.budget = budget
+        self.best = best
         m, d = stack.shape
-        self.steps, self.least = steps_for(d, (1.0 - _BEYOND) * tol, failure), least_component(failure)
-        self.look, self.beyond = _look(self.steps), 1.0 + _BEYOND * tol
-        self.at_a_time = max(1, min(AT_A_TIME, MEMORY // (self.look * d)))
-        self.found, self.forms, self.runs = [np.zeros((0, d))], np.zeros((0, m)), 0
+        self.steps = steps_for(d, (1.0 - _SCALE_EXCESS) * tol, failure)
+        self.least = least_component(failure)
+        self.lanczos_steps = _lanczos_steps(self.steps)
+        self.excess = 1.0 + _SCALE_EXCESS * tol
+        self.at_a_time = max(1, min(AT_A_TIME, MEMORY // (self.lanczos_steps * d)))
+        self.found = [np.zeros((0, d))]
+        self.forms = np.zeros((0, m))
+        self.bounded = 0
 
     @property
     def exhausted(self) -> bool:
         """Whether the time is over, or all matrices that share the probability were bounded."""
-        return self.budget.out_of_time or self.runs >= self.stack.shape[0] + _MOST_RUNS
+        return self.budget.out_of_time or self.bounded >= self.stack.shape[0] + _MAX_MATRICES
 
     def __call__(self, W: np.ndarray) -> np.ndarray:
         bounds = np.full(len(W), math.inf)
@@ -140,18 +164,21 @@ class _ProbableNorm:
             if self.budget.out_of_time:
                 break
             rows = slice(first, first + self.at_a_time)
-            self.runs += len(W[rows])
+            self.bounded += len(W[rows])
             bounds[rows] = self._bounds(W[rows])
         return bounds
 
     def _bounds(self, W: np.ndarray) -> np.ndarray:
+        """Return the bounds (k,) of a few directions W (k, m), with new starts."""
         starts = self.rng.standard_normal((_STARTS, len(W), self.stack.shape[1]))
-        H = lanczos(partial(self.stack.products, W), starts[0], max_steps=self.look)
+        H = lanczos(partial(self.stack.products, W), starts[0], max_steps=self.lanczos_steps)
         self.found.append(H)
         self.forms = np.vstack([self.forms, self.stack.forms(H)])
         self.best = max(self.best, float(np.linalg.norm(self.forms, axis=1).max()))
-        estimated = np.abs(W @ self.forms.T).max(axis=1) * self.beyond
-        scale = np.tile(np.maximum(estimated, max(_NOTHING * self.best, TINY)), _STARTS)
+
+        estimated = np.abs(W @ self.forms.T).max(axis=1) * self.excess
+        least_scale = max(_LEAST_SCALE * self.best, TINY)
+        scale = np.tile(np.maximum(estimated, least_scale), _STARTS)
         products = partial(self.stack.products, np.tile(W, (_STARTS, 1)))
         bounds = chebyshev_bound(products, np.concatenate(starts), scale, self.steps, self.least)
         return bounds.reshape(_STARTS, -1).max(axis=0)

@@ -1,10 +1,12 @@
 """Refinement of unit vectors by monotone block ascent on ||q(h)||_p, the role of iteration (6) of the paper.
 
-The starts are many, spread over the sphere. The dominant eigenvector of a single Gamma_c (the l1 start of Blondel et
-al., NIPS 2017) maximises one output; further eigenvectors are units of its minimum, too, so that fits with few outputs
-need not add one unit a round. The weights w of Gram starts make ||sum_c w_c Gamma_c||_F large, hence also the spectral
-norm. Random starts find maxima that both miss late in a fit. For matrix-free stacks several eigenvectors of each
-combination replace them: they take no more products than one eigenvector.
+There are many starts, spread over the sphere:
+
+* The dominant eigenvector of a single Gamma_c (the l1 start of Blondel et al., NIPS 2017) maximises one output. Further
+  eigenvectors are units of its minimum, too, so that fits with few outputs need not add one unit a round.
+* The weights w of Gram starts make ||sum_c w_c Gamma_c||_F large, hence also the spectral norm.
+* Random starts find maxima that both miss late in a fit. For matrix-free stacks several eigenvectors of each
+  combination replace them: they take no more products than one eigenvector.
 """
 
 import math
@@ -19,15 +21,23 @@ from mopn.solvers.sphere.stack import DenseStack, Stack
 
 # Combinations of the largest norms that give starts.
 _GRAM_STARTS = 5
-# Number of eigenvectors of each combination, and of each matrix of a dense stack.
-_RITZ_STARTS, _EIGENVECTORS = 6, 12
-# Approximate operations of random starts, and their largest number, for a rough search; a finer one may have more.
-_RANDOM_WORK, _RANDOM_STARTS, _FINEST = 1.5e6, 500, 8.0
-# Unit vectors whose |cosine| is at least this count as one: as starts, and as maxima.
-_SAME_DIRECTION, SAME_MAXIMUM = 0.98, 0.999
-# Pairs whose cosines are computed at a time.
-_PAIRS = 1 << 20
-# Few, as the next iteration has another combination.
+# Eigenvectors of each combination of a matrix-free stack that are starts.
+_RITZ_STARTS = 6
+# Eigenvectors of each matrix of a dense stack that are starts.
+_MATRIX_STARTS = 12
+# Approximate operations of the random starts of a rough search.
+_RANDOM_WORK = 1.5e6
+# Largest number of random starts of a rough search.
+_MAX_RANDOM_STARTS = 500
+# Largest factor by which a finer search has more of them.
+_MAX_FINE_FACTOR = 8.0
+# |Cosine| of two starts from which on they count as one.
+_SAME_START = 0.98
+# |Cosine| of two maxima from which on they count as one.
+SAME_MAXIMUM = 0.999
+# Pairs whose cosines are computed at a time, 8 MiB.
+_PAIRS_AT_A_TIME = 1 << 20
+# Steps of Lanczos in an iteration: few, as the next iteration has another combination.
 _LANCZOS_STEPS = 5
 
 
@@ -41,7 +51,8 @@ def refine(
     Gamma_c, which needs an Armijo rule.
     """
     began = time.perf_counter()
-    H, forms = H.copy(), stack.forms(H)
+    forms = stack.forms(H)
+    H = H.copy()
     values = np.linalg.norm(forms, p, axis=1)
     growing = np.arange(len(H))
     for _ in range(max_iter):
@@ -51,7 +62,9 @@ def refine(
         better = values_new > values[growing]
         still = values_new > values[growing] * (1.0 + tol)
         rows = growing[better]
-        H[rows], forms[rows], values[rows] = H_new[better], forms_new[better], values_new[better]
+        H[rows] = H_new[better]
+        forms[rows] = forms_new[better]
+        values[rows] = values_new[better]
         growing = growing[still]
         if not len(growing) or time.perf_counter() - began >= max_time:
             break
@@ -66,7 +79,8 @@ def dual_vectors(Q: np.ndarray, p: float) -> np.ndarray:
         lengths = np.linalg.norm(Q, axis=1, keepdims=True)
         even = np.full_like(Q, 1.0 / math.sqrt(Q.shape[1]))
         return np.where(lengths > 0, Q / np.where(lengths > 0, lengths, 1.0), even)
-    rows, best = np.arange(len(Q)), np.argmax(np.abs(Q), axis=1)
+    rows = np.arange(len(Q))
+    best = np.argmax(np.abs(Q), axis=1)
     W = np.zeros_like(Q)
     W[rows, best] = np.where(Q[rows, best] >= 0, 1.0, -1.0)
     return W
@@ -76,7 +90,7 @@ def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray
     """Return the leader of every row of H (k, d): the first in the order with at least this |cosine|."""
     leader = np.full(len(H), -1)
     # The cosines of all pairs may not fit in memory.
-    for rows in np.array_split(order, max(1, len(H) * len(H) // _PAIRS)):
+    for rows in np.array_split(order, max(1, len(H) * len(H) // _PAIRS_AT_A_TIME)):
         for r, close in zip(rows, np.abs(H[rows] @ H.T) >= cosine, strict=True):
             if leader[r] < 0:
                 leader[close & (leader < 0)] = r
@@ -87,15 +101,18 @@ def group_leaders(H: np.ndarray, order: np.ndarray, cosine: float) -> np.ndarray
 def distinct(H: np.ndarray, values: np.ndarray, cosine: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Sort by decreasing value, and drop vectors whose |cosine| with a better one is at least 0.98, or ``cosine``."""
     order = np.argsort(-values, kind="stable")
-    kept = order[group_leaders(H, order, _SAME_DIRECTION if cosine is None else cosine)[order] == order]
+    leaders = group_leaders(H, order, _SAME_START if cosine is None else cosine)
+    kept = order[leaders[order] == order]
     return H[kept], values[kept]
 
 
 def dominant_starts(stack: DenseStack, *, one_sided: bool = False) -> np.ndarray:
     """Return dominant eigenvectors (k, d) of every Gamma_c, or ``one_sided`` the least, the first of each first."""
     values, vectors = stack.eigen
-    order = np.argsort(values if one_sided else -np.abs(values), axis=1, kind="stable")[:, :_EIGENVECTORS]
-    return np.concatenate(np.take_along_axis(vectors, order[:, None], axis=2).transpose(2, 0, 1))
+    ranks = values if one_sided else -np.abs(values)
+    order = np.argsort(ranks, axis=1, kind="stable")[:, :_MATRIX_STARTS]
+    chosen = np.take_along_axis(vectors, order[:, None], axis=2)
+    return np.concatenate(chosen.transpose(2, 0, 1))
 
 
 def extreme_starts(stack: DenseStack) -> np.ndarray:
@@ -108,7 +125,8 @@ def ritz_starts(stack: Stack, p: float, tol: float, *, combined: bool, one_sided
     """Return eigenvectors (k, d) of every Gamma_c and, if ``combined``, of the Gram combinations, by Lanczos."""
     m, d = stack.shape
     W = np.vstack([np.eye(m), _gram_weights(stack, p)]) if combined else np.eye(m)
-    start, products = lanczos_start(len(W), d, stack.seed), partial(stack.products, W)
+    start = lanczos_start(len(W), d, stack.seed)
+    products = partial(stack.products, W)
     return lanczos(products, start, tol=tol, count=_RITZ_STARTS, one_sided=one_sided)
 
 
@@ -122,31 +140,32 @@ def _gram_weights(stack: Stack, p: float) -> np.ndarray:
     """Return weights w (k, m) of combinations with large w'Mw, M_ce = <Gamma_c, Gamma_e>.
 
     For p = 2 the w are the top eigenvectors of M, for p = 1 their signs, improved by single flips. Combinations by null
-    vectors of M are rounding errors, such as by (1, ..., 1) for multi-class losses.
+    vectors of M, such as (1, ..., 1) for multi-class losses, are rounding errors.
     """
     M = stack.gram()
     values, vectors = np.linalg.eigh(M)
     W = vectors[:, values > NULL * values[-1]].T[-_GRAM_STARTS:]
     if p == 1:
-        W = _flipped(M, dual_vectors(W, 1))
+        W = _improved_signs(M, dual_vectors(W, 1))
     return W / math.sqrt(len(M))
 
 
 def random_starts(stack: DenseStack, precision: float = 1.0) -> np.ndarray:
     """Return random unit vectors (k, d) of the seed: fewer for large d, more for a finer precision."""
     _, d = stack.shape
-    rough = min(int(_RANDOM_WORK / d**3), _RANDOM_STARTS)
-    H = lanczos_start(int(rough * min(1.0 / math.sqrt(precision), _FINEST)), d, stack.seed)
+    rough = min(int(_RANDOM_WORK / d**3), _MAX_RANDOM_STARTS)
+    fine_factor = min(1.0 / math.sqrt(precision), _MAX_FINE_FACTOR)
+    H = lanczos_start(int(rough * fine_factor), d, stack.seed)
     return H / np.linalg.norm(H, axis=1, keepdims=True)
 
 
-def _flipped(M: np.ndarray, S: np.ndarray) -> np.ndarray:
+def _improved_signs(M: np.ndarray, S: np.ndarray) -> np.ndarray:
     """Flip the best sign of every row of S (k, m) while s'Ms grows; return the distinct rows up to sign."""
     for _ in range(4 * len(M)):
         # Flipping s_c changes s'Ms by 4 (M_cc - s_c (M s)_c).
         gains = np.diag(M) - S * (S @ M)
         best = gains.argmax(axis=1)
-        rows = np.flatnonzero(gains[np.arange(len(S)), best] > 1e-12 * np.trace(M))
+        rows = np.flatnonzero(gains[np.arange(len(S)), best] > NULL * np.trace(M))
         if not len(rows):
             break
         S[rows, best[rows]] *= -1.0

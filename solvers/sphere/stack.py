@@ -13,8 +13,8 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.decorators import cached_property
 
-# Size of combinations of the matrices, relative to the largest, below which they are left out.
-_NOTHING = 1e-7
+# Size of combinations of the matrices, relative to the largest, below which they are left out; bounds count them.
+_NEGLIGIBLE_SIZE = 1e-7
 
 
 class Stack(Protocol):
@@ -60,7 +60,8 @@ class DenseStack:
     def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None, seed: int = 0) -> None:
         self.matrices = 0.5 * matrices + 0.5 * matrices.transpose(0, 2, 1)
         self.error = np.zeros(len(matrices)) if error is None else error
-        self.shape, self.seed = (matrices.shape[0], matrices.shape[2]), seed
+        self.shape = (matrices.shape[0], matrices.shape[2])
+        self.seed = seed
 
     @cached_property
     def eigen(self) -> tuple[np.ndarray, np.ndarray]:
@@ -97,7 +98,7 @@ class DenseStack:
 
     @cached_property
     def _scaled(self) -> tuple[DenseStack, float]:
-        # Cached with its decompositions. The division is exact unless the errors exceed the matrices by far.
+        # Cached, as its decompositions are. The division is exact unless the errors exceed the matrices by far.
         scale = power_of_two(max(float(np.abs(self.matrices).max()), float(self.error.max(initial=0.0))))
         return DenseStack(self.matrices / scale, self.error / scale, self.seed), scale
 
@@ -111,7 +112,10 @@ def sum_of_squares(matrices: np.ndarray) -> np.ndarray:
 
 def power_of_two(size: float) -> float:
     """Return the largest power of two that does not exceed a size (1 for 0); division by it is exact."""
-    return math.ldexp(1.0, max(math.frexp(size)[1] - 1, -1000)) if size > 0 else 1.0
+    if not size > 0:
+        return 1.0
+    _, exponent = math.frexp(size)
+    return math.ldexp(1.0, max(exponent - 1, -1000))
 
 
 def symmetric_matrices(values: Any, name: str) -> np.ndarray:
@@ -131,7 +135,8 @@ def symmetric_matrices(values: Any, name: str) -> np.ndarray:
 
 def principal_basis(stack: DenseStack) -> np.ndarray:
     """Return the eigenvectors (d, d) of sum_c Gamma_c^2 in columns, the largest first."""
-    return np.linalg.eigh(sum_of_squares(stack.matrices))[1][:, ::-1]
+    _, vectors = np.linalg.eigh(sum_of_squares(stack.matrices))
+    return vectors[:, ::-1]
 
 
 def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:
@@ -139,12 +144,15 @@ def in_basis(stack: DenseStack, basis: np.ndarray) -> DenseStack:
     d = len(basis)
     slack = far_from_orthonormal(basis)
     sizes = np.linalg.norm(stack.matrices, axis=(1, 2))
-    error = stack.error * (1.0 + slack) ** 2 + (2.0 * slack + slack * slack + 4 * d**1.5 * EPS) * sizes
-    return DenseStack(basis.T @ stack.matrices @ basis, error)
+    rounding = (2.0 * slack + slack * slack + 4 * d**1.5 * EPS) * sizes
+    return DenseStack(basis.T @ stack.matrices @ basis, stack.error * (1.0 + slack) ** 2 + rounding)
 
 
 class RotatedOutputs(NamedTuple):
-    """Combinations of the matrices of a stack, rows of ``basis`` (k, m): the same ||q(h)||_2, but for the left out."""
+    """Combinations of the matrices of a stack by the rows of ``basis`` (k, m).
+
+    They have the same ||q(h)||_2, except for the combinations that are left out, whose norm is at most ``left_out``.
+    """
 
     stack: DenseStack
     basis: np.ndarray
@@ -162,15 +170,17 @@ def rotated_outputs(stack: DenseStack) -> RotatedOutputs:
     values, vectors = np.linalg.eigh(stack.gram())
     size = math.sqrt(float(np.sum(stack.matrices**2)))
     basis = vectors[:, ::-1].T
-    kept = values[::-1] > _NOTHING**2 * values[-1]
+    kept = values[::-1] > _NEGLIGIBLE_SIZE**2 * values[-1]
     kept[0] = True
     matrices = stack.combine(basis)
     # Errors of the sums of m products, and of the matrices.
     error = np.abs(basis) @ stack.error + (m + 2) * EPS * size
-    left_out = math.sqrt(float(np.sum(matrices[~kept] ** 2))) * (1 + 8 * EPS) + float(np.linalg.norm(error[~kept]))
+    size_left_out = math.sqrt(float(np.sum(matrices[~kept] ** 2)))
+    left_out = size_left_out * (1 + 8 * EPS) + float(np.linalg.norm(error[~kept]))
     # ||q|| <= ||U'|| ||U q|| + ||I - U'U|| ||q||.
-    slack = far_from_orthonormal(basis.T)
-    return RotatedOutputs(DenseStack(matrices[kept], error[kept]), basis[kept], left_out, 2.0 * slack + slack * slack)
+    distance = far_from_orthonormal(basis.T)
+    slack = 2.0 * distance + distance * distance
+    return RotatedOutputs(DenseStack(matrices[kept], error[kept]), basis[kept], left_out, slack)
 
 
 def far_from_orthonormal(basis: np.ndarray) -> float:

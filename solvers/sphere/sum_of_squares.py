@@ -22,10 +22,14 @@ from mopn.solvers.sphere.refinement import SAME_MAXIMUM, distinct, refine
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.tools.budgets import Budget
 
-# The largest k; the largest order of M beyond k = 2, as steps take a second; and the least steps that prove something.
-_LARGEST_DEGREE, _LARGEST_ORDER, _LEAST_STEPS = 5, 1600, 20
-# Units of at least this fraction of the best value are active.
-_ACTIVE = 0.95
+# The largest k.
+_MAX_DEGREE = 5
+# The largest order of M beyond k = 2: a step then takes a second.
+_MAX_ORDER = 1600
+# Steps that must be affordable for a further k: fewer prove nothing.
+_MIN_STEPS = 20
+# Value of active units, at least, as a fraction of the best.
+_MIN_ACTIVE_VALUE = 0.95
 
 
 class Quartic:
@@ -60,28 +64,36 @@ class Quartic:
         return max(top, 0.0) * (1 + 8 * EPS) + self.rounding + error + eigen_error(form)
 
     def starts(self, X: np.ndarray) -> np.ndarray:
-        """Return vectors (3, d), nearest to units h if the three top eigenvectors of X are their z."""
-        return np.linalg.svd(self.lift.unfolded(np.linalg.eigh(X)[1][:, -3:].T), full_matrices=False)[0][:, :, 0]
+        """Return vectors (3, d), near units h whose z are near the three top eigenvectors of X."""
+        _, vectors = np.linalg.eigh(X)
+        directions, _, _ = np.linalg.svd(self.lift.unfolded(vectors[:, -3:].T), full_matrices=False)
+        return directions[:, :, 0]
 
 
 def bound_by_squares(
     stack: DenseStack, H: np.ndarray, tol: float = 1e-4, budget: Budget | None = None, last: Multipliers | None = None
 ) -> RelaxationBound:
     """Bound sqrt(sum_c (h' Gamma_c h)^2) over unit h by forms of degree 4, 6 and so on until the bound is tight."""
-    budget, error = budget or Budget(), float(np.linalg.norm(stack.error))
+    budget = budget or Budget()
+    error = float(np.linalg.norm(stack.error))
     H, values = refine(stack, H, 2)
-    quartic, bound = Quartic(stack), math.inf
+    quartic = Quartic(stack)
+    bound = math.inf
     order = len(quartic.matrix)
     start = first = last if last and len(last.N) == order else Multipliers.none(order)
     while True:
         proof = tighten(quartic, start, _target(values, tol, error), budget)
-        first, bound = proof if bound == math.inf else first, min(bound, proof.bound)
+        if bound == math.inf:
+            first = proof
+        bound = min(bound, proof.bound)
         new, new_values = refine(stack, quartic.starts(proof.X), 2)
-        H, values = np.vstack([H, new]), np.concatenate([values, new_values])
+        H = np.vstack([H, new])
+        values = np.concatenate([values, new_values])
         if bound <= _target(values, tol, error) or not _has_next(quartic, budget):
             return RelaxationBound(H, math.sqrt(bound) + error, first)
         above = quartic.raised()
-        start = _raised(proof, quartic, above, H[values >= _ACTIVE * values.max()])
+        active = H[values >= _MIN_ACTIVE_VALUE * values.max()]
+        start = _raised(proof, quartic, above, active)
         quartic = above
 
 
@@ -105,9 +117,11 @@ def _target(values: np.ndarray, tol: float, error: float) -> float:
 
 
 def _has_next(quartic: Quartic, budget: Budget) -> bool:
-    k, d = quartic.lift.degree + 1, quartic.lift.d
+    """Whether the form of the next degree is small enough, and affordable."""
+    k = quartic.lift.degree + 1
+    d = quartic.lift.d
     order = math.comb(d + k - 1, k)
-    return k <= _LARGEST_DEGREE and order <= _LARGEST_ORDER and budget.affords(_LEAST_STEPS * step_work(order))
+    return k <= _MAX_DEGREE and order <= _MAX_ORDER and budget.affords(_MIN_STEPS * step_work(order))
 
 
 def _raised(proof: Multipliers, below: Quartic, above: Quartic, H: np.ndarray) -> Multipliers:
@@ -119,4 +133,5 @@ def _raised(proof: Multipliers, below: Quartic, above: Quartic, H: np.ndarray) -
     moments = np.linalg.solve(factor, np.einsum("ra,ab,rb->r", Z, proof.X, Z))
     weights, _ = nnls(factor.T, moments, maxiter=100 * len(Z))  # it raises an error at its limit
     Z = above.lift.powers(H)
-    return Multipliers(above.project(above.lift.raised(proof.N)), (Z.T * weights) @ Z)
+    N = above.project(above.lift.raised(proof.N))
+    return Multipliers(N, (Z.T * weights) @ Z)

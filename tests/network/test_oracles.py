@@ -124,7 +124,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
         patch.setattr(search, "COMPRESSED_LIMIT", dense_limit)
         patch.setattr(search, "_FEW_FEATURES", dense_limit)
         # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
-        patch.setattr(dense_search, "_WORK", dense_search._WORK / 20)
+        patch.setattr(dense_search, "MAX_WORK", dense_search.MAX_WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
         if too_large:
             patch.setattr(search, "CHOLESKY_LIMIT", 4)

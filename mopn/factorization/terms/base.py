@@ -14,7 +14,7 @@ from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.factorization.sweep_state import SweepState
 
 Parameters = dict[str, np.ndarray]
-# Minimises along some coordinates; returns the largest product of a derivative and its step.
+# A function that minimises along some coordinates, and returns the largest product of a derivative and its step.
 Update = Callable[[], float]
 
 
@@ -27,7 +27,8 @@ class Term(ABC):
     multiconvex = True
 
     def __init__(self, shapes: dict[str, tuple[int, ...]], designs: Sequence[Design] = ()) -> None:
-        self.shapes, self.designs = shapes, tuple(designs)
+        self.shapes = shapes
+        self.designs = tuple(designs)
         self.lower: dict[str, float] = {}
 
     @abstractmethod
@@ -36,18 +37,18 @@ class Term(ABC):
 
     @abstractmethod
     def outputs(self, at: Parameters) -> np.ndarray:
-        """Return its part of the outputs (n,)."""
+        """Return the term's part of the outputs (n,)."""
 
     @abstractmethod
     def penalty(self, at: Parameters) -> float:
-        """Return its part of the regulariser."""
+        """Return the term's part of the penalties."""
 
     @abstractmethod
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
         """Return the gradient of the objective, given the slopes (n,) of the losses, in which it is affine."""
 
     def scales(self, rows: Rows) -> Parameters:
-        """Return steps in its parameters that matter equally; 1 where missing."""
+        """Return steps along the parameters that change the objective by about the same amount; 1 where missing."""
         return {}
 
     @abstractmethod
@@ -68,7 +69,7 @@ class Term(ABC):
 
 
 def unit_curvature(rows: Rows) -> float:
-    """Return the curvature of the losses in a coefficient of a unit, of a feature whose squares add up to 1."""
+    """Return the curvature of the losses along a coefficient of a unit, for a feature whose squares add up to 1."""
     losses = SumOfLosses(rows)
     return losses.smoothness * losses.output_unit
 

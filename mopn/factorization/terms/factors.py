@@ -21,10 +21,12 @@ from mopn.data.validation import as_numbers
 from mopn.factorization.sweep_state import Sweeper, SweepState
 from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvature
 
-# Largest number of rounds of the inner problems in lambda and theta, and the relative change at which they stop.
-_INNER_ROUNDS, _INNER_TOL = 200, 1e-6
+# Rounds of the inner problems in lambda and theta, at most: they are small, and mostly end by their tolerance.
+_MAX_INNER_ROUNDS = 200
+# Relative change of lambda, or change of theta, at which the inner problems stop.
+_INNER_TOL = 1e-6
 # Epochs after which kept kernels are computed again, from the rows, so that rounding errors do not add up.
-_RENEWAL = 10
+_RENEWAL_EPOCHS = 10
 
 
 class KernelTerm(Term):
@@ -37,28 +39,37 @@ class KernelTerm(Term):
         self, design: Design, kernel: FactorKernel, lams: np.ndarray, ridge: np.ndarray, scale: float, name: str = "P"
     ) -> None:
         super().__init__({name: (len(lams), design.shape[1])}, (design.without_dummies,))
-        self.design, self.kernel, self.scale, self.name = design, kernel, scale, name
-        self.lams, self.ridge = lams, ridge
+        self.design = design
+        self.kernel = kernel
+        self.scale = scale
+        self.name = name
+        self.lams = lams
+        self.ridge = ridge
         self.multiconvex = kernel.multilinear
 
     def start(self, rng: np.random.Generator) -> Parameters:
         return {self.name: self.scale * rng.standard_normal(self.shapes[self.name])}
 
     def weights(self, at: Parameters) -> tuple[np.ndarray, np.ndarray]:
+        """Return lambda (k,) and the ridge of each unit (k,)."""
         return self.lams, self.ridge
 
     def kernel_at(self, at: Parameters) -> FactorKernel:
         return self.kernel
 
     def outputs(self, at: Parameters) -> np.ndarray:
-        return self.kernel_at(at).outputs(self.design, at[self.name], self.weights(at)[0])
+        lams, _ = self.weights(at)
+        return self.kernel_at(at).outputs(self.design, at[self.name], lams)
 
     def penalty(self, at: Parameters) -> float:
-        return 0.5 * float(self.weights(at)[1] @ _squared_norms(at[self.name]))
+        _, ridge = self.weights(at)
+        return 0.5 * float(ridge @ _squared_norms(at[self.name]))
 
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
-        P, (lams, ridge) = at[self.name], self.weights(at)
-        return {self.name: self.kernel_at(at).gradient(self.design, P, lams, slopes) + ridge[:, None] * P}
+        P = at[self.name]
+        lams, ridge = self.weights(at)
+        of_losses = self.kernel_at(at).gradient(self.design, P, lams, slopes)
+        return {self.name: of_losses + ridge[:, None] * P}
 
     def scales(self, rows: Rows) -> Parameters:
         curvature = np.abs(self.lams) * unit_curvature(rows)
@@ -66,7 +77,8 @@ class KernelTerm(Term):
 
     def on(self, block: Block) -> KernelTerm:
         term = copy(self)
-        term.design, term.designs = block.design, (block.design.without_dummies,)
+        term.design = block.design
+        term.designs = (block.design.without_dummies,)
         return term
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
@@ -74,9 +86,11 @@ class KernelTerm(Term):
         (design,) = self.designs
         sweep = state.sweeper(design)
         anova = isinstance(self.kernel, AnovaFactors)
-        P, columns = at[self.name], len(self.kernel.theta) if anova else 2
+        P = at[self.name]
+        columns = len(self.kernel.theta) if anova else 2
         shape = WIDTH, columns - 1, self.design.shape[0]
-        keeps = self.is_swept_alone and isinstance(sweep, Sweeper) and len(P) * math.prod(shape[1:]) <= IN_MEMORY
+        fits = len(P) * math.prod(shape[1:]) <= IN_MEMORY
+        keeps = self.is_swept_alone and isinstance(sweep, Sweeper) and fits
 
         def update(first: int, epochs: Iterator[int]) -> float:
             some = slice(first, first + WIDTH)
@@ -86,7 +100,7 @@ class KernelTerm(Term):
             theta = kernel.coefficients if isinstance(kernel, AnovaFactors) else None
             if theta is None:
                 sweep.features(self.kernel.features(self.design, P[some]), values)
-            elif not keeps or next(epochs) % _RENEWAL == 0:
+            elif not keeps or next(epochs) % _RENEWAL_EPOCHS == 0:
                 sweep.degrees(theta, P[some], values)
             return sweep(theta, None, values, P[some], lams[some], ridge[some])
 
@@ -102,15 +116,17 @@ class FittedKernelTerm(KernelTerm):
 
     def __init__(self, design: Design, kernel: FactorKernel, k: int, beta: float, scale: float) -> None:
         super().__init__(design, kernel, np.ones(k), np.full(k, 2.0 * beta), scale)
-        self.beta, self.is_swept_alone = beta, False
+        self.beta = beta
+        self.is_swept_alone = False
         self.shapes |= {"lams_plus": (k,), "lams_minus": (k,)}
         self.lower = {"lams_plus": 0.0, "lams_minus": 0.0}
 
     def start(self, rng: np.random.Generator) -> Parameters:
-        return super().start(rng) | self._parts(np.ones(len(self.lams)))
+        return super().start(rng) | self._signed_parts(np.ones(len(self.lams)))
 
     def weights(self, at: Parameters) -> tuple[np.ndarray, np.ndarray]:
-        plus, minus = at["lams_plus"], at["lams_minus"]
+        plus = at["lams_plus"]
+        minus = at["lams_minus"]
         return plus - minus, 2.0 * self.beta * (plus + minus)
 
     def gradient(self, at: Parameters, slopes: np.ndarray) -> Parameters:
@@ -128,41 +144,47 @@ class FittedKernelTerm(KernelTerm):
         """Minimise over lambda, a weighted l1 problem; return the largest violation at the start times its step."""
         lams = at["lams_plus"] - at["lams_minus"]
         self._rotate(at["P"], lams == 0.0, state)
+
         features = self.kernel.features(self.design, at["P"])
         thresholds = self.beta * _squared_norms(at["P"])
         weighted = state.weighted(features)
-        # A quadratic upper bound of the losses; for the squared loss it is exact, so that one round is enough.
+        # The curvature of an upper bound of the losses, which is exact for the squared loss: one round is enough then.
         K = state.smoothness * (weighted.T @ weighted)
         slopes = features.T @ state.slopes
         largest = _largest_decrease(slopes, lams, thresholds, np.diagonal(K))
-        for _ in range(1 if state.losses.loss.code == SQUARED else _INNER_ROUNDS):
+        for _ in range(1 if state.losses.loss.code == SQUARED else _MAX_INNER_ROUNDS):
             old = lams.copy()
-            minimize_l1(K, slopes, thresholds, lams, _INNER_ROUNDS, _INNER_TOL)
+            minimize_l1(K, slopes, thresholds, lams, _MAX_INNER_ROUNDS, _INNER_TOL)
             state.shift_outputs(features @ (lams - old))
             slopes = features.T @ state.slopes
             if np.abs(lams - old).max() <= _INNER_TOL * np.abs(lams).max():
                 break
-        at["lams_plus"][:], at["lams_minus"][:] = self._parts(lams).values()
+        for name, part in self._signed_parts(lams).items():
+            at[name][:] = part
         return largest
 
     def _rotate(self, P: np.ndarray, idle: np.ndarray, state: SweepState) -> None:
         """Rotate the units whose lambda is 0 by a step of the power method; the objective does not depend on them."""
-        if idle.any():
-            gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), state.slopes)
-            lengths = np.sqrt(_squared_norms(gradient))
-            alive = lengths > 0
-            scale = np.sqrt(_squared_norms(P[idle][alive])) / lengths[alive]
-            P[np.flatnonzero(idle)[alive]] = gradient[alive] * scale[:, None]
+        if not idle.any():
+            return
+        gradient = self.kernel.gradient(self.design, P[idle], np.ones(idle.sum()), state.slopes)
+        lengths = np.sqrt(_squared_norms(gradient))
+        alive = lengths > 0
+        scale = np.sqrt(_squared_norms(P[idle][alive])) / lengths[alive]
+        P[np.flatnonzero(idle)[alive]] = gradient[alive] * scale[:, None]
 
     def present(self, at: Parameters) -> dict[str, Any]:
-        return {"P": at["P"], "lams": self.weights(at)[0]}
+        lams, _ = self.weights(at)
+        return {"P": at["P"], "lams": lams}
 
     def absorb(self, given: dict[str, Any]) -> Parameters:
-        parts = self._parts(as_numbers(given["lams"], "start: lams")) if "lams" in given else {}
-        return super().absorb(given) | parts
+        parameters = super().absorb(given)
+        if "lams" in given:
+            parameters |= self._signed_parts(as_numbers(given["lams"], "start: lams"))
+        return parameters
 
     @staticmethod
-    def _parts(lams: np.ndarray) -> Parameters:
+    def _signed_parts(lams: np.ndarray) -> Parameters:
         return {"lams_plus": np.maximum(lams, 0.0), "lams_minus": np.maximum(-lams, 0.0)}
 
 
@@ -191,14 +213,19 @@ class SharedKernelTerm(KernelTerm):
         degrees = map(AnovaFactors, np.eye(len(at["theta"])))
         features = np.array([kernel.outputs(self.design, at[self.name], self.lams) for kernel in degrees]).T
         curvature = state.smoothness * float(np.linalg.norm(state.weighted(features), 2)) ** 2
-        theta, largest = at["theta"], None
-        for _ in range(_INNER_ROUNDS if curvature > 0 else 0):
+        theta = at["theta"]
+        largest = None
+        if not curvature > 0:
+            return 0.0
+        for _ in range(_MAX_INNER_ROUNDS):
             new = _on_simplex(theta - (features.T @ state.slopes) / curvature)
             step = new - theta
             theta[:] = new
             state.shift_outputs(features @ step)
-            largest = curvature * float(np.abs(step).max()) ** 2 if largest is None else largest
-            if np.abs(step).max() <= _INNER_TOL:
+            change = float(np.abs(step).max())
+            if largest is None:
+                largest = curvature * change**2
+            if change <= _INNER_TOL:
                 break
         return largest or 0.0
 
@@ -221,4 +248,5 @@ def _on_simplex(v: np.ndarray) -> np.ndarray:
     v = v - v.max()
     u = np.sort(v)[::-1]
     shifts = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
-    return np.maximum(v - shifts[np.flatnonzero(u > shifts)[-1]], 0.0)
+    last_positive = np.flatnonzero(u > shifts)[-1]
+    return np.maximum(v - shifts[last_positive], 0.0)

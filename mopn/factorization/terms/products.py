@@ -20,19 +20,21 @@ from mopn.factorization.terms.base import Parameters, Term, Update, unit_curvatu
 from mopn.solvers.numerics.precision import dot
 
 # Coefficients of degree 2, for which ``degrees`` computes A^1 = <p, x> only.
-_LINEAR = (0.0, 1.0)
+_THETA_OF_DEGREE_TWO = (0.0, 1.0)
 
 
 class ProductTerm(Term):
     """sum_s prod_t <u_s^t, z^t> with the penalty ``beta / 2 * sum_t ||U^t||^2``.
 
-    With z^t = x for all t it is a homogeneous polynomial of degree m (equation 10 of the paper), else low-rank bilinear
-    regression. With ``distinct``, m = 2, it is 1/2 (<u, x> <v, x> - <u * x, v * x>) (appendix D.3). ``scale`` is the
-    standard deviation of the random start.
+    With z^t = x for all t it is a homogeneous polynomial of degree m (equation 10 of the paper), otherwise low-rank
+    bilinear regression. With ``distinct``, m = 2, it is 1/2 (<u, x> <v, x> - <u * x, v * x>) (appendix D.3). ``scale``
+    is the standard deviation of the random start.
     """
 
     def __init__(self, designs: Sequence[Design], rank: int, beta: float, distinct: bool, scale: float) -> None:
-        self.beta, self.distinct, self.scale = beta, distinct, scale
+        self.beta = beta
+        self.distinct = distinct
+        self.scale = scale
         self.names = [f"U{t}" for t in range(len(designs))]
         super().__init__({name: (rank, z.shape[1]) for name, z in zip(self.names, designs, strict=True)}, designs)
 
@@ -44,7 +46,8 @@ class ProductTerm(Term):
         if not self.distinct:
             return products
         U, V = (at[name] for name in self.names)
-        return 0.5 * (products - self.designs[0].project_squares(np.sum(U * V, axis=0)[None])[:, 0])
+        squares = self.designs[0].project_squares(np.sum(U * V, axis=0)[None])[:, 0]
+        return 0.5 * (products - squares)
 
     def penalty(self, at: Parameters) -> float:
         return 0.5 * self.beta * sum(float(np.vdot(at[name], at[name])) for name in self.names)
@@ -58,7 +61,8 @@ class ProductTerm(Term):
         if self.distinct:
             diagonal = self.designs[0].adjoint_squares(slopes[:, None])
             U, V = self.names
-            gradients = {U: 0.5 * (gradients[U] - diagonal * at[V]), V: 0.5 * (gradients[V] - diagonal * at[U])}
+            gradients[U] = 0.5 * (gradients[U] - diagonal * at[V])
+            gradients[V] = 0.5 * (gradients[V] - diagonal * at[U])
         return {name: gradient + self.beta * at[name] for name, gradient in gradients.items()}
 
     def scales(self, rows: Rows) -> Parameters:
@@ -78,22 +82,25 @@ class ProductTerm(Term):
 
     def on(self, block: Block) -> ProductTerm:
         term = copy(self)
-        # Factors that share X take the X of the block, which may have been read from a file.
-        own = self._several
-        term.designs = tuple(design.rows(block.rows) if own else block.design for design in self.designs)
+        if self._several:
+            term.designs = tuple(design.rows(block.rows) for design in self.designs)
+        else:
+            # Factors that share X take the X of the block, which may have been read from a file.
+            term.designs = tuple(block.design for _ in self.designs)
         return term
 
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         """Yield the sweeps of Algorithm 2, eight units of a factor at a time."""
         shape = (WIDTH, 1, self.designs[0].shape[0])
-        xi, factor = state.workspace(shape, copy=0), state.workspace(shape, copy=1)
+        xi = state.workspace(shape, copy=0)
+        factor = state.workspace(shape, copy=1)
         sweeps = [state.sweeper(design) for design in self.designs]
 
         def update(t: int, some: slice) -> float:
             xi[:] = 0.5 if self.distinct else 1.0
             for u, name in enumerate(self.names):
                 if u != t:
-                    sweeps[u].degrees(_LINEAR, at[name][some], factor)
+                    sweeps[u].degrees(_THETA_OF_DEGREE_TWO, at[name][some], factor)
                     np.multiply(xi, factor, out=xi)
             U = at[self.names[t]][some]
             # For products of distinct features omega is v / 2, as xi is half its projections.
@@ -145,7 +152,9 @@ class Linear(Term):
     """<w, x>, as A^{1..m}(w, x; (1, 0, ..., 0)) without dummies, with the penalty ``alpha / 2 * ||w||^2``."""
 
     def __init__(self, design: Design, alpha: float, degree: int = 1) -> None:
-        self.design, self.alpha, self.degree = design.without_dummies, alpha, degree
+        self.design = design.without_dummies
+        self.alpha = alpha
+        self.degree = degree
         super().__init__({"w": (self.design.shape[1],)}, (self.design,))
 
     def start(self, rng: np.random.Generator) -> Parameters:
@@ -173,6 +182,8 @@ class Linear(Term):
     def updates(self, at: Parameters, state: SweepState) -> Iterator[Update]:
         sweep = state.sweeper(self.design)
         theta = AnovaFactors(np.arange(self.degree) == 0).coefficients
-        # No derivative depends on the state but for the slopes.
-        nothing, scale, ridge = np.zeros((1, self.degree - 1, self.design.shape[0])), np.ones(1), np.array([self.alpha])
+        # No derivative depends on the state, except for the slopes.
+        nothing = np.zeros((1, self.degree - 1, self.design.shape[0]))
+        scale = np.ones(1)
+        ridge = np.array([self.alpha])
         yield lambda: sweep(theta, None, nothing, at["w"][None], scale, ridge)

@@ -123,7 +123,7 @@ def test_infinite_values_are_stepped_back_from():
 
 @pytest.mark.parametrize(("size", "memory"), [(10, 20), (60_000, 17), (10**6, 10)])
 def test_the_pairs_kept_by_default_take_16_mib_at_most_but_ten(size, memory):
-    assert LBFGS()._pairs(np.zeros(size)) == memory
+    assert LBFGS()._number_of_pairs(np.zeros(size)) == memory
 
 
 def test_pairs_whose_free_part_is_rounding_are_left_out():

@@ -48,7 +48,7 @@ def test_a_leaf_is_bounded_by_its_own_matrix_where_directions_nearly_tie(seed):
 def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
     rng, stack = draw(kind, seed, shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(branch_signs, "_CHUNK", chunk)
+        patch.setattr(branch_signs, "_CHUNK_ENTRIES", chunk)
         h, bound = enumerate_signs(DenseStack(stack))
     expected, size = slow_maximum(stack), sum(spectral(matrix) for matrix in stack)
     np.testing.assert_allclose(attained(stack, h[None], 1)[0].astype(float), expected, rtol=0, atol=1e-14 * size)
@@ -57,7 +57,7 @@ def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
 
 
 def test_out_of_time_it_has_the_best_of_the_signs_so_far_and_no_bound(monkeypatch):
-    monkeypatch.setattr(branch_signs, "_CHUNK", 1)
+    monkeypatch.setattr(branch_signs, "_CHUNK_ENTRIES", 1)
     stack = gaussian(np.random.default_rng(0), 3, 4)
     h, bound = enumerate_signs(DenseStack(stack), max_time=0.0)
     assert bound == np.inf

@@ -156,7 +156,7 @@ def test_the_maximum_is_between_value_and_bound(p, max_time):
 
 
 def test_a_search_that_has_spent_its_work_is_continued(monkeypatch):
-    monkeypatch.setattr(dense_search, "_WORK", 80 * step_work(36))
+    monkeypatch.setattr(dense_search, "MAX_WORK", 80 * step_work(36))
     A = symmetric(np.random.default_rng(3).standard_normal((4, 8, 8)))
     value, bound = maximise(A, 2, 1e-4)[1:]
     assert best_of_many(A, 2, np.random.default_rng(0), starts=50) <= bound <= 1.0001 * value
