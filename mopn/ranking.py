@@ -62,10 +62,12 @@ def grouped_ndcg(y_true: Any, y_score: Any, groups: Any, k: int | None = None, g
         raise ImportError("mopn.ranking needs scikit-learn: pip install scikit-learn") from error
 
     y_true, y_score, codes = _checked(y_true, y_score, groups)
-    gain, k = choice(_GAINS)(gain, "gain"), count().or_none()(k, "k")
+    gain = choice(_GAINS)(gain, "gain")
+    k = count().or_none()(k, "k")
     if y_true.max() > _LARGEST[gain]:
         raise ValueError(f"y_true is too large for gain={gain!r}: up to {y_true.max():g}; scale the relevances")
-    sizes, rows = np.bincount(codes), np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes)
+    rows = np.argsort(codes, kind="stable")
     starts = np.cumsum(sizes) - sizes
     gains = _GAINS[gain](y_true)
     total, n_groups = 0.0, 0
@@ -82,7 +84,8 @@ def grouped_ndcg(y_true: Any, y_score: Any, groups: Any, k: int | None = None, g
 
 def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return relevances and scores as floats, and the number of the group of each item."""
-    y_true, y_score = finite_numbers(y_true, "y_true"), finite_numbers(y_score, "y_score")
+    y_true = finite_numbers(y_true, "y_true")
+    y_score = finite_numbers(y_score, "y_score")
     _, codes = distinct_labels(groups, "groups")
     if y_true.ndim != 1 or not len(y_true):
         raise ValueError(f"y_true must have shape (n,) with n >= 1, got {y_true.shape}")

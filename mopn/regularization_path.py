@@ -45,7 +45,8 @@ class EarlyStopping:
         """Add the next network and its score, the larger the better."""
         self.scores.append(score)
         if self.best is None or len(self.best.basis) == 0 or score > self.scores[self.best_index]:
-            self.best, self.best_index = result, len(self.scores) - 1
+            self.best = result
+            self.best_index = len(self.scores) - 1
 
     @property
     def is_over(self) -> bool:

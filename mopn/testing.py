@@ -89,7 +89,9 @@ class _FullCheck(LossCheck):
 
     def lipschitz(self) -> None:
         """Compare the constant with differences of gradients, also along their steepest direction."""
-        constant, steps, d = float(self.loss.smoothness(self.m)), [self.P - self.O], self.directions[0]
+        constant = float(self.loss.smoothness(self.m))
+        steps = [self.P - self.O]
+        d = self.directions[0]
         for _ in range(_POWER_STEPS):
             steps.append(self.unit * _WIDE_STEP * d)
             change = self.value_gradient(self.y, self.O + steps[-1])[1] - self.G
@@ -98,13 +100,15 @@ class _FullCheck(LossCheck):
         for step in steps:
             change = np.linalg.norm(self.value_gradient(self.y, self.O + step)[1] - self.G, axis=1)
             ratio = float(((change - 100.0 * EPS * self.size) / np.linalg.norm(step, axis=1)).max())
-            right, words = ratio <= constant * (1.0 + ROUNDING) + ROUNDING, "{1:.6g} for {2} outputs"
+            right = ratio <= constant * (1.0 + ROUNDING) + ROUNDING
+            words = "{1:.6g} for {2} outputs"
             expected = "a Lipschitz constant of the gradients, at least {:.6g}"
             self.see("smoothness", right, expected, words, ratio, constant, self.m)
 
     def fenchel(self) -> None:
         """See that l + l* = <o, g> for the gradient g at o, and >= at other dual points and outputs."""
-        conjugates, slopes = self.conjugates(self.G), np.linalg.norm(self.G, axis=1)
+        conjugates = self.conjugates(self.G)
+        slopes = np.linalg.norm(self.G, axis=1)
         expected = np.einsum("ic,ic->i", self.O, self.G) - self.values
         sizes = np.abs(self.values) + np.abs(conjugates) + self.size * slopes + self.value_size
         right = np.abs(conjugates - expected) <= ROUNDING * sizes
@@ -116,7 +120,8 @@ class _FullCheck(LossCheck):
 
     def _dual_points(self, D: np.ndarray) -> None:
         """See that Fenchel's inequality holds for dual points D and outputs near and far."""
-        conjugates, lengths = self.conjugates(D), np.linalg.norm(D, axis=1)
+        conjugates = self.conjugates(D)
+        lengths = np.linalg.norm(D, axis=1)
         far = self.O + self.unit * _FAR * D / np.where(lengths > 0, lengths, 1.0)[:, None]
         for outputs in (self.O, self.P, far):
             values = self.call("value", self.y, outputs)
@@ -155,7 +160,8 @@ class _FullCheck(LossCheck):
     def link(self, link: str) -> None:
         """See that the expected gradient at the probabilities of the link is zero."""
         fitting = {"softmax": ("labels",), "logistic": ("numbers", "signs"), "log": ("numbers", "counts")}[link]
-        words, right = f"targets {' or '.join(map(repr, fitting))} for {link!r}", self.loss.targets in fitting
+        words = f"targets {' or '.join(map(repr, fitting))} for {link!r}"
+        right = self.loss.targets in fitting
         self.see("link", right, words, f"{self.loss.targets!r}")
         P = LINKS[link](self.O)
         if link == "softmax":

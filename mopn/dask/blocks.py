@@ -60,7 +60,8 @@ class DaskBlocks(Chunks):
     def grouped(self, stored: int) -> DaskBlocks:
         """Return the same blocks, several small ones a task; ``stored`` numbers are in all."""
         workers = sum(self._asked("ncores", workers=None).values()) or 1
-        n, size = len(self.groups), 1
+        n = len(self.groups)
+        size = 1
         # A task for each thread, at least.
         while 2 * size * workers <= n and 2 * size * stored <= _TOGETHER * n:
             size *= 2
@@ -101,7 +102,8 @@ class DaskBlocks(Chunks):
         """Return the graph of a task for every group, which combines the terms of its blocks, and its keys."""
         # As bytes, so that nothing looks into it, and threads of a worker share no object.
         graph: dict[Any, Any] = {}
-        name, sent = f"{name}-{uuid4().hex}", cloudpickle.dumps((task, combine))
+        name = f"{name}-{uuid4().hex}"
+        sent = cloudpickle.dumps((task, combine))
         if len(sent) > _LARGE:
             graph[f"{name}-parameters"] = (bytes, sent)
             sent = f"{name}-parameters"
@@ -110,7 +112,8 @@ class DaskBlocks(Chunks):
         return graph | tasks, keys
 
     def _result(self, graph: dict[Any, Any], key: list[Any]) -> Any:  # noqa: RET503  (``_raise`` does not return)
-        began, future = time.monotonic(), None
+        began = time.monotonic()
+        future = None
         while True:
             try:
                 if future is None:
@@ -242,7 +245,8 @@ def _same(values: Any) -> Any:
 def _beside(X: Any, values: Any, name: str) -> Any:
     """Return the array of y or the weights, in the same chunks of rows as X."""
     values = _in_partitions(values, name)
-    rows, other = X.chunks[0], values.chunks[0]
+    rows = X.chunks[0]
+    other = values.chunks[0]
     if np.isnan([*rows, *other]).any():
         if len(rows) != len(other):
             raise ValueError(

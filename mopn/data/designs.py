@@ -103,7 +103,8 @@ class Design(ABC):
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
         """Cut the design into blocks of ``size`` rows, or of more if fewer do not pay."""
-        n, size = self.shape[0], max(size, self.least_rows)
+        n = self.shape[0]
+        size = max(size, self.least_rows)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
             yield rows, self if size >= n else self.rows(rows)
@@ -375,7 +376,8 @@ class AugmentedDesign(Design):
         return AugmentedDesign(self.base.absolute, self.dummies)
 
     def matrix(self) -> Any:
-        ones, X = np.ones((self.shape[0], self.dummies)), self.base.matrix()
+        ones = np.ones((self.shape[0], self.dummies))
+        X = self.base.matrix()
         return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
 
     @property
@@ -488,10 +490,12 @@ def crossed(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Return X' diag(g) X, split by the sign of g, as Y' Y takes half of the operations of X' Y."""
-    Y, positive = X * np.sqrt(np.abs(g))[:, None], g > 0.0
+    Y = X * np.sqrt(np.abs(g))[:, None]
+    positive = g > 0.0
     if positive.all() or not positive.any():
         return crossed(Y, Y) if positive.any() else -crossed(Y, Y)
-    above, below = Y[positive], Y[~positive]
+    above = Y[positive]
+    below = Y[~positive]
     return crossed(above, above) - crossed(below, below)
 
 

@@ -63,7 +63,8 @@ class CenteredDesign(Design):
         return np.where(self.center != 0, weights.sum(), self.base.occurrences(weights))
 
     def inner_products(self, unit: float) -> np.ndarray:
-        base, center = SparseDesign(self.base.X / unit), self.center / unit
+        base = SparseDesign(self.base.X / unit)
+        center = self.center / unit
         along = self.base.project(center[None])[:, 0] / unit
         return base.inner_products(1.0) - along[:, None] - along + center @ center
 
@@ -268,7 +269,8 @@ def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:
 
 def _moments_about(block: Block, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the weighted sums of the features about means, whose last digits may be wrong, and of their squares."""
-    weights, design = block.losses.sample_weights[:, None], block.design
+    weights = block.losses.sample_weights[:, None]
+    design = block.design
     if isinstance(design, DenseDesign):
         dense = MappedDesign(design.X, mean, np.ones(len(mean)))
         return dense.adjoint(weights)[0], dense.adjoint_squares(weights)[0]

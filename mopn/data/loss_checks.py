@@ -12,7 +12,8 @@ from mopn.losses.losses import Loss
 from mopn.solvers.numerics.precision import EPS
 
 # Distances of outputs from the targets, or from 0, and multiples of the targets near which they are: runs begin at 0.
-_DISTANCES, _MULTIPLES = (0.3, 2.0, 10.0), (0.0, 0.5, 2.0)
+_DISTANCES = (0.3, 2.0, 10.0)
+_MULTIPLES = (0.0, 0.5, 2.0)
 # Rows and outputs of given targets, and the size to which they are scaled, as differences of outputs need digits.
 _ROWS, _OUTPUTS, _LARGEST_TARGET = 8, 3, 1e4
 # Steps of differences, in the unit of the outputs.
@@ -36,7 +37,8 @@ class LossCheck:
     def __init__(self, loss: Loss, y: np.ndarray | None, rng: np.random.Generator, *, scaled: bool = False) -> None:
         self.loss, self.scaled = loss, scaled
         self.y = self._targets(y, rng, math.inf if scaled else _LARGEST_TARGET)
-        self.n, self.m = len(self.y), _OUTPUTS if self.y.ndim == 1 else self.y.shape[1]
+        self.n = len(self.y)
+        self.m = _OUTPUTS if self.y.ndim == 1 else self.y.shape[1]
         self.unit = float(np.abs(self.y).max()) if scaled else 1.0
         self.step = self.unit * _STEP
         distances = self._by_row((float(np.std(self.y)) or self.unit,) if scaled else _DISTANCES)

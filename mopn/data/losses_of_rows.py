@@ -22,7 +22,8 @@ from mopn.solvers.numerics.precision import EPS
 # Relative agreement of a row's gradient in other blocks.
 _SAME_GRADIENT = 8 * EPS
 # Logarithms of counts below the first, up to 745, exceed the 128 roundings of a slope so many times at most.
-_TINY_COUNT, _OF_TINY_COUNTS = math.exp(-128.0), 6.0
+_TINY_COUNT = math.exp(-128.0)
+_OF_TINY_COUNTS = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,8 @@ class Losses(OutputLoss):
 
     def conjugates_and_sizes(self, G: Any, scales: Any) -> tuple[Any, Any]:
         """F*(s * G) for several scales s, up to rounding in its domain, and the sums of moduli over the rows."""
-        conjugate, points = self._dual.conjugate, [s * G for s in scales]
+        conjugate = self._dual.conjugate
+        points = [s * G for s in scales]
         found = [self._conjugate_of_rows(D, conjugate(self.y, self._unweighted(D))) for D in points]
         values, sizes = np.array(found).T
         return values, sizes
@@ -144,7 +146,8 @@ class Losses(OutputLoss):
         most their chord. In rows where the loss's own conjugate is larger it counts: a bound is false only if both are.
         Where G is no gradient, as the loss has changed meanwhile, there is no bound.
         """
-        shifted, slopes = self._shifted(O), self._unweighted(G)
+        shifted = self._shifted(O)
+        slopes = self._unweighted(G)
         values, gradients = self.loss.value_gradient(self.y, shifted)
         same = np.all(abs(self._weighted(gradients) - G) <= _SAME_GRADIENT * abs(G))
         ends = rowwise_inner(slopes, shifted) - values if same else np.full_like(values, math.inf)
@@ -152,7 +155,8 @@ class Losses(OutputLoss):
         products = inner(abs(G), abs(shifted))
         found = []
         for s in scales:
-            conjugates, chord = self.loss.conjugate(self.y, s * slopes), s * ends + (1.0 - s) * starts
+            conjugates = self.loss.conjugate(self.y, s * slopes)
+            chord = s * ends + (1.0 - s) * starts
             value, size = self._conjugate_of_rows(s * G, np.where(conjugates > chord, conjugates, chord))
             found.append((value, size + s * products))
         values, sizes = np.array(found).T

@@ -100,7 +100,8 @@ class RelationDesign(Design):
     @property
     def work(self) -> tuple[float, float]:
         """The work of S and of B: S' diag(g) S has at most n K^2 entries, and each meets rows of B."""
-        (n, k), stored = self.places.shape, float(self.tables.X.nnz)
+        n, k = self.places.shape
+        stored = float(self.tables.X.nnz)
         return n * k + stored, n * k * k + stored * self.shape[1]
 
     @property
@@ -131,9 +132,12 @@ class RowIds:
         lengths = np.sqrt(B.multiply(B).sum(axis=1))
         columns = B.tocsc()
         alone = np.flatnonzero(np.diff(columns.indptr) == 1)
-        rows, sizes = columns.indices[columns.indptr[alone]], abs(columns.data[columns.indptr[alone]])
+        rows = columns.indices[columns.indptr[alone]]
+        sizes = abs(columns.data[columns.indptr[alone]])
         clear = (sizes > 0.0) & (sizes >= _LEAST * lengths[rows])
-        alone, rows, sizes = alone[clear], rows[clear], sizes[clear]
+        alone = alone[clear]
+        rows = rows[clear]
+        sizes = sizes[clear]
         # The largest id of each row.
         descending = np.argsort(-sizes, kind="stable")
         self.rows, first = np.unique(rows[descending], return_index=True)

@@ -163,7 +163,8 @@ class RowBlocks(Displayed):
         names = getattr(X, "column_names", getattr(X, "columns", None))
         if names is None:
             return row_by_row(X)
-        found, expected = list(names), self.columns or list(names)
+        found = list(names)
+        expected = self.columns or list(names)
         self.columns[:] = expected
         if set(found) != set(expected) or len(found) != len(expected):
             lacking, other = (sorted(set(a) - set(b), key=str) for a, b in ((expected, found), (found, expected)))

@@ -76,7 +76,9 @@ class RowArray(NDArrayOperatorsMixin):
         arguments: Sequence[Any] = (),
         shape: tuple[int, int] | None = None,
     ) -> None:
-        self.function, self.along, self.arguments = function, tuple(along), tuple(arguments)
+        self.function = function
+        self.along = tuple(along)
+        self.arguments = tuple(arguments)
         self.shape = shape
 
     def of(self, block: Block) -> np.ndarray:
@@ -227,7 +229,8 @@ class ArrayRows(Rows):
         self.template = design
         self._passes = passes or PassCounter()
         self.losses: Losses = losses
-        self.shape, self.n_features = design.shape, design.without_dummies.shape[1]
+        self.shape = design.shape
+        self.n_features = design.without_dummies.shape[1]
         self.entries = design.entries
         self.blocks = cut(design, losses, size or block_size(design, losses.n_outputs))
 
@@ -298,7 +301,8 @@ def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
         size = 1
         while partial and partial[-1][0] == size:
             left = partial.pop()[1]
-            term, size = combined(left, term, combine), 2 * size
+            term = combined(left, term, combine)
+            size = 2 * size
         partial.append((size, term))
     total = partial.pop()[1]
     while partial:
@@ -375,7 +379,8 @@ class SumOfLosses:
         self.rows = rows
         of = rows.losses
         self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
-        self.smoothness, self.is_built_in = of.smoothness, dual_of(of.loss) is not None
+        self.smoothness = of.smoothness
+        self.is_built_in = dual_of(of.loss) is not None
 
     @property
     def in_memory(self) -> Losses:

@@ -97,10 +97,12 @@ class Effects(Displayed):
         ``values_a`` and ``values_b`` (n,) are by default the background's. ``ValueError`` for one column twice,
         or different numbers of values.
         """
-        i, j = self.index(a), self.index(b)
+        i = self.index(a)
+        j = self.index(b)
         if i == j:
             raise ValueError(f"a and b must be two columns, got {a!r} and {b!r}")
-        s, t = self._sums(i, values_a), self._sums(j, values_b)
+        s = self._sums(i, values_a)
+        t = self._sums(j, values_b)
         if len(s) != len(t):
             raise ValueError(f"a and b must have a value each for every row, got {len(s)} and {len(t)} values")
         return _of_outputs(2.0 * (s * t) @ self._V)
@@ -112,7 +114,8 @@ class Effects(Displayed):
         squares of all deviations add up to the variance of the output. Several outputs are ordered by the
         lengths of the deviations (m,). Effects of 0 are left out.
         """
-        names, count = self.model.encoding.columns, len(self._columns)
+        names = self.model.encoding.columns
+        count = len(self._columns)
         mains = [np.atleast_2d(self.main(j).T) for j in range(count)]
         found = [EffectSize((names[j],), np.sqrt(np.mean(main**2, axis=1))) for j, main in enumerate(mains)]
         C = np.reshape(self._covariances, (count, -1))
@@ -205,7 +208,8 @@ def _typical_values(encoding: TableEncoding) -> Table:
     kinds = [CATEGORIES] * len(columns)
     parts = zip(encoding.number_columns, encoding.number_kinds, encoding.numbers.parts, strict=True)
     for j, kind, (knots, functions) in parts:
-        columns[j], kinds[j] = _quantiles(u, knots, functions), kind
+        columns[j] = _quantiles(u, knots, functions)
+        kinds[j] = kind
     for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
         columns[j] = _frequent_categories(u, column)
     return Table(encoding.columns, tuple(columns), tuple(kinds), len(u), named=True)
@@ -240,7 +244,8 @@ class _Column:
     """A column of the background: its values, and the mean and the covariance of its features."""
 
     def __init__(self, encoding: TableEncoding, values: np.ndarray, kind: str) -> None:
-        self.encoding, self.name = encoding, encoding.columns[0]
+        self.encoding = encoding
+        self.name = encoding.columns[0]
         self.table = Table(encoding.columns, (values,), (kind,), len(values), named=True)
         Z = encoding.encode(self.table)
         self.mean = np.asarray(Z.mean(axis=0)).ravel()

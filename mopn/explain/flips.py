@@ -100,7 +100,8 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
     """
     from mopn.compiled.flips import attack_flips, prove_flips  # needs numba, which loading and predicting do not
 
-    given, X = fitted_model(model), to_host(X)
+    given = fitted_model(model)
+    X = to_host(X)
     check_flag(return_attack, "return_attack")
     machine = given if given.encoding is None else given.model
     predictions = contests(machine, "certified_flips")
@@ -146,7 +147,8 @@ class FeatureOptions(Options):
     @classmethod
     def of(cls, model: Any, X: Any, one_hot: Any, fixed: Any) -> Options:
         d, names = model.n_features, model.feature_names
-        groups, still = feature_groups(one_hot, names, d, "one_hot"), _fixed(fixed, names, d)
+        groups = feature_groups(one_hot, names, d, "one_hot")
+        still = _fixed(fixed, names, d)
         members = [*chain(*groups), *still]
         if len(set(members)) < len(members):
             raise ValueError("a feature is in two groups of one_hot, or in one and in fixed; give each once")
@@ -193,7 +195,8 @@ class TableOptions(Options):
             raise ValueError("no column of several categories can change: the table has none outside fixed")
         Z = encoding.encode(X)
         model.model.outputs(Z)  # refuses rows whose outputs overflow
-        table, categories = encoding.arranged(X), list(of.values())
+        table = encoding.arranged(X)
+        categories = list(of.values())
         starts = np.cumsum([0, *(len(column.table) for column in categories)])
         features = sparse.lil_array((starts[-1], encoding.n_features))
         for (j, column), first in zip(of.items(), starts, strict=False):
@@ -222,9 +225,12 @@ class _FlipSearch:
 
     def __init__(self, margins: OutputMargins, rows: RowOutputs, contest: np.ndarray, options: Options) -> None:
         n, C = options.current.shape
-        self.options, self.meetings = options, list(meetings(margins, rows, contest))
+        self.options = options
+        self.meetings = list(meetings(margins, rows, contest))
         self.features = options.features / margins.unit
-        self.proven, self.found, self.picks = np.full(n, C), np.full(n, C + 1), np.full((n, C), -1)
+        self.proven = np.full(n, C)
+        self.found = np.full(n, C + 1)
+        self.picks = np.full((n, C), -1)
         # Flips are no longer than this, each by twice the longest option.
         lengths = 2.0 * np.arange(C + 1) * abs(self.features).sum(axis=1).max()
         self.powers = _ERRORS * np.stack([np.ones(C + 1), lengths, lengths**2])
@@ -235,7 +241,8 @@ class _FlipSearch:
         for meeting in self.meetings:
             P = D @ (D @ meeting.matrix).T
             for rows, slopes, margins, errors in meeting:
-                parts, current = [part[rows] for part in state], options.current[rows]
+                parts = [part[rows] for part in state]
+                current = options.current[rows]
                 lines = np.ascontiguousarray(slopes @ D.T)
                 game = P, lines, options.starts, options.allowed, current, margins, errors @ self.powers
                 search(*game, *limits, *parts)

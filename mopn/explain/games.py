@@ -23,7 +23,8 @@ class Background:
     """The rows b that features are compared with: their mean, and themselves, centered or not."""
 
     def __init__(self, design: Design) -> None:
-        self.design, self.n = design, design.shape[0]
+        self.design = design
+        self.n = design.shape[0]
         self.mean = design.adjoint(np.full((self.n, 1), 1.0 / self.n))[0]
 
     @cached_property
@@ -88,15 +89,18 @@ class QuadraticGame(Game):
     def __init__(self, outputs: Quadratic, background: Background) -> None:
         self.outputs, self.background = outputs, background
         units = outputs.squared()
-        self.H, self.V = units.factors[0], units.weights
+        self.H = units.factors[0]
+        self.V = units.weights
         self.W = outputs.linear + 2.0 * (self.V.T * units.biases[0]) @ self.H
 
     def values(self, design: Design) -> np.ndarray:
         n, d = design.shape
-        phi, mean = np.empty((self.V.shape[1], n, d)), self.background.mean
+        phi = np.empty((self.V.shape[1], n, d))
+        mean = self.background.mean
         for rows, block in design.blocks(rows_at_once(4 * (d + len(self.H)))):
             X = dense_rows(block)
-            sums, differences = X + mean, X - mean
+            sums = X + mean
+            differences = X - mean
             projections = None if self._matrices else sums @ self.H.T
             for c, out in enumerate(phi[:, rows]):
                 self._products(c, sums, projections, out)
@@ -107,7 +111,8 @@ class QuadraticGame(Game):
 
     def interactions(self, design: Design) -> np.ndarray:
         n, d = design.shape
-        Phi, phi = np.empty((self.V.shape[1], n, d, d)), self.values(design)
+        Phi = np.empty((self.V.shape[1], n, d, d))
+        phi = self.values(design)
         differences = dense_rows(design) - self.background.mean
         products = differences[:, :, None] * differences[:, None, :] + self.background.covariances(np.eye(d))
         for c in range(len(Phi)):

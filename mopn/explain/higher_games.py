@@ -54,8 +54,10 @@ class _OfHigherDegree(Game):
 
     def _half_gain(self, j: int, X: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Return half the gain if j is in every coalition rather than in none (Grabisch and Roubens, 1999)."""
-        with_j, without_j = B.copy(), X.copy()
-        with_j[:, j], without_j[:, j] = X[:, j], B[:, j]
+        with_j = B.copy()
+        without_j = X.copy()
+        with_j[:, j] = X[:, j]
+        without_j[:, j] = B[:, j]
         return 0.5 * (self.against(X, with_j) - self.against(without_j, B))
 
 
@@ -165,7 +167,8 @@ def model_game(model: Any, background: Background) -> Game:
     direct = _as_direct(model) if model.form == "lifted" else model
     assert direct.lams is not None
     if direct.kernel == "homogeneous":
-        w, t = np.zeros(direct.n_features) if direct.w is None else direct.w, direct.dummies
+        w = np.zeros(direct.n_features) if direct.w is None else direct.w
+        t = direct.dummies
         units = zip(direct._degrees(), direct.factors, strict=True)
         parts = [PowersOfForms(degree, direct.lams, P[:, :t].sum(axis=1), P[:, t:]) for degree, P in units]
         return Powers(parts, w, background)

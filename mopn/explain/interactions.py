@@ -131,7 +131,8 @@ def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale
     [((0, 2), [2.0, 0.0]), ((1, 2), [0.0, 1.0])]
     """
     machine: Any = fitted_model(model)
-    k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
+    k = check_count(k, "k")
+    degree = check_count(degree, "degree", least=2)
     labels = list(map(str, range(machine.n_features) if machine.feature_names is None else machine.feature_names))
     if isinstance(machine, TableModel):
         if degree > 2 or scale is not None:

@@ -66,7 +66,8 @@ class OutputMargins:
             return
         self.basis = np.linalg.qr(vectors.T)[0]
         coordinates = vectors @ self.basis
-        lost, lengths = _lengths(vectors - coordinates @ self.basis.T), _lengths(vectors)
+        lost = _lengths(vectors - coordinates @ self.basis.T)
+        lengths = _lengths(vectors)
         relative = np.divide(lost, lengths, out=np.zeros_like(lost), where=lengths > 0.0).max()
         self.rounding += 4.0 * (relative + far_from_orthonormal(self.basis) + len(vectors) ** 1.5 * EPS)
         units = coordinates[: len(vectors) - len(bends)]
@@ -91,7 +92,9 @@ class OutputMargins:
         terms = self.moduli
         # Kernels take squares away, of dummies from constants, too, where they may have cancelled: they are at most the
         # products, which hence count three times.
-        weights, constant, linear = 3.0 * np.abs(terms.weights), np.abs(terms.constant), np.abs(terms.linear)
+        weights = 3.0 * np.abs(terms.weights)
+        constant = np.abs(terms.constant)
+        linear = np.abs(terms.linear)
         long1, long2 = lengths = _lengths(self.scale * terms.factors)
         errors = np.empty((design.shape[0], len(constant), 3))
         for rows, block in design.absolute.blocks(rows_at_once(lengths.size + constant.size)):
@@ -137,17 +140,21 @@ def importances_without_rows(model: Predictor, coordinates: Coordinates | None) 
         )
     outputs = Quadratic.of(formula).squared()
     d = outputs.linear.shape[1]
-    center, deviations = np.zeros(d), np.ones(d)
+    center = np.zeros(d)
+    deviations = np.ones(d)
     if coordinates is not None:
         center = center if coordinates.center is None else coordinates.center
         deviations = deviations if coordinates.deviations is None else coordinates.deviations
     # Of z = (x - center) / deviations: slopes at z = 0, weights of squares of units, and of features.
-    H, V = deviations * outputs.factors[0], outputs.weights
+    H = deviations * outputs.factors[0]
+    V = outputs.weights
     at_center = outputs.biases[0] + outputs.factors[0] @ center
     slopes = deviations * (outputs.linear + 2.0 * outputs.squares * center) + 2.0 * (V.T * at_center) @ H
     squares = deviations**2 * outputs.squares
     if model.link == "softmax":
-        V, slopes, squares = V - V.mean(axis=1, keepdims=True), slopes - slopes.mean(axis=0), squares - squares.mean(0)
+        V = V - V.mean(axis=1, keepdims=True)
+        slopes = slopes - slopes.mean(axis=0)
+        squares = squares - squares.mean(0)
     # The slope at z is s + 2 A z, with the mean square s_j^2 + 4 sum_k A_jk^2.
     gram = H @ H.T
     rows_of_units = np.array([((gram * np.outer(v, v)) @ H * H).sum(axis=0) for v in V.T])

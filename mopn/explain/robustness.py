@@ -153,8 +153,10 @@ class Nearest:
     """The proven radius of every row, and ``steps`` (n, d) to the nearest point found of another class, or NaN."""
 
     def __init__(self, margins: OutputMargins, n: int) -> None:
-        self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)
-        self.steps, self.basis = np.full((n, margins.scale.size), np.nan), margins.basis
+        self.radii = np.full(n, np.inf)
+        self.distances = np.full(n, np.inf)
+        self.steps = np.full((n, margins.scale.size), np.nan)
+        self.basis = margins.basis
 
     def prove(self, rows: np.ndarray, radii: np.ndarray) -> None:
         """Note radii in which one other class does not win."""
@@ -171,7 +173,10 @@ class Meeting:
     """The rows in which one output wins against another; yields blocks: indices, slopes, margins and errors of rows."""
 
     def __init__(self, margins: OutputMargins, rows: RowOutputs, wins: np.ndarray, winner: int, loser: int) -> None:
-        self.margins, self.rows, self.wins, self.pair = margins, rows, wins, (winner, loser)
+        self.margins = margins
+        self.rows = rows
+        self.wins = wins
+        self.pair = (winner, loser)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -182,7 +187,8 @@ class Meeting:
         size = rows_at_once(max(self.margins.scale.size, *self.margins.local.factors.shape[1:]))
         for first in range(0, len(self.wins), size):
             at = self.wins[first : first + size]
-            outputs, errors = self.rows.outputs[at], self.rows.errors[at]
+            outputs = self.rows.outputs[at]
+            errors = self.rows.errors[at]
             slopes = self.margins.slopes(self.rows.design.rows(at), winner, loser)
             yield at, slopes, outputs[:, winner] - outputs[:, loser], errors[:, winner] + errors[:, loser]
 
@@ -223,7 +229,8 @@ _SEARCHES = {"l2": _balls, "linf": _boxes}
 
 def _attack(model: Any, margins: OutputMargins, rows: RowOutputs, contest: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return points (n, d) beyond the ends of steps where another class wins by more than rounding; NaN if none."""
-    X, before = dense_rows(rows.design), rows.winners(contest)
+    X = dense_rows(rows.design)
+    before = rows.winners(contest)
     points = np.full_like(steps, np.nan)
     left = np.flatnonzero(np.isfinite(steps).all(axis=1))
     for beyond in _BEYOND:
@@ -231,7 +238,8 @@ def _attack(model: Any, margins: OutputMargins, rows: RowOutputs, contest: np.nd
             break
         ends = X[left] + (1.0 + beyond) * margins.scale * steps[left]
         there = RowOutputs.of(model, margins, DenseDesign(ends))
-        at, after = np.arange(len(left)), there.winners(contest)
+        at = np.arange(len(left))
+        after = there.winners(contest)
         gains = there.outputs[at, after] - there.outputs[at, before[left]]
         changed = gains > there.errors[at, after, 0] + there.errors[at, before[left], 0]
         points[left[changed]] = ends[changed]

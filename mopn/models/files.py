@@ -27,7 +27,9 @@ _KINDS = "biufUSM"
 # Characters of an array's header at most; NumPy writes 118 for the arrays of models.
 _HEADER = 1000
 # Of the record that ends a zip file without a comment: its beginning, its length, and where it counts the members.
-_END, _END_LENGTH, _COUNT = b"PK\x05\x06", 22, slice(10, 12)
+_END = b"PK\x05\x06"
+_END_LENGTH = 22
+_COUNT = slice(10, 12)
 
 
 def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
@@ -51,7 +53,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
                 raise
             why = "it is too short" if isinstance(error, OSError) else error
             raise ValueError(f"{name!r} is not a mopn model, or it is damaged: {why}") from error
-    number, listed = values.pop("format", None), values.pop("fields", None)
+    number = values.pop("format", None)
+    listed = values.pop("fields", None)
     if type(number) is not int or number < 1:
         raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
     if number > _FORMAT:

@@ -77,7 +77,8 @@ class AnovaTerm(UnitTerm):
 
     def _of_row(self, z: np.ndarray) -> np.ndarray:
         """Return the values (1, k) for the entries z (number, k) of a row: a step a degree, not a step an entry."""
-        values, last = np.zeros(z.shape[1]), len(self.theta) - 1
+        values = np.zeros(z.shape[1])
+        last = len(self.theta) - 1
         # z_j times A^{t-1} of the entries before j.
         products = z
         for t in range(1, last + 1):
@@ -168,7 +169,8 @@ def pairs(P: np.ndarray, R: np.ndarray, dummies: int, weights: np.ndarray) -> Fo
 
 def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
     """Return sum_s v_s K(p_s, [1, x]) for P (k, dummies + d), A^1, ..., A^degree weighted by ``theta``."""
-    gamma, rest = P[:, :dummies], P[:, dummies:]
+    gamma = P[:, :dummies]
+    rest = P[:, dummies:]
     degree = len(theta)
     if kernel == "homogeneous":
         return products(P[None], dummies, weights, degree)

@@ -38,12 +38,15 @@ class Quadratic:
         """Return the outputs of a formula that :func:`is_quadratic`; forms of degree 1 join the linear term."""
         constant, linear = formula.constant, formula.linear
         m, d = linear.shape
-        factors, biases, weights = [np.zeros((2, 0, d))], [np.zeros((2, 0))], [np.zeros((0, m))]
+        factors = [np.zeros((2, 0, d))]
+        biases = [np.zeros((2, 0))]
+        weights = [np.zeros((0, m))]
         for term in formula.terms:
             assert isinstance(term, Products)
             U, b, V = term.factors, term.biases, term.weights
             if len(U) * term.power == 1:
-                constant, linear = constant + b[0] @ V, linear + V.T @ U[0]
+                constant = constant + b[0] @ V
+                linear = linear + V.T @ U[0]
                 continue
             factors.append(np.broadcast_to(U, (2, *U.shape[1:])))
             biases.append(np.broadcast_to(b, (2, len(V))))
@@ -92,7 +95,8 @@ class Quadratic:
 def units_and_weights(model: Predictor) -> tuple[FactorizationModel, np.ndarray]:
     """Return a model of one output and the weights V (k, m) of its units in the outputs."""
     if isinstance(model, Model):
-        V, dummies = model.weights, model.basis.shape[1] - model.n_features
+        V = model.weights
+        dummies = model.basis.shape[1] - model.n_features
         options: dict[str, Any] = {"degree": 2, "kernel": model.kernel, "dummies": dummies}
         return FactorizationModel(factors=model.basis[None], lams=np.ones(len(V)), **options), V
     if isinstance(model, FactorizationModel):
@@ -118,7 +122,8 @@ def products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.
 def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
     assert model.lams is not None
     for m, P in zip(model._degrees(), model.factors, strict=True):
-        gamma, rest = P[:, : model.dummies], P[:, model.dummies :]
+        gamma = P[:, : model.dummies]
+        rest = P[:, model.dummies :]
         if model.kernel == "all-subsets":
             weights = model.lams
         elif model.kernel == "homogeneous":

@@ -156,7 +156,8 @@ class Ranker:
         TypeError, ValueError
             For what :meth:`scores` refuses, or rows or ids that do not exist.
         """
-        n, scores = check_count(n, "n"), self.scores(user_row)
+        n = check_count(n, "n")
+        scores = self.scores(user_row)
         rows = np.delete(np.arange(len(scores)), self._rows_of(exclude, len(scores)))
         scores = scores[rows]
         least = np.partition(scores, -n)[-n] if n < len(scores) else -np.inf
@@ -262,7 +263,8 @@ def similar_features(
     """
     machine: Any = fitted_model(model)
     units, V = units_and_weights(machine)
-    d, k = machine.n_features, check_count(k, "k")
+    d = machine.n_features
+    k = check_count(k, "k")
     (feature,) = _indices([feature], "feature", d)
     among = _indices(among, "among", d)
     if partners is None:

@@ -81,10 +81,12 @@ class FactorizationModel(Predictor):
 
     def __post_init__(self) -> None:
         choice(_FORMS)(self.form, "form")
-        degree, dummies = check_count(self.degree, "degree"), check_count(self.dummies, "dummies", least=0)
+        degree = check_count(self.degree, "degree")
+        dummies = check_count(self.dummies, "dummies", least=0)
         if degree > _MAX_DEGREE:
             raise ValueError(f"degree must be at most {_MAX_DEGREE}, got {degree}")
-        factors, intercept = finite_numbers(self.factors, "factors"), finite_numbers(self.intercept, "intercept")
+        factors = finite_numbers(self.factors, "factors")
+        intercept = finite_numbers(self.intercept, "intercept")
         if intercept.ndim:
             raise ValueError(f"intercept must be a number, got shape {intercept.shape}")
         self._set(degree=degree, dummies=dummies, factors=factors, intercept=float(intercept))

@@ -224,7 +224,8 @@ class RelationCurvature:
         return RelationSums(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
 
     def metric(self, blocks: RelationSums, costs: np.ndarray, directions: np.ndarray | None) -> RelationPreconditioner:
-        k, alphas = len(blocks.dummies), self.linear_term.alphas
+        k = len(blocks.dummies)
+        alphas = self.linear_term.alphas
         ridge = np.zeros(blocks.rows.shape[1])
         ridge[:k] = np.maximum(2.0 * costs, LEAST_RIDGE * blocks.rows[:, :k].mean(axis=0))
         ridge[:k] += ridge[:k] == 0.0
@@ -238,13 +239,16 @@ class RelationCurvature:
 def _table_blocks(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> tuple[Any, ...]:
     design = block.design.without_dummies
     assert isinstance(design, RelationDesign)
-    (k, m), dummies = E.shape, A.shape[1] - design.shape[1]
+    k, m = E.shape
+    dummies = A.shape[1] - design.shape[1]
     P, features, hessian, earned = second_order(block, kernel, A, E, W)
     own = design.tables.project(A[:, dummies:])
     of_rows = np.empty((len(own), k + m if W.shape[1] else k))
-    of_dummies, directions = np.empty((k, dummies)), np.empty((k, m, m))
+    of_dummies = np.empty((k, dummies))
+    directions = np.empty((k, m, m))
     for r in range(k):
-        along, p = hessian.along(E[r : r + 1])[:, 0], P[:, r]
+        along = hessian.along(E[r : r + 1])[:, 0]
+        p = P[:, r]
         # K(a, x) has the slope p in a row's number that is not in its own product, 2 p with squares.
         sums = design.by_table_row(np.stack([along * p * p, along * p, along], axis=1))
         if kernel.distinct:
@@ -279,7 +283,8 @@ class RelationPreconditioner(JointMetric):
         return (k, dummies + d), (m, constants * (1 + d))
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        (k, dummies), constants = self.of_dummies.shape, self.of_constants.shape[1]
+        k, dummies = self.of_dummies.shape
+        constants = self.of_constants.shape[1]
         of_linear = of_rest[:, constants:] if constants else np.zeros((0, of_units.shape[1] - dummies))
         of_tables = np.vstack([of_units[:, dummies:], of_linear])
         solved = self.ids.solve(np.ascontiguousarray(of_tables.T), *self.scales).T

@@ -89,7 +89,8 @@ class GradientForms:
         # away a center, errs by (n + 8) eps times the sum of moduli, whose spectral norm is at most its trace
         # sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
         # The proof is for a point near G whose entries differ by ``dual_error`` units of rounding.
-        n, m = self.rows.shape[0], self.G.shape[1]
+        n = self.rows.shape[0]
+        m = self.G.shape[1]
         return (n + 8 + dual_error(m)) * EPS * moduli + self._underflow(counts)
 
     def _underflow(self, counts: np.ndarray) -> np.ndarray:
@@ -130,7 +131,9 @@ class GradientForms:
         """
         design = self._few
         assert design is not None
-        (n, m), d, square = self.G.shape, self.shape[1], design.unit**2
+        n, m = self.G.shape
+        d = self.shape[1]
+        square = design.unit**2
         M = self._scaled_gram(design)
         sizes = design.squared_sizes / square @ np.abs(self.G)
         error = (2 * n + 2 * d + 6 + 2 * dual_error(m)) * EPS * float(sizes @ sizes) + eigen_error(M)

@@ -140,11 +140,14 @@ class JointProblem(Displayed, Problem):
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
         if self.ridge.active and len(A):
             of_ridge, of_units, of_directions = self.ridge.value_gradient(A, E)
-            value, gradient_A, gradient_E = value + of_ridge, gradient_A + of_units, gradient_E + of_directions
+            value = value + of_ridge
+            gradient_A = gradient_A + of_units
+            gradient_E = gradient_E + of_directions
         if not math.isfinite(value):
             # A step of a line search that is too long for single precision; it needs no gradient.
             return Evaluation(math.inf, np.zeros_like(x))
-        value, gradient_W = value + self.linear_term.value(W), gradient_W + self.linear_term.gradient(W)
+        value = value + self.linear_term.value(W)
+        gradient_W = gradient_W + self.linear_term.gradient(W)
         penalty, gradient_B = self.regularizer.units_value_gradient(B, A, gradient_A)
         gradient = joined(gradient_B, self.directions.pull_back(Z, gradient_E), gradient_W)
         return Evaluation(value + penalty, gradient)
@@ -250,7 +253,8 @@ class _Sphere(_Directions):
 
     def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray:
         """Along the sphere; losses fall by the cost along E, so the sphere's curvature adds it."""
-        E, sizes = self.map(Z), self._sizes(Z.reshape(self.shape))[:, :, None]
+        E = self.map(Z)
+        sizes = self._sizes(Z.reshape(self.shape))[:, :, None]
         across = np.eye(E.shape[1]) - E[:, :, None] * E[:, None, :]
         return regular(across @ blocks @ across, costs) / sizes**2
 
@@ -302,7 +306,8 @@ class _Signs(_Directions):
 
     def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the eigenvectors of every W_c: its nuclear norm, and at most d units (Proposition 1 of the paper)."""
-        units, entries = [np.zeros((0, basis.shape[1]))], [np.zeros((0, weights.shape[1]))]
+        units = [np.zeros((0, basis.shape[1]))]
+        entries = [np.zeros((0, weights.shape[1]))]
         for c, column in enumerate(weights.T):
             alive = column != 0
             values, vectors = eigen_units(column[alive], basis[alive])

@@ -32,7 +32,8 @@ class LinearTerm:
         if alpha == 0:
             raise ValueError("alpha must be > 0, or None for no linear term: without it no certificate exists")
         check_input(alpha or 0.0, "alpha")
-        self.alpha, self.active = alpha, alpha is not None
+        self.alpha = alpha
+        self.active = alpha is not None
         self.alphas = np.zeros(0)
         if rows is not None and alpha is not None:
             self.rows = rows

@@ -229,7 +229,8 @@ def _of_columns(make: Any, columns: int) -> NetworkProblem:
         problem: NetworkProblem = make(augment=augment)
         if problem.rows.shape[1] == columns:
             return problem
-    d, most = problem.rows.n_features, problem.rows.shape[1]
+    d = problem.rows.n_features
+    most = problem.rows.shape[1]
     raise ValueError(f"H must have {d} columns, one for each feature of X, or {most} with biases first, got {columns}")
 
 
@@ -269,7 +270,8 @@ def _certificate(
     """Return the certificate of a network of a problem in the ball, of norm ``omega`` before it was rounded up."""
     objective, G = problem.losses.value_gradient(network.outputs)
     rounding = OutputRounding(problem.rows, problem.linear_term)
-    at, failure_budget = OutputGradient(objective, G, problem.losses, network, rounding), FailureBudget()
+    at = OutputGradient(objective, G, problem.losses, network, rounding)
+    failure_budget = FailureBudget()
     atoms = problem.lmo(at, problem.oracle(oracle, failure_budget))
     of_linear = _largest_gain(network.linear, problem.linear_term.slopes(G)) if problem.linear_term.active else 0.0
 

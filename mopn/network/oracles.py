@@ -87,7 +87,10 @@ class MatrixFreeSearch(SphereSearch):
 
     def _proof(self, best: float = 0.0) -> Proven:
         """Return the proof; none if it is expected to exceed the work or the time allowed."""
-        stack, p, budget, failure = self.stack, self.p, self.budget(), self.failure_budget.next
+        stack = self.stack
+        p = self.p
+        budget = self.budget()
+        failure = self.failure_budget.next
         precision = _PROBABLE_FOR_TWO if p == 2 and stack.shape[0] > 1 else _PROBABLE
         if self.effort.precision is not None:
             precision = min(max(self.effort.precision, _FINEST), precision)
@@ -186,7 +189,8 @@ class BasisOracle:
             return gammas
         if not isinstance(gammas, GradientForms):
             return DenseStack(symmetric_matrices(as_numbers(gammas, "Gamma"), "Gamma"))
-        d, limit = gammas.shape[1], most_features(self.method)
+        d = gammas.shape[1]
+        limit = most_features(self.method)
         if d > limit:
             raise ValueError(
                 f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
@@ -230,7 +234,8 @@ class OracleRun:
         return search.bound() * scale
 
     def _of_user(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
-        bound, stack = self.bound(gammas, effort), self.oracle.prepare(gammas)
+        bound = self.bound(gammas, effort)
+        stack = self.oracle.prepare(gammas)
         d = stack.shape[1]
         if not isinstance(stack, DenseStack):
             raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {d}; use 'refine'")

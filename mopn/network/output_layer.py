@@ -210,7 +210,8 @@ class OutputLayerProblem(Displayed, Smooth):
         value, G = self.losses.value_gradient(_outputs(image))
         of_weights = self.rows.crossed(self.features, G)
         if self.ridge is not None:
-            value, of_weights = value + self.ridge.value(image.V), of_weights + self.ridge.slopes(image.V)
+            value = value + self.ridge.value(image.V)
+            of_weights = of_weights + self.ridge.slopes(image.V)
         return Evaluation(value, joined(of_weights, self.linear_term.adjoint(G)), G, image)
 
     def regularizer_value(self, x: np.ndarray) -> float:
@@ -288,14 +289,17 @@ class OutputLayerProblem(Displayed, Smooth):
         """Objective at V, and a proven lower bound, from scratch."""
         at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
-        point, (V, W) = DualPoint(self.losses, at.G, _outputs(at.image)), self.split(x)
+        point = DualPoint(self.losses, at.G, _outputs(at.image))
+        V, W = self.split(x)
         rounding = objective_rounding(point, fun) + self.linear_term.value_error(W, self.losses.n)
         if self.ridge is not None:
             rounding += self.ridge.error(V)
         return Measure(fun, self._dual_bound(at, point, search=True), rounding)
 
     def _dual_bound(self, at: Evaluation, point: DualPoint, *, search: bool) -> float:
-        G, image, of_squares = point.G, cast(Any, at.image), self.linear_term.conjugate(point.G)
+        G = point.G
+        image = cast(Any, at.image)
+        of_squares = self.linear_term.conjugate(point.G)
         adjoint, sizes = self.rows.sum(_adjoint_and_sizes, along=(self.features, self._row_maxima, G))
         # Each entry of Phi' D is a sum of n products, for a dual point D near G.
         row_error = (self.losses.n + 3 + dual_error(self.losses.n_outputs)) * EPS * sizes

@@ -150,7 +150,8 @@ class Network:
 
 def unit_length(basis: Any, weights: Any, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Check units of any length and their weights; return units of length 1 and weights of the same outputs."""
-    basis, weights = finite_numbers(basis, "start: basis"), finite_numbers(weights, "start: weights")
+    basis = finite_numbers(basis, "start: basis")
+    weights = finite_numbers(weights, "start: weights")
     if basis.ndim != 2 or basis.shape[1] != d or weights.shape != (len(basis), m):
         raise ValueError(
             f"start must have basis (k, {d}) and weights (k, {m}), got shapes {basis.shape} and {weights.shape}"
@@ -169,7 +170,8 @@ def joined(*arrays: np.ndarray) -> np.ndarray:
 
 def split(x: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
     """Return views of a flat point as arrays of these shapes."""
-    parts, first = [], 0
+    parts = []
+    first = 0
     for shape in shapes:
         stop = first + math.prod(shape)
         parts.append(x[first:stop].reshape(shape))

@@ -13,10 +13,13 @@ from mopn.solvers.tools.decorators import doors
 # A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
 _LEAST_FILL, _LARGEST_FILL = 50, 200
 # Joint refits start on these fractions of the samples, each with as many rows for every parameter.
-_SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
+_SAMPLE_FRACTIONS = (1 / 16, 1 / 4)
+_ROWS_PER_PARAMETER = 10
 # A model is first fitted to a sample of so many rows for every parameter, and at least so many in all, where that is at
 # most this fraction of the rows.
-_ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
+_ROWS_OF_MODEL = 100
+_LEAST_ROWS = 10_000
+_LARGEST_SAMPLE = 1 / 4
 # Other fits start on this fraction where it has at least so many rows: on all of them rounds take longer.
 _LEAST_FIRST = 2000
 # The largest number of entries of a sample of data in blocks.

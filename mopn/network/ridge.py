@@ -64,7 +64,8 @@ class Ridge:
 
     def value_gradient(self, A: np.ndarray, E: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the value, and its gradients with respect to units and weights."""
-        units, along = DenseDesign(A), E @ E.T
+        units = DenseDesign(A)
+        along = E @ E.T
         of_weights = self.amount * (self.kernel.features(units, A) @ E)
         of_units = 2.0 * self.amount * self.kernel.products(units, along, A)
         return 0.5 * float(np.vdot(of_weights, E)), of_units, of_weights

@@ -125,7 +125,8 @@ class NetworkSegment:
             self.squared_length += self.ridge.curvature / self.curvature
 
     def _along(self, ridge: Ridge) -> RidgeSegment:
-        units, weights = [self.network.basis], [self.own * self.network.weights]
+        units = [self.network.basis]
+        weights = [self.own * self.network.weights]
         for sign, vertex in ((1.0, self.towards), (-1.0, self.away.vertex if self.away else None)):
             if vertex is not None:
                 units.append(vertex.network.basis)

@@ -53,7 +53,8 @@ class DenseLayers(TwoLayers):
     """By matrix products."""
 
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
-        self.rows, self.kernel = rows.single() if single else rows, kernel
+        self.rows = rows.single() if single else rows
+        self.kernel = kernel
         self.dtype = np.float32 if single else np.float64
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
@@ -111,7 +112,8 @@ class SparseLayers(TwoLayers):
 
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
         assert rows.entries is not None
-        self.rows, self.layout = rows, SparseLayout(rows.entries, distinct=kernel.distinct)
+        self.rows = rows
+        self.layout = SparseLayout(rows.entries, distinct=kernel.distinct)
         self.distinct = kernel.distinct
         self.dtype = np.float32 if single else np.float64
 
@@ -135,7 +137,8 @@ class SparseLayers(TwoLayers):
 
     def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         at = self.layout.units(H, self.dtype)
-        weights, linear = padded(V.T, self.dtype), self.layout.linear(W, self.dtype)
+        weights = padded(V.T, self.dtype)
+        linear = self.layout.linear(W, self.dtype)
         return _Layers(self.distinct, at, at.constants(), weights, linear)
 
 
@@ -151,7 +154,8 @@ class _Layers(NamedTuple):
 
 def _parts(block: Block, layers: _Layers) -> Iterator[tuple[slice, Losses]]:
     """Yield rows whose outputs and slopes stay in the cache, no fewer than the units' tables have, and losses."""
-    n, size = block.design.shape[0], max(rows_at_once(_ARRAYS * len(layers.weights)), len(layers.at.units))
+    n = block.design.shape[0]
+    size = max(rows_at_once(_ARRAYS * len(layers.weights)), len(layers.at.units))
     for begin in range(0, n, size):
         rows = slice(begin, min(begin + size, n))
         yield rows, block.losses.rows(rows)
@@ -200,7 +204,8 @@ def _sparse_forms(block: Block, G: np.ndarray, layers: _Layers) -> np.ndarray:
 def _sparse_products(block: Block, G: np.ndarray, layers: _Layers) -> tuple[np.ndarray, np.ndarray]:
     from mopn.compiled.degree_two import add_gradients
 
-    sums, slopes = (np.zeros_like(layers.constants), np.zeros_like(layers.at.units)), np.ascontiguousarray(G.T)
+    sums = (np.zeros_like(layers.constants), np.zeros_like(layers.at.units))
+    slopes = np.ascontiguousarray(G.T)
     parts = layers.constants, layers.at.units, layers.weights
     add_gradients(layers.distinct, block.lines, 0, len(G), *parts, slopes, *sums, None, None)
     return sums
@@ -222,9 +227,11 @@ class RelationLayers(SparseLayers):
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
         from mopn.compiled.degree_two import add_gradients
 
-        layers, tables = self._layers(H, V, W), self._of_tables(H, V, W)
+        layers = self._layers(H, V, W)
+        tables = self._of_tables(H, V, W)
         value, of_constants, of_rows, of_weights, of_rest = self.rows.sum(_sparse_value_gradient, layers)
-        of_units, of_linear = self.tables.X.T @ of_rows, np.zeros(tables.linear.shape)
+        of_units = self.tables.X.T @ of_rows
+        of_linear = np.zeros(tables.linear.shape)
         slopes = np.ascontiguousarray(of_rest[1:].T, dtype=self.dtype)
         of_inside = of_weights if self.distinct else np.zeros_like(of_weights)
         sums = np.zeros(of_constants.shape), of_units, of_inside, of_linear
@@ -258,7 +265,8 @@ class RelationLayers(SparseLayers):
         """Lay out a point for loops over S: the outputs within the rows of tables are its linear term."""
         from mopn.compiled.degree_two import set_outputs
 
-        layers, tables = self._between_tables(H, V, W), self._of_tables(H, V, W)
+        layers = self._between_tables(H, V, W)
+        tables = self._of_tables(H, V, W)
         rest = np.zeros((1 + self.tables.shape[0], V.shape[1]), self.dtype)
         inside = np.empty((V.shape[1], self.tables.shape[0]), self.dtype)
         set_outputs(*self._over_tables(tables), tables.weights, tables.linear, inside)

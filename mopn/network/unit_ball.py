@@ -85,7 +85,9 @@ class UnitBallProblem(Displayed, Problem):
         value, of_units, of_weights, of_linear = self.layers.value_gradient(H, V, W)
         if self.ridge.active and len(H):
             of_ridge, units, weights = self.ridge.value_gradient(H, V)
-            value, of_units, of_weights = value + of_ridge, of_units + units, of_weights + weights
+            value = value + of_ridge
+            of_units = of_units + units
+            of_weights = of_weights + weights
         return Evaluation(value, joined(of_units, of_weights / self._unit, of_linear))
 
     def regularizer_value(self, x: np.ndarray) -> float:

@@ -115,10 +115,12 @@ def plot_unit(
         raise TypeError(
             "model must be a mopn.Model, or an estimator of networks; models of one output have no units h_r"
         )
-    k, d = len(machine.basis), machine.n_features
+    k = len(machine.basis)
+    d = machine.n_features
     if isinstance(unit, bool) or not isinstance(unit, (int, np.integer)) or not 0 <= unit < k:
         raise ValueError(f"unit must be the number of one of {k} units, counted from 0, got {shown(unit)}")
-    h, v = machine.basis[unit, machine.basis.shape[1] - d :], machine.weights[unit]
+    h = machine.basis[unit, machine.basis.shape[1] - d :]
+    v = machine.weights[unit]
     scale = machine.feature_scales if scale is None else scale
     h = h if scale is None else h * check_scale(scale, d)
     if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != d):

@@ -70,7 +70,8 @@ def plot_model(model: Fitted, X: Any = None) -> Any:
     drawn = len(sizes[:9])
     rows = max(1, -(-drawn // _ACROSS))
     cells = subplots(rows, 1 + _ACROSS, figsize=(4.0 * (1 + _ACROSS), 3.2 * rows), squeeze=False)
-    first, axes = cells[0, 0].figure.add_subplot(cells[0, 0].get_gridspec()[:, 0]), cells[:, 1:].ravel()
+    first = cells[0, 0].figure.add_subplot(cells[0, 0].get_gridspec()[:, 0])
+    axes = cells[:, 1:].ravel()
     for unused in (*cells[:, 0], *axes[drawn:]):
         unused.remove()
     axes = axes[:drawn]
@@ -185,7 +186,8 @@ def plot_pair(model: Fitted, a: str | int, b: str | int, X: Any = None, *, outpu
     ['red', 'blue']
     """
     drawing = _Drawing(model, X, most=8)
-    i, j = drawing.found.index(a), drawing.found.index(b)
+    i = drawing.found.index(a)
+    j = drawing.found.index(b)
     c, name = drawing.output(output, i, j)
     ax = new_axes(ax)
     ax.set_title(drawing.pair(ax, i, j, c) + f", {name}" * bool(name))
@@ -196,14 +198,21 @@ class _Drawing:
     """The effects of a model and their background, and the drawn outputs: of two classes the second alone."""
 
     def __init__(self, model: Fitted, X: Any, scale: str = "output", most: int = 20) -> None:
-        self.found, self.scale, self.most = effects(model, X), scale, most
-        self.machine, self.encoding, self.with_rows = self.found.model, self.found.model.encoding, X is not None
-        machine, count = self.machine, np.size(self.found.constant)
+        self.found = effects(model, X)
+        self.scale = scale
+        self.most = most
+        self.machine = self.found.model
+        self.encoding = self.found.model.encoding
+        self.with_rows = X is not None
+        machine = self.machine
+        count = np.size(self.found.constant)
         if scale == "probability" and machine.target in ("outputs", "vector"):
             raise TypeError("scale='probability': a model of numbers predicts no probabilities; take scale='output'")
-        self.chosen, self.named = list(range(count)), output_names(machine, None)
+        self.chosen = list(range(count))
+        self.named = output_names(machine, None)
         if machine.target == "labels" and machine.classes is not None and len(machine.classes) == 2:
-            self.chosen, self.named = [-1], machine.classes[1:]
+            self.chosen = [-1]
+            self.named = machine.classes[1:]
         self.names = checked_labels(self.named, len(self.chosen), "outputs")
         self.of = "output" if machine.classes is None else "output of"
         self.ylabel = "effect on the output" if scale == "output" else "probability"
@@ -257,7 +266,8 @@ class _Drawing:
         ax.set_axisbelow(True)
 
     def _curves(self, ax: Any, j: int) -> None:
-        (least, largest), knots = self.range(j), self.encoding.of_column(j).numbers.knots[0]
+        least, largest = self.range(j)
+        knots = self.encoding.of_column(j).numbers.knots[0]
         knots = knots[np.isfinite(knots)]
         grid = np.union1d(np.linspace(least, largest, _POINTS), knots[(knots > least) & (knots < largest)])
         lines = zip(self.names, self.main(j, grid).T, strict=True)
@@ -273,7 +283,8 @@ class _Drawing:
 
     def distribution(self, ax: Any, j: int) -> None:
         """Draw how many rows have the values of a column, in percent if the rows are not known."""
-        x, n = self.found.background.columns[j], self.found.background.n
+        x = self.found.background.columns[j]
+        n = self.found.background.n
         each = 1.0 if self.with_rows else 100.0 / n
         if self.is_number(j):
             there = x[~np.isnan(x)]
@@ -307,7 +318,8 @@ class _Drawing:
         return plain(f"{columns[i]} × {columns[j]}")
 
     def _map(self, ax: Any, i: int, j: int, c: int) -> None:
-        x, y = self.found.background.columns[i], self.found.background.columns[j]
+        x = self.found.background.columns[i]
+        y = self.found.background.columns[j]
         both = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
         if not len(both):
             raise ValueError("no row of X has a value of both columns, so there is nothing to plot")
@@ -323,7 +335,8 @@ class _Drawing:
         ax.set_ylabel(plain(self.encoding.columns[j]))
 
     def _curves_of_categories(self, ax: Any, i: int, j: int, c: int) -> None:
-        grid, (texts, _) = np.linspace(*self.range(i), _POINTS), self.frequent(j)
+        grid = np.linspace(*self.range(i), _POINTS)
+        texts, _ = self.frequent(j)
         for text, curve in zip(texts, self.combinations(i, j, grid, texts)[..., c].T, strict=True):
             ax.plot(grid, curve, label=plain(_text(text)))
         ax.axhline(0.0, color="0.35", linewidth=0.8, zorder=1)
@@ -332,7 +345,8 @@ class _Drawing:
         _legend(ax, title=self.name(j))
 
     def _cells(self, ax: Any, i: int, j: int, c: int) -> None:
-        (across, _), (down, _) = self.frequent(i), self.frequent(j)
+        across, _ = self.frequent(i)
+        down, _ = self.frequent(j)
         Z = self.combinations(i, j, across, down)[..., c].T
         image = ax.imshow(Z, aspect="auto", **colors(Z))
         ax.figure.colorbar(image, ax=ax, label="effect on the output")

@@ -125,7 +125,8 @@ class ProofSchedule:
 
     def _is_exhausted(self, proven: float) -> bool:
         """Whether the oracle alone keeps the proven gap above the tolerance, or refits no longer help it."""
-        tol, looseness = self.monitor.tol, proven - self.estimate
+        tol = self.monitor.tol
+        looseness = proven - self.estimate
         stuck = self.estimate > _WELL_BELOW * self.at_final_proof
         self.at_final_proof = self.estimate
         return self.estimate <= tol and (looseness >= tol or stuck)

@@ -201,7 +201,8 @@ class _OutputRefits(CorrectiveRun):
             )
         super().__init__(problem, monitor)
         self.options, self.layer_solver = options, solver
-        self.start_tol, self.start_iter = _START_TOL * options.tol, options.polish_iter
+        self.start_tol = _START_TOL * options.tol
+        self.start_iter = options.polish_iter
         self.max_iter, self.max_units = options.max_iter, schedule.max_units
         self.target, self.near, self.estimate, self.fall = math.inf, False, math.inf, _FALL
         self.least_target = monitor.tol or _LEAST_TARGET
@@ -246,7 +247,8 @@ class _OutputRefits(CorrectiveRun):
         return self.target if math.isfinite(self.target) else self.options.tol / _LOOSENESS
 
     def _output_layer(self, point: CorrectivePoint, tol: float, max_iter: int, *, prove: bool) -> CorrectivePoint:
-        problem, solver = self.problem.output_layer(point), self.layer_solver
+        problem = self.problem.output_layer(point)
+        solver = self.layer_solver
         if solver is None:
             newton = InteriorPoint.needs <= problem.oracles and cast(WithBarrier, problem).newton_size <= 1.0
             solver = InteriorPoint(prove=prove) if newton else FISTA()

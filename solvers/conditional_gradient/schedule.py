@@ -111,9 +111,12 @@ class Exchange:
         pays = at.value <= (1.0 - _PAYS) * self.fun
         if not (0 < point.n_units <= FEW_UNITS and (pays or self.paid) and estimate > _WIDE):
             self.monitor.stop(Status.MAX_UNITS)
-        self.fun, self.paid, count = min(self.fun, at.value), pays, point.n_units
+        self.fun = min(self.fun, at.value)
+        self.paid = pays
+        count = point.n_units
         if pays:
-            point, count = point.without_smallest_unit(), 1
+            point = point.without_smallest_unit()
+            count = 1
             at = self.problem.output_gradient(point)
         units = self.problem.select_units(point, at, atoms, count, fill=True, seed=self.monitor.seed)
         return point, at, units

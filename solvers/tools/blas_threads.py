@@ -164,7 +164,8 @@ def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> 
     if workers == 1:
         yield from map(function, items)
         return
-    pool, errors = _pool(os.getpid(), n_workers()), np.geterr()
+    pool = _pool(os.getpid(), n_workers())
+    errors = np.geterr()
     pending: deque[Future[_Result]] = deque()
     try:
         for item in items:

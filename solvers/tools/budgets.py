@@ -85,5 +85,7 @@ class FailureBudget:
 
     def draw(self, seed: int | None) -> np.random.Generator:
         """Spend ``next``; return a generator for the starts, new ones for every proof of the chain."""
-        self.proofs, self.used, self.seed = self.proofs + 1, True, seed
+        self.proofs = self.proofs + 1
+        self.used = True
+        self.seed = seed
         return np.random.default_rng(None if seed is None else (seed, self.proofs))
