@@ -20,7 +20,7 @@ from mopn.solvers.tools.decorators import cached_property
 
 
 class Background:
-    """The rows b that features are compared with: their mean, and themselves, centered or not."""
+    """The rows b that features are compared with: as given and centered, their mean and their variances."""
 
     def __init__(self, design: Design) -> None:
         self.design = design
@@ -64,6 +64,7 @@ class ColumnGame(Game):
 
     def __init__(self, game: QuadraticGame, owners: np.ndarray, columns: int) -> None:
         self.game, self.owners = game, owners
+        # (d, columns): 1 where a column owns a feature.
         self.members = (owners[:, None] == np.arange(columns)).astype(np.float64)
 
     def values(self, design: Design) -> np.ndarray:
@@ -74,7 +75,8 @@ class ColumnGame(Game):
 
     def between(self, x: np.ndarray, fields: Sequence[np.ndarray]) -> np.ndarray:
         """Return the interaction values (m, G, G) of one row whose players are fields, sets of columns."""
-        return self.game.between(x, [np.flatnonzero(np.isin(self.owners, field)) for field in fields])
+        features = [np.flatnonzero(np.isin(self.owners, field)) for field in fields]
+        return self.game.between(x, features)
 
 
 class QuadraticGame(Game):
@@ -101,6 +103,7 @@ class QuadraticGame(Game):
             X = dense_rows(block)
             sums = X + mean
             differences = X - mean
+            # The matrices of products need no projections.
             projections = None if self._matrices else sums @ self.H.T
             for c, out in enumerate(phi[:, rows]):
                 self._products(c, sums, projections, out)
@@ -134,6 +137,7 @@ class QuadraticGame(Game):
         return with_totals(Phi, phi @ whole)
 
     def matrix(self, c: int) -> np.ndarray:
+        """Return A_c (d, d)."""
         active = np.flatnonzero(self.V[:, c])
         return (self.H[active].T * self.V[active, c]) @ self.H[active] + np.diag(self.outputs.squares[c])
 
@@ -141,7 +145,9 @@ class QuadraticGame(Game):
     def _matrices(self) -> list[np.ndarray]:
         """All A_c, where products with them take less work than products with the units; else none."""
         k, d = self.H.shape
-        return [self.matrix(c) for c in range(self.V.shape[1])] if d <= k else []
+        if d > k:
+            return []
+        return [self.matrix(c) for c in range(self.V.shape[1])]
 
     @cached_property
     def spread(self) -> np.ndarray:

@@ -34,11 +34,14 @@ from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
 from mopn.solvers.tools.decorators import door, doors
 
-# Tolerance of the values relative to the bound's.
-_FINER = 0.01
-# Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is a covering of a
-# sphere, a rougher one; and the finest.
-_PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 5e-2, 1e-4
+# Tolerance of the values, relative to the precision of the bound.
+_RELATIVE_TOL_OF_VALUES = 0.01
+# Relative precision of random bounds, unless a finer one is asked for.
+_PRECISION_OF_RANDOM = 1e-2
+# The same for p = 2 and several outputs, where a bound costs a covering of a sphere.
+_PRECISION_OF_RANDOM_FOR_TWO = 5e-2
+# The finest relative precision of random bounds; finer ones would take too many products.
+_FINEST_OF_RANDOM = 1e-4
 
 
 class MatrixFreeSearch(SphereSearch):
@@ -58,14 +61,17 @@ class MatrixFreeSearch(SphereSearch):
         self.failure_budget, self.seed = failure_budget, seed
         # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
         exact = plan.proof is Proof.CHOLESKY or math.isinf(effort.work)
-        self.tol = max(self.tol, min(ROUGH, _FINER * (self.precision if exact else 1.0)))
+        precision = self.precision if exact else 1.0
+        self.tol = max(self.tol, min(ROUGH, _RELATIVE_TOL_OF_VALUES * precision))
 
     def bound(self) -> float:
         """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
         if not self.effort.work:
             return self.stack.collatz_bound(self.p)
         cheap = self.cheap_bound()
-        return cheap if self.plan.is_cheap else min(cheap, self._proof().bound)
+        if self.plan.is_cheap:
+            return cheap
+        return min(cheap, self._proof().bound)
 
     def cheap_bound(self) -> float:
         """Return the bound of the stack, by products with the data; none without work to spend."""
@@ -78,7 +84,7 @@ class MatrixFreeSearch(SphereSearch):
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine the best distinct starts; keep the starts."""
         rough, _ = distinct(H, values)
-        steps = min(STEPS, int(_FINER / self.tol))
+        steps = min(STEPS, int(_RELATIVE_TOL_OF_VALUES / self.tol))
         best, best_values = refine(self.stack, rough[:REFINED], self.p, self.tol, steps, self.left)
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
@@ -91,14 +97,19 @@ class MatrixFreeSearch(SphereSearch):
         p = self.p
         budget = self.budget()
         failure = self.failure_budget.next
-        precision = _PROBABLE_FOR_TWO if p == 2 and stack.shape[0] > 1 else _PROBABLE
+        precision = _PRECISION_OF_RANDOM_FOR_TWO if p == 2 and stack.shape[0] > 1 else _PRECISION_OF_RANDOM
         if self.effort.precision is not None:
-            precision = min(max(self.effort.precision, _FINEST), precision)
-        cholesky = self.plan.proof is Proof.CHOLESKY
-        work = expected_work(stack, p) if cholesky else stack.work[0] * expected_products(stack, p, precision, failure)
+            precision = min(max(self.effort.precision, _FINEST_OF_RANDOM), precision)
+
+        by_cholesky = self.plan.proof is Proof.CHOLESKY
+        if by_cholesky:
+            work = expected_work(stack, p)
+        else:
+            work = stack.work[0] * expected_products(stack, p, precision, failure)
         if not budget.affords(work) or work / OPERATIONS_A_SECOND > budget.seconds:
             return Proven(np.zeros((0, stack.shape[1])), math.inf)
-        if cholesky:
+
+        if by_cholesky:
             return Proven(*proven_bound(stack, p, self.precision, budget, one_sided=self.plan.one_sided))
         rng = self.failure_budget.draw(self.seed)
         return Proven(*probable_bound(stack, p, precision, failure, rng, budget, best))
@@ -109,7 +120,8 @@ METHODS = get_args(OracleName)
 
 # Value and bound agree to this, relative, when a unit is certified; it leaves room for rounding errors in the bound.
 _CERTIFIED_TOL = 1e-6
-_WORK, _SECONDS = (number(f"a number{of} > 0", lambda x: x > 0.0, finite=False) for of in ("", " of seconds"))
+_check_work = number("a number > 0", lambda x: x > 0.0, finite=False)
+_check_proof_seconds = number("a number of seconds > 0", lambda x: x > 0.0, finite=False)
 
 
 @dataclass(frozen=True)
@@ -131,7 +143,7 @@ class BasisAtoms:
     bound_is_best : bool
         Whether the method has no tighter bound, whatever the effort.
     from_user : bool
-        Whether a function of the user's selected the units: the best value is then no estimate of the dual norm.
+        Whether a user's function selected the units: the best value is then no estimate of the dual norm.
 
     Examples
     --------
@@ -196,7 +208,8 @@ class BasisOracle:
                 f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
                 "'power' (l1) or 'refine'"
             )
-        return gammas.dense() if plan(self.norm.exponent, *gammas.shape, self.method).formed else gammas
+        is_formed = plan(self.norm.exponent, *gammas.shape, self.method).formed
+        return gammas.dense() if is_formed else gammas
 
     def __repr__(self) -> str:
         proofs = proofs_in_words(self.norm.exponent, self.method)
@@ -219,7 +232,7 @@ class OracleRun:
         exceed the best value, relative. Default precision 1e-4 for l1/l2, the oracle's ``tol`` otherwise.
         """
         if self.oracle.function is not None:
-            return self._of_user(self.oracle.function, gammas, effort)
+            return self._user_atoms(self.oracle.function, gammas, effort)
         search, scale = self._search(gammas, effort)
         found = search.maximise()
         H, values = distinct(found.H, found.values)
@@ -233,7 +246,8 @@ class OracleRun:
         search, scale = self._search(gammas, effort)
         return search.bound() * scale
 
-    def _of_user(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
+    def _user_atoms(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
+        """Return the units that a user's function selects, with a proven bound."""
         bound = self.bound(gammas, effort)
         stack = self.oracle.prepare(gammas)
         d = stack.shape[1]
@@ -250,14 +264,16 @@ class OracleRun:
 
     def _search(self, gammas: Any, effort: Effort) -> tuple[SphereSearch, float]:
         """Return the search on the matrices in units of a scale, and the scale."""
-        oracle, p = self.oracle, self.oracle.norm.exponent
+        oracle = self.oracle
+        p = oracle.norm.exponent
         stack, scale = oracle.prepare(gammas).scaled()
-        m, d = stack.shape
-        way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
-        way = way._replace(one_sided=oracle.norm.nonnegative)
+        is_dense = isinstance(stack, DenseStack)
+        search_plan = plan(p, *stack.shape, oracle.method, formed=is_dense)
+        search_plan = search_plan._replace(one_sided=oracle.norm.nonnegative)
+        common = (p, search_plan, oracle.limits, effort)
         if isinstance(stack, DenseStack):
-            return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers), scale
-        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.failure_budget, oracle.seed), scale
+            return DenseSearch(stack, *common, self._multipliers), scale
+        return MatrixFreeSearch(stack, *common, self.failure_budget, oracle.seed), scale
 
 
 @door
@@ -297,9 +313,10 @@ def basis_oracle(
         Largest number of seconds of the proofs of one call; Cholesky factors are computed only if they are expected to
         take less. Proofs are also limited by a fixed amount of work, so that results repeat.
     seed : int, optional
-        Of the random starts of ``"lanczos"``, for runs that repeat to the last bit. You then promise that nobody who
-        chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default: new starts
-        from the entropy of the operating system for every proof, so that neither bounds nor runs repeat exactly.
+        The seed of the random starts of ``"lanczos"``, for runs that repeat to the last bit. You then promise that
+        nobody who chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default:
+        new starts from the entropy of the operating system for every proof, so that neither bounds nor runs repeat
+        exactly.
 
     Returns
     -------
@@ -329,8 +346,11 @@ def basis_oracle(
             f"the oracle 'lanczos' bounds moduli, got norm={norm.name!r}; take 'exact', which proves up to "
             "3,000 features"
         )
-    limits = Effort(check_fraction(tol, "tol"), _WORK(max_work, "max_work"), _SECONDS(max_time, "max_time"))
-    return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))
+    tol = check_fraction(tol, "tol")
+    work = _check_work(max_work, "max_work")
+    seconds = _check_proof_seconds(max_time, "max_time")
+    seed = count(least=0).or_none()(seed, "seed")
+    return BasisOracle(norm, method, Effort(tol, work, seconds), seed)
 
 
 def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> BasisOracle:
