@@ -204,7 +204,7 @@ class RidgeForms(GradientForms):
         return self._estimated_gram()
 
     def bound(self, p: float) -> float:
-        """Proven upper bound of max ||q(h)||_p over unit h: the data's plus the ridge's, by |K(h, h_r)| <= ||h_r||^2."""
+        """Proven upper bound of max ||q(h)||_p over unit h; for the ridge by |K(h, h_r)| <= ||h_r||^2."""
         sizes = np.linalg.norm(self.slopes, p, axis=1) @ np.einsum("rd,rd->r", self.H, self.H)
         own = float(sizes) * (1.0 + (sum(self.H.shape) + 8) * EPS)
         return (self.data.bound(p) + own) * (1.0 + EPS)
