@@ -22,18 +22,19 @@ from mopn.solvers.tools.display import Displayed
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 
-# Relative decreases in ten iterations that end a refit, with all units or before: the refits of all strengths improve
-# the same units.
-_POLISH_TOL, _LEAST_TOL = 5e-3, 1e-3
-# Multiple of its rounding error up to which the smallest strength whose solution is zero counts as zero.
-_ROUNDING = 2.0
-# A run that ends with one of these ends the path.
+# Relative decrease in ten iterations that ends the refit of all units: the next strengths improve the same units.
+_POLISH_TOL = 5e-3
+# Relative decrease in ten iterations that ends an earlier refit.
+_LEAST_TOL = 1e-3
+# The smallest strength whose solution is zero counts as zero up to this multiple of its rounding error.
+_ROUNDINGS_OF_ZERO = 2.0
+# Statuses of a run that end the path.
 _ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
 _SERIES = Rule("a number >= 2 or an array of strengths", count(2).convert)
 
 
 class EarlyStopping:
-    """The scores of a series of networks, and the best network so far, an empty one only if there is no other."""
+    """The scores of a series of networks, and the best network so far; an empty one only if there is no other."""
 
     def __init__(self, patience: int | None) -> None:
         self.patience = math.inf if patience is None else patience
@@ -180,11 +181,10 @@ def path(
     with limited_threads(n_threads):
         series = check_strengths(problem, strengths)
         solver = path_solver(len(series)) if solver is None else solver
+        options: dict[str, Any] = {"tol": tol, "max_iter": rounds, "callback": callback, "verbose": verbose}
         results: list[Result] = []
         watch = EarlyStopping(patience)
-        for part, result in solutions(
-            problem, series, solver, deadline, tol=tol, max_iter=rounds, callback=callback, verbose=verbose
-        ):
+        for part, result in solutions(problem, series, solver, deadline, **options):
             results.append(result)
             if score is not None:
                 model = Model.from_result(part, result)
@@ -192,7 +192,8 @@ def path(
                     watch.add(result, float(score(model)))
             if watch.is_over:
                 break
-    return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))
+    scores = None if score is None else np.array(watch.scores)
+    return Path(series[: len(results)], results, scores)
 
 
 def solutions(
@@ -233,7 +234,8 @@ def check_strengths(problem: NetworkProblem, strengths: Any) -> np.ndarray:
     if np.iterable(strengths):
         values = [problem.with_strength(s).strength if isinstance(s, Ratio) else s for s in strengths]
         series = finite_numbers(values, "strengths")
-        if series.ndim != 1 or not len(series) or not np.all((series > 0) | ((series == 0) & (problem.ridge > 0))):
+        may_be_zero = problem.ridge > 0
+        if series.ndim != 1 or not len(series) or not np.all((series > 0) | ((series == 0) & may_be_zero)):
             raise ValueError(
                 f"strengths must be finite numbers > 0 in one dimension, or 0 with a ridge, got {shown(values)}"
             )
@@ -241,7 +243,7 @@ def check_strengths(problem: NetworkProblem, strengths: Any) -> np.ndarray:
     length = _SERIES(strengths, "strengths")
     at = problem.gradient_at_zero()
     largest = problem.bound(at)
-    if largest <= _ROUNDING * problem.dual_rounding(at):
+    if largest <= _ROUNDINGS_OF_ZERO * problem.dual_rounding(at):
         raise ValueError(
             "the gradient at zero is zero, up to rounding errors, so the model is empty at every strength; check that "
             "y varies with X, or set center or scale"
