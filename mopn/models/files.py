@@ -101,8 +101,7 @@ def _array_or_scalar(content: bytes, name: str) -> Any:
         raise ValueError(f"{name} declares shape {shape} and dtype {dtype}, but holds {len(content) - start} bytes")
     if dtype.kind == "U" and np.any(np.frombuffer(content, f"{dtype.byteorder}u4", offset=start) > sys.maxunicode):
         raise ValueError(f"{name} holds numbers that are no characters")
-    order = "F" if by_columns else "C"
-    array = np.frombuffer(content, dtype, offset=start).reshape(shape, order=order).copy("A")
+    array = np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if by_columns else "C").copy("A")
     if shape or dtype.kind not in "Ubif":
         return array
     return array.item()

@@ -267,8 +267,8 @@ class OracleRun:
         oracle = self.oracle
         p = oracle.norm.exponent
         stack, scale = oracle.prepare(gammas).scaled()
-        is_dense = isinstance(stack, DenseStack)
-        search_plan = plan(p, *stack.shape, oracle.method, formed=is_dense)
+        m, d = stack.shape
+        search_plan = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
         search_plan = search_plan._replace(one_sided=oracle.norm.nonnegative)
         common = (p, search_plan, oracle.limits, effort)
         if isinstance(stack, DenseStack):
