@@ -137,8 +137,8 @@ def path(
         Called with the :class:`mopn.Model` of every strength; returns its score on validation data, the larger the
         better.
     patience : int, optional
-        With ``score``: stop after so many strengths without a better score, before units are added that do not help;
-        counted from the first network that is not empty.
+        With ``score``: number of strengths without a better score after which the path ends, before units are added
+        that do not help; counted from the first network that is not empty.
     tol, max_time, callback, verbose
         As for :func:`mopn.minimize`, for every strength; ``max_time`` is for the whole call, ``score`` included.
     n_threads : int, optional

@@ -217,7 +217,7 @@ class DenseDesign(Design):
             return _summed(_weighted_gram(X, g[rows]) for rows, X in self._blocks(temporary=True))
 
     def _threads(self, columns: int) -> AbstractContextManager[None]:
-        """Return the context of a product with so many columns, which sets the number of threads."""
+        """Return the context of a product with ``columns`` columns, which sets the number of threads."""
         return threads_for(2.0 * self.X.size * columns)
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:

@@ -160,8 +160,8 @@ def effects(model: Fitted, X: Any = None) -> Effects:
     model : TableModel or fitted estimator of tables
     X : DataFrame, array-like of shape (n, c), or dict, optional
         The background, such as the training data. It enters by the distribution of each column alone: effects are means
-        over all combinations of values, whether or not they occur together. By default the distributions are those in
-        the encoding: quantiles of numbers that are not missing, and shares of categories.
+        over all combinations of values, whether or not they occur together. By default the distributions come from the
+        encoding: quantiles of numbers that are not missing, and shares of categories.
 
     Returns
     -------

@@ -253,7 +253,7 @@ class TableOptions(Options):
 
 
 class _FlipSearch:
-    """The flips that one prediction withstands, and those that change it, over all pairs of a winner and a loser."""
+    """The flips that one prediction withstands, and flips that change it, over all pairs of a winner and a loser."""
 
     def __init__(self, margins: OutputMargins, rows: RowOutputs, contest: np.ndarray, options: Options) -> None:
         n, C = options.current.shape

@@ -215,7 +215,7 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
     Parameters
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
-        Of degree 2 at most.
+        A model of degree 2 at most.
     x : array-like or sparse matrix of shape (1, d), or a row of a table
     background : array-like or sparse matrix of shape (N, d)
         Rows for comparison, such as the training data.

@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _members(stream: BinaryIO) -> dict[str, Any]:
-    """Return the arrays of an .npz file, those without axes as scalars."""
+    """Return the arrays of an .npz file; arrays without axes become scalars."""
     size = stream.seek(-_END_LENGTH, os.SEEK_END) + _END_LENGTH
     end = stream.read(_END_LENGTH)  # empty for devices, which have no end
     if not end.startswith(_END):

@@ -43,7 +43,7 @@ class Ranker:
     Parameters
     ----------
     model : Model, FactorizationModel or fitted estimator
-        Of degree 2, with one output or ordered levels. ``FactorizationModel.from_outputs`` makes a model of one output:
+        Degree 2, with one output or ordered levels. ``FactorizationModel.from_outputs`` makes a model of one output:
         minus the last one of ordered levels ranks by the probability of the highest level.
     item_rows : array-like or sparse matrix of shape (n_items, d)
         The features of every item; features of users are 0.
@@ -154,7 +154,7 @@ class Ranker:
         user_row : array-like or sparse matrix of shape (1, d)
         n : int
         exclude : array-like, optional
-            Rows of items to leave out, such as those that the user has rated; ids if the ranker has ids.
+            Rows of items to leave out, such as items that the user has rated; ids if the ranker has ids.
 
         Raises
         ------

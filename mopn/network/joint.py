@@ -98,7 +98,7 @@ class JointProblem(Displayed, Problem):
         if self.directions.box is None:
             return None
         upper = np.full(self._start.size, np.inf)
-        self._parts(upper)[1][:] = self.directions.box
+        self._views(upper)[1][:] = self.directions.box
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
@@ -110,7 +110,7 @@ class JointProblem(Displayed, Problem):
     def _nearby(self, rng: np.random.Generator) -> np.ndarray:
         """Return a random point near the network."""
         x = self._start.copy()
-        B, Z, _ = self._parts(x)
+        B, Z, _ = self._views(x)
         for part in (B, Z.reshape(-1, self.directions.shape[1])):
             lengths = np.linalg.norm(part, axis=1, keepdims=True)
             part += _DISTANCE_OF_STARTS * lengths / np.sqrt(part.shape[1]) * rng.standard_normal(part.shape)
@@ -118,13 +118,13 @@ class JointProblem(Displayed, Problem):
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return units A (k, d), directions E (k, m), and W."""
-        return self._mapped(*self._parts(x))
+        return self._mapped(*self._views(x))
 
     def _mapped(self, B: np.ndarray, Z: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return units A, directions E, and W, from the free variables."""
         return self.regularizer.scaled_units(B), self.directions.map(Z), W
 
-    def _parts(self, x: np.ndarray) -> list[np.ndarray]:
+    def _views(self, x: np.ndarray) -> list[np.ndarray]:
         """Return views B, Z and W of a flat point."""
         return split(x, self._shapes)
 
@@ -141,7 +141,7 @@ class JointProblem(Displayed, Problem):
         return {"x": x, "basis": basis, "weights": weights, "linear": W}
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
-        B, Z, W = self._parts(x)
+        B, Z, W = self._views(x)
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
         if self.ridge.active and len(A):
@@ -164,7 +164,7 @@ class JointProblem(Displayed, Problem):
             return None
         if tol > _LARGEST_TOL and not (self.curvature.is_cheap and self.directions.is_fixed):
             return None
-        B, Z, W = self._parts(x)
+        B, Z, W = self._views(x)
         A, E, W = self._mapped(B, Z, W)
         blocks: Any = self.curvature(A, E, W)
         # The penalty is strength * ||A||_F^2; in a ball, the gain of a unit of norm takes the place of the strength.
@@ -325,5 +325,5 @@ class _Signs(_Directions):
         return np.vstack(units), np.vstack(entries)
 
 
-# The exponents are those by which norms combine the weights of a unit.
+# The map of each norm, by its exponent.
 _DIRECTIONS: dict[float, type[_Directions]] = {math.inf: _Signs, 2.0: _Sphere, 1.0: _BoxDirections}

@@ -299,7 +299,7 @@ def basis_oracle(
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
         eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound, up to d = 3000.
         ``"lanczos"`` bounds matrices of any order, by products with the data, for l1, for l1/linf with at most 6
-        outputs, and for l1/l2 with at most 8. All bounds of a run, and of those that it continues, together hold with a
+        outputs, and for l1/l2 with at most 8. All bounds of a run, and of runs that it continues, together hold with a
         probability of at least 1 - 1e-9, over random starts.
         ``"auto"`` is ``"exact"`` up to d = 500, but with at most 3e10 operations (some seconds) a proof beyond d = 26,
         and where Cholesky factors are tight (l1, two outputs); else ``"power"`` for l1, or ``"refine"``. Printing an

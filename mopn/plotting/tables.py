@@ -164,7 +164,7 @@ def plot_effect(
 
 @door
 def plot_pair(model: Fitted, a: str | int, b: str | int, X: Any = None, *, output: Any = None, ax: Any = None) -> Any:
-    """Plot the effect of a pair of columns on an output: what they add together, beyond what each adds alone.
+    """Plot the effect of a pair of columns on an output: their joint effect beyond the effect of each alone.
 
     Two columns of numbers have a map, with rows of X as points; a column of numbers and one of categories have a curve
     for each category; two columns of categories have a table. The eight most frequent categories are drawn.

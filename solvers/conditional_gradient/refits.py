@@ -142,8 +142,8 @@ class FullRefit(_Refit):
     polish_iter : int, default 500
         Largest number of iterations of the polish. The last units enter in the polish if it is by L-BFGS.
     solver : Solver, default LBFGS()
-        ``LBFGS()`` on the smooth form, or ``FISTA()`` on the form of the paper. Each refit by FISTA, and with L-BFGS
-        those near the end of a run, follow a refit of the output layer.
+        ``LBFGS()`` on the smooth form, or ``FISTA()`` on the form of the paper. A refit of the output layer comes
+        before each refit by FISTA, and before refits by L-BFGS near the end of a run.
     polish_tol : float, default 1e-6
         The polish by L-BFGS stops when ten iterations decrease the objective by less than this, relative. Predictions
         are often as good with 5e-3.

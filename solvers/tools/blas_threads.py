@@ -66,7 +66,7 @@ class _Blas:
         return self._owner == threading.get_ident()
 
     def set(self, most: int | None) -> None:
-        """Set the numbers of threads; None for those that were found."""
+        """Set the numbers of threads to ``most``, or for None to the numbers before the call."""
         for library, found in self._found:
             library.set_num_threads(found if most is None else most)
 

@@ -76,7 +76,7 @@ class FailureBudget:
 
     @property
     def failure(self) -> float:
-        """The largest probability that a proof of this run or of those before it is false; 0 without random proofs."""
+        """The largest probability that a proof of this run, or before it, is false; 0 without random proofs."""
         return FAILURE * self.proofs / (self.proofs + 1)
 
     @property
