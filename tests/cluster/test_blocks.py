@@ -233,7 +233,7 @@ def test_blocks_without_rows(client):
 
 
 def test_a_block_of_a_group_is_named(client, monkeypatch):
-    monkeypatch.setattr(of_dask.DaskBlocks, "_asked", lambda *_, **__: {"tcp://a": 1})
+    monkeypatch.setattr(of_dask.DaskBlocks, "_ask_scheduler", lambda *_, **__: {"tcp://a": 1})
     blocks = problem(chunked(X, (10,) * 20), chunked(Y, (10,) * 20)).rows.chunks
     assert blocks.size == 16
 
