@@ -18,8 +18,8 @@ from mopn.solvers.tools.signals import signals_later
 __all__ = ["Ranker", "grouped_ndcg", "similar_features"]
 
 _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
-# The largest relevances whose gains can be added up.
-_LARGEST = {"exponential": 900.0, "linear": 1e290}
+# The largest relevances whose gains can be added up, by the kind of gain.
+_LARGEST_RELEVANCE = {"exponential": 900.0, "linear": 1e290}
 
 
 @door
@@ -64,19 +64,22 @@ def grouped_ndcg(y_true: Any, y_score: Any, groups: Any, k: int | None = None, g
         raise ImportError("mopn.ranking needs scikit-learn: pip install scikit-learn") from error
 
     y_true, y_score, codes = _checked(y_true, y_score, groups)
-    gain, k = choice(_GAINS)(gain, "gain"), count().or_none()(k, "k")
-    if y_true.max() > _LARGEST[gain]:
+    gain = choice(_GAINS)(gain, "gain")
+    k = count().or_none()(k, "k")
+    if y_true.max() > _LARGEST_RELEVANCE[gain]:
         raise ValueError(f"y_true is too large for gain={gain!r}: up to {y_true.max():g}; scale the relevances")
-    sizes, rows = np.bincount(codes), np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes)
+    rows = np.argsort(codes, kind="stable")
     starts = np.cumsum(sizes) - sizes
     gains = _GAINS[gain](y_true)
-    total, n_groups = 0.0, 0
-    # scikit-learn ranks the rows of a table, here of all users with the same number of items.
+    total = 0.0
+    n_groups = 0
+    # scikit-learn ranks the rows of a table: here a row for each user with the same number of items.
     for size in np.unique(sizes[sizes > 1]):
-        of_size = np.flatnonzero(sizes == size)
-        items = rows[starts[of_size][:, None] + np.arange(size)]
-        total += len(of_size) * float(ndcg_score(gains[items], y_score[items], k=k))
-        n_groups += len(of_size)
+        users = np.flatnonzero(sizes == size)
+        items = rows[starts[users][:, None] + np.arange(size)]
+        total += len(users) * float(ndcg_score(gains[items], y_score[items], k=k))
+        n_groups += len(users)
     if not n_groups:
         raise ValueError("every group has a single item, so nothing is ranked; give groups with several items")
     return total / n_groups
@@ -84,7 +87,8 @@ def grouped_ndcg(y_true: Any, y_score: Any, groups: Any, k: int | None = None, g
 
 def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return relevances and scores as floats, and the number of the group of each item."""
-    y_true, y_score = finite_numbers(y_true, "y_true"), finite_numbers(y_score, "y_score")
+    y_true = finite_numbers(y_true, "y_true")
+    y_score = finite_numbers(y_score, "y_score")
     _, codes = distinct_labels(groups, "groups")
     if y_true.ndim != 1 or not len(y_true):
         raise ValueError(f"y_true must have shape (n,) with n >= 1, got {y_true.shape}")

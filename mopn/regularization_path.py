@@ -22,18 +22,19 @@ from mopn.solvers.tools.display import Displayed
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 
-# Relative decreases in ten iterations that end a refit, with all units or before: the refits of all strengths improve
-# the same units.
-_POLISH_TOL, _LEAST_TOL = 5e-3, 1e-3
-# Multiple of its rounding error up to which the smallest strength whose solution is zero counts as zero.
-_ROUNDING = 2.0
-# A run that ends with one of these ends the path.
+# Relative decrease in ten iterations that ends the refit of all units: the next strengths improve the same units.
+_POLISH_TOL = 5e-3
+# Relative decrease in ten iterations that ends an earlier refit.
+_LEAST_TOL = 1e-3
+# The smallest strength whose solution is zero counts as zero up to this multiple of its rounding error.
+_ROUNDINGS_OF_ZERO = 2.0
+# Statuses of a run that end the path.
 _ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
 _SERIES = Rule("a number >= 2 or an array of strengths", count(2).convert)
 
 
 class EarlyStopping:
-    """The scores of a series of networks, and the best network so far, an empty one only if there is no other."""
+    """The scores of a series of networks, and the best network so far; an empty one only if there is no other."""
 
     def __init__(self, patience: int | None) -> None:
         self.patience = math.inf if patience is None else patience
@@ -45,7 +46,8 @@ class EarlyStopping:
         """Add the next network and its score, the larger the better."""
         self.scores.append(score)
         if self.best is None or len(self.best.basis) == 0 or score > self.scores[self.best_index]:
-            self.best, self.best_index = result, len(self.scores) - 1
+            self.best = result
+            self.best_index = len(self.scores) - 1
 
     @property
     def is_over(self) -> bool:
@@ -139,8 +141,8 @@ def path(
         Called with the :class:`mopn.Model` of every strength; returns its score on validation data, the larger the
         better.
     patience : int, optional
-        With ``score``: stop after so many strengths without a better score, before units are added that do not help;
-        counted from the first network that is not empty.
+        With ``score``: number of strengths without a better score after which the path ends, before units are added
+        that do not help; counted from the first network that is not empty.
     tol, max_time, callback, verbose
         As for :func:`mopn.minimize`, for every strength; ``max_time`` is for the whole call, ``score`` included.
     n_threads : int, optional
@@ -183,11 +185,10 @@ def path(
     with limited_threads(n_threads):
         series = check_strengths(problem, strengths)
         solver = path_solver(len(series)) if solver is None else solver
+        options: dict[str, Any] = {"tol": tol, "max_iter": rounds, "callback": callback, "verbose": verbose}
         results: list[Result] = []
         watch = EarlyStopping(patience)
-        for part, result in solutions(
-            problem, series, solver, deadline, start, tol=tol, max_iter=rounds, callback=callback, verbose=verbose
-        ):
+        for part, result in solutions(problem, series, solver, deadline, start, **options):
             results.append(result)
             if score is not None:
                 model = Model.from_result(part, result)
@@ -195,7 +196,8 @@ def path(
                     watch.add(result, float(score(model)))
             if watch.is_over:
                 break
-    return Path(series[: len(results)], results, None if score is None else np.array(watch.scores))
+    scores = None if score is None else np.array(watch.scores)
+    return Path(series[: len(results)], results, scores)
 
 
 def solutions(
@@ -241,7 +243,8 @@ def check_strengths(problem: NetworkProblem, strengths: Any) -> np.ndarray:
     if np.iterable(strengths):
         values = [problem.with_strength(s).strength if isinstance(s, Ratio) else s for s in strengths]
         series = finite_numbers(values, "strengths")
-        if series.ndim != 1 or not len(series) or not np.all((series > 0) | ((series == 0) & (problem.ridge > 0))):
+        may_be_zero = problem.ridge > 0
+        if series.ndim != 1 or not len(series) or not np.all((series > 0) | ((series == 0) & may_be_zero)):
             raise ValueError(
                 f"strengths must be finite numbers > 0 in one dimension, or 0 with a ridge, got {shown(values)}"
             )
@@ -249,7 +252,7 @@ def check_strengths(problem: NetworkProblem, strengths: Any) -> np.ndarray:
     length = _SERIES(strengths, "strengths")
     at = problem.gradient_at_zero()
     largest = problem.bound(at)
-    if largest <= _ROUNDING * problem.dual_rounding(at):
+    if largest <= _ROUNDINGS_OF_ZERO * problem.dual_rounding(at):
         raise ValueError(
             "the gradient at zero is zero, up to rounding errors, so the model is empty at every strength; check that "
             "y varies with X, or set center or scale"

@@ -16,13 +16,17 @@ from mopn.solvers.tools.decorators import door
 
 __all__ = ["check_loss"]
 
-# Wide steps of differences and the far end of a ray, in the unit of the outputs; power iterations.
-_WIDE_STEP, _FAR, _POWER_STEPS = 1e-2, 1e3, 6
+# Length of wide steps of differences, in the unit of the outputs.
+_WIDE_STEP = 1e-2
+# Distance of far outputs, in the same unit.
+_FAR_DISTANCE = 1e3
+# Power iterations for the steepest direction of the gradient.
+_POWER_STEPS = 6
 
 
 @door
 def check_loss(loss: Loss, y: Any = None, rng: np.random.Generator | int | None = 0) -> None:
-    """Check a loss against the contract of :class:`mopn.Loss`: shapes, gradient, convexity, conjugate, and all it has.
+    """Check a loss against the contract of :class:`mopn.Loss`: shapes, gradient, convexity, conjugate and the rest.
 
     The check takes milliseconds. It finds mistakes, but is no proof; other seeds try other outputs. Bounds do not rest
     on it: they compare values, gradients and conjugates of all rows at their dual points.
@@ -66,13 +70,16 @@ def check_loss(loss: Loss, y: Any = None, rng: np.random.Generator | int | None 
     rng = make_generator(rng)
     with np.errstate(all="ignore"):  # the checks find overflows
         loss = get_loss(loss)
-        y = None if y is None or loss.targets in ("labels", "signs") else check_targets(y, np.shape(y)[0], loss)[0]
+        if loss.targets in ("labels", "signs"):
+            y = None
+        if y is not None:
+            y, _, _ = check_targets(y, np.shape(y)[0], loss)
         for check in _FullCheck.of_targets(loss, y, rng):
             check.run()
 
 
 class _FullCheck(LossCheck):
-    """The check of all that a loss defines."""
+    """The check of everything that a loss defines."""
 
     def run(self) -> None:
         super().run()
@@ -84,40 +91,51 @@ class _FullCheck(LossCheck):
         if self.loss.link is not None:
             self.link(self.loss.link)
         if self.loss.output_scale == 0.0:
-            scales = np.allclose(self.value_gradient(2.0 * self.y, 2.0 * self.O)[0], 4.0 * self.values)
+            doubled, _ = self.value_gradient(2.0 * self.y, 2.0 * self.O)
+            scales = np.allclose(doubled, 4.0 * self.values)
             self.see("output_scale", scales, "a positive number, as the loss does not scale with its targets", "0")
 
     def lipschitz(self) -> None:
         """Compare the constant with differences of gradients, also along their steepest direction."""
-        constant, steps, d = float(self.loss.smoothness(self.m)), [self.P - self.O], self.directions[0]
+        constant = float(self.loss.smoothness(self.m))
+        steps = [self.P - self.O]
+        d = self.directions[0]
         for _ in range(_POWER_STEPS):
-            steps.append(self.unit * _WIDE_STEP * d)
-            change = self.value_gradient(self.y, self.O + steps[-1])[1] - self.G
+            step = self.unit * _WIDE_STEP * d
+            steps.append(step)
+            change = self._gradient_change(step)
             lengths = np.linalg.norm(change, axis=1, keepdims=True)
             d = np.where(lengths > 0, change / np.where(lengths > 0, lengths, 1.0), d)
         for step in steps:
-            change = np.linalg.norm(self.value_gradient(self.y, self.O + step)[1] - self.G, axis=1)
+            change = np.linalg.norm(self._gradient_change(step), axis=1)
             ratio = float(((change - 100.0 * EPS * self.size) / np.linalg.norm(step, axis=1)).max())
-            right, words = ratio <= constant * (1.0 + ROUNDING) + ROUNDING, "{1:.6g} for {2} outputs"
+            right = ratio <= constant * (1.0 + ROUNDING) + ROUNDING
             expected = "a Lipschitz constant of the gradients, at least {:.6g}"
-            self.see("smoothness", right, expected, words, ratio, constant, self.m)
+            self.see("smoothness", right, expected, "{1:.6g} for {2} outputs", ratio, constant, self.m)
+
+    def _gradient_change(self, step: np.ndarray) -> np.ndarray:
+        """Return the change (n, m) of the gradient by a step of the outputs."""
+        _, gradient = self.value_gradient(self.y, self.O + step)
+        return gradient - self.G
 
     def fenchel(self) -> None:
         """See that l + l* = <o, g> for the gradient g at o, and >= at other dual points and outputs."""
-        conjugates, slopes = self.conjugates(self.G), np.linalg.norm(self.G, axis=1)
+        conjugates = self.conjugates(self.G)
+        slopes = np.linalg.norm(self.G, axis=1)
         expected = np.einsum("ic,ic->i", self.O, self.G) - self.values
         sizes = np.abs(self.values) + np.abs(conjugates) + self.size * slopes + self.value_size
         right = np.abs(conjugates - expected) <= ROUNDING * sizes
         words = "<o, g> - l(o) = {:.6g} at the gradient g of the outputs o"
         self.see("conjugate", right, words, "{1:.6g}", expected, conjugates)
         for scale in (0.0, 0.5, 1.0):
-            self._dual_points(scale * self.G)
+            self._fenchels_inequality(scale * self.G)
         self.not_negative(-self.conjugates(0.0 * self.G), "{:.6g} as the least value, -l*(0)")
 
-    def _dual_points(self, D: np.ndarray) -> None:
+    def _fenchels_inequality(self, D: np.ndarray) -> None:
         """See that Fenchel's inequality holds for dual points D and outputs near and far."""
-        conjugates, lengths = self.conjugates(D), np.linalg.norm(D, axis=1)
-        far = self.O + self.unit * _FAR * D / np.where(lengths > 0, lengths, 1.0)[:, None]
+        conjugates = self.conjugates(D)
+        lengths = np.linalg.norm(D, axis=1)
+        far = self.O + self.unit * _FAR_DISTANCE * D / np.where(lengths > 0, lengths, 1.0)[:, None]
         for outputs in (self.O, self.P, far):
             values = self.call("value", self.y, outputs)
             least = np.einsum("ic,ic->i", outputs, D) - values
@@ -133,29 +151,31 @@ class _FullCheck(LossCheck):
             raise TypeError(self.message("hessian", "one of mopn.losses.hessians", f"{type(hessian).__name__}"))
         diagonal = self.array("hessian", np.asarray(hessian.diagonal), self.O.shape)
         allowed = DIFFERENCE * (min(self.loss.smoothness(self.m), float(diagonal.max())) + self.slope)
-        for d in (*self.directions, *(np.broadcast_to(e, self.O.shape) for e in np.eye(self.m))):
+        along_outputs = [np.broadcast_to(e, self.O.shape) for e in np.eye(self.m)]
+        for d in (*self.directions, *along_outputs):
             product = self.array("hessian", hessian.product(np.array(d)), self.O.shape)
-            ahead, behind = (
-                (self.value_gradient(self.y, self.O + step * d)[1] - self.G) / step for step in (self.step, -self.step)
-            )
+            ahead = self._gradient_change(self.step * d) / self.step
+            behind = self._gradient_change(-self.step * d) / -self.step
             # Second derivatives may jump on one side.
             errors = np.minimum(np.abs(product - ahead).max(axis=1), np.abs(product - behind).max(axis=1))
             words = "the derivative of the gradient, {} by differences"
             self.see("hessian", ~(errors > allowed), words, "{1}", ahead, product)
-            along = np.einsum("ic,ic->i", product, d)
-            right = ~(along < -ROUNDING * allowed)
-            self.see("hessian", right, "positive semidefinite matrices", "a curvature of {:.6g}", along)
-        columns = [hessian.product(np.broadcast_to(e, self.O.shape).copy())[:, c] for c, e in enumerate(np.eye(self.m))]
+            curvature = np.einsum("ic,ic->i", product, d)
+            right = ~(curvature < -ROUNDING * allowed)
+            self.see("hessian", right, "positive semidefinite matrices", "a curvature of {:.6g}", curvature)
+
+        columns = [hessian.product(d.copy())[:, c] for c, d in enumerate(along_outputs)]
         same = np.allclose(diagonal, np.stack(columns, axis=1), rtol=ROUNDING, atol=ROUNDING * allowed)
         self.see("hessian", same, "a diagonal that fits its products", "another diagonal")
         if hessian.shift_invariant:
-            zero = np.abs(hessian.product(np.ones_like(self.O))).max() <= ROUNDING * allowed
-            self.see("hessian", zero, "products of zero with equal outputs, as it says shift_invariant", "others")
+            is_zero = np.abs(hessian.product(np.ones_like(self.O))).max() <= ROUNDING * allowed
+            self.see("hessian", is_zero, "products of zero with equal outputs, as it says shift_invariant", "others")
 
     def link(self, link: str) -> None:
         """See that the expected gradient at the probabilities of the link is zero."""
         fitting = {"softmax": ("labels",), "logistic": ("numbers", "signs"), "log": ("numbers", "counts")}[link]
-        words, right = f"targets {' or '.join(map(repr, fitting))} for {link!r}", self.loss.targets in fitting
+        words = f"targets {' or '.join(map(repr, fitting))} for {link!r}"
+        right = self.loss.targets in fitting
         self.see("link", right, words, f"{self.loss.targets!r}")
         P = LINKS[link](self.O)
         if link == "softmax":

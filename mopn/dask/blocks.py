@@ -28,25 +28,30 @@ from mopn.solvers.tools.decorators import door
 
 # Seconds that a pass may take.
 TIMEOUT = 3600.0
-# A wait is cut into parts of so many seconds; after each, the cluster is looked at. Its answers may take a few of them.
-_PART, _ANSWER = 2.0, 30.0
-_MEMORY = "workers exceeded their limit of memory; give them more, or use smaller chunks"
+# Seconds of a part of a wait for a result; after each part, the state of the cluster is checked.
+_PART_SECONDS = 2.0
+# Seconds that the cluster has for an answer.
+_ANSWER_SECONDS = 30.0
+_OUT_OF_MEMORY = "workers exceeded their limit of memory; give them more, or use smaller chunks"
 # Terms that a task adds up: a power of two, for a branch of the tree.
-_BRANCH = 8
-# Parameters of glibc's mallopt: the free memory kept at the end of the heap, and the size from which arrays are mapped.
+_TERMS_PER_TASK = 8
+# Parameters of glibc's mallopt: the size from which arrays are mapped, and the free memory kept at the end of the heap.
 _MALLOPT = {-3: 31 << 20, -1: 62 << 20}
-# Stored numbers of small blocks that a task takes together: a pass over them takes as long as Dask's work for a task.
-_TOGETHER = 1 << 20
+# Stored numbers of the small blocks of a task: a pass over them takes as long as Dask's own work for a task.
+_NUMBERS_PER_TASK = 1 << 20
 # Bytes of a task from which workers get it from each other, once each, and not from the scheduler with every block.
-_LARGE = 1 << 18
+_LARGE_TASK_BYTES = 1 << 18
 
 
 class DaskBlocks(Chunks):
-    """Blocks on the workers, in ``groups`` of ``size``, a power of two; blocks of a dead worker are computed anew."""
+    """Blocks on the workers, in ``groups`` of ``size``, a power of two.
+
+    Blocks of a dead worker are computed again.
+    """
 
     def __init__(self, client: Any, groups: Sequence[Any], timeout: float, classes: Any = None, size: int = 1) -> None:
         self.client, self.groups, self.timeout, self.classes, self.size = client, groups, timeout, classes, size
-        # The error that ended a pass: no other pass waits for the same cluster again.
+        # The error that ended a pass: no later pass waits for the same cluster.
         self._lost: OSError | None = None
 
     def count(self) -> int:
@@ -58,11 +63,12 @@ class DaskBlocks(Chunks):
         return self._reduce(lambda block: [block], operator.add)
 
     def grouped(self, stored: int) -> DaskBlocks:
-        """Return the same blocks, several small ones a task; ``stored`` numbers are in all."""
-        workers = sum(self._asked("ncores", workers=None).values()) or 1
-        n, size = len(self.groups), 1
-        # A task for each thread, at least.
-        while 2 * size * workers <= n and 2 * size * stored <= _TOGETHER * n:
+        """Return the same blocks, with several small ones in a task; they store ``stored`` numbers in all."""
+        n_threads = sum(self._ask_scheduler("ncores", workers=None).values()) or 1
+        n = len(self.groups)
+        size = 1
+        # At least one task for each thread.
+        while 2 * size * n_threads <= n and 2 * size * stored <= _NUMBERS_PER_TASK * n:
             size *= 2
         if size == 1:
             return self
@@ -78,7 +84,8 @@ class DaskBlocks(Chunks):
 
     def _with(self, graph: dict[Any, Any], keys: list[Any], classes: np.ndarray | None, size: int) -> DaskBlocks:
         self._check_connection()
-        return DaskBlocks(self.client, self.client.get(graph, keys, sync=False), self.timeout, classes, size)
+        groups = self.client.get(graph, keys, sync=False)
+        return DaskBlocks(self.client, groups, self.timeout, classes, size)
 
     def _reduce(self, task: Callable[[RawBlock], Any], combine: Function) -> Any:
         """Return the combined terms, by a task for every group and branch; ``OSError`` without the cluster."""
@@ -89,9 +96,10 @@ class DaskBlocks(Chunks):
             graph, keys = self._tasks("mopn-term", task, combine)
             while len(keys) > 1:
                 name = f"mopn-sum-{uuid4().hex}"
-                branches = [keys[first : first + _BRANCH] for first in range(0, len(keys), _BRANCH)]
+                branches = [keys[first : first + _TERMS_PER_TASK] for first in range(0, len(keys), _TERMS_PER_TASK)]
                 keys = [(name, number) for number in range(len(branches))]
-                graph |= {key: (_branch, combine, *terms) for key, terms in zip(keys, branches, strict=True)}
+                for key, terms in zip(keys, branches, strict=True):
+                    graph[key] = (_combine_terms, combine, *terms)
             return self._result(graph, keys)
         except OSError as error:
             self._lost = error
@@ -99,26 +107,32 @@ class DaskBlocks(Chunks):
 
     def _tasks(self, name: str, task: Callable[[RawBlock], Any], combine: Function) -> tuple[dict[Any, Any], list[Any]]:
         """Return the graph of a task for every group, which combines the terms of its blocks, and its keys."""
-        # As bytes, so that nothing looks into it, and threads of a worker share no object.
         graph: dict[Any, Any] = {}
-        name, sent = f"{name}-{uuid4().hex}", cloudpickle.dumps((task, combine))
-        if len(sent) > _LARGE:
+        name = f"{name}-{uuid4().hex}"
+        # As bytes, so that Dask does not look into the task, and threads of a worker share no object.
+        sent = cloudpickle.dumps((task, combine))
+        if len(sent) > _LARGE_TASK_BYTES:
             graph[f"{name}-parameters"] = (bytes, sent)
             sent = f"{name}-parameters"
-        keys = [(name, number) for number in range(len(self.groups))]
-        tasks = {key: (_call, sent, key[1] * self.size, group) for key, group in zip(keys, self.groups, strict=True)}
-        return graph | tasks, keys
+        keys = []
+        for number, group in enumerate(self.groups):
+            key = (name, number)
+            graph[key] = (_call, sent, number * self.size, group)
+            keys.append(key)
+        return graph, keys
 
     def _result(self, graph: dict[Any, Any], key: list[Any]) -> Any:  # noqa: RET503  (``_raise`` does not return)
-        began, future = time.monotonic(), None
+        """Return the result of a graph, while the cluster is there and the time is not over."""
+        began = time.monotonic()
+        future = None
         while True:
             try:
                 if future is None:
                     (future,) = self.client.get(graph, key, sync=False)
-                error = future.exception(timeout=_PART)
+                error = future.exception(timeout=_PART_SECONDS)
                 if error is None:
-                    # Longer each time, as a large one may take more than a part of the time to come here.
-                    return future.result(timeout=_PART + time.monotonic() - began)
+                    # A large result may take more than a part of the wait to come here, so the limit grows.
+                    return future.result(timeout=_PART_SECONDS + time.monotonic() - began)
                 break
             except distributed.TimeoutError:
                 self._check_cluster(began + self.timeout)
@@ -132,12 +146,13 @@ class DaskBlocks(Chunks):
         self._check_connection()
         for number, group in enumerate(self.groups):
             if group.status == "error":
-                cause = group.exception(timeout=_ANSWER)
+                cause = group.exception(timeout=_ANSWER_SECONDS)
                 self._check_memory(cause)
                 if isinstance(cause, (ValueError, TypeError)) and str(cause).startswith("block "):
                     raise cause  # an error of the data
                 first = number * self.size
-                blocks = f"block {first}" if self.size == 1 else f"a block of {first} to {first + self.size - 1}"
+                last = first + self.size - 1
+                blocks = f"block {first}" if first == last else f"a block of {first} to {last}"
                 raise OSError(f"{blocks} cannot be computed: {cause!r}") from cause
         self._check_memory(error)
         if isinstance(error, CancelledError):
@@ -146,15 +161,17 @@ class DaskBlocks(Chunks):
 
     def _check_memory(self, error: BaseException) -> None:
         if isinstance(error, distributed.scheduler.KilledWorker):
-            why = _MEMORY if self._restarts_for_memory() else "their logs say why; often they lack memory"
+            why = _OUT_OF_MEMORY if self._restarts_for_memory() else "their logs say why; often they lack memory"
             raise ConnectionError(f"a task ended a Dask worker several times: {why}") from error
 
     def _restarts_for_memory(self) -> bool:
-        return bool(self._asked("events", topic="worker-restart-memory"))
+        return bool(self._ask_scheduler("events", topic="worker-restart-memory"))
 
-    def _asked(self, what: str, **arguments: Any) -> Any:
+    def _ask_scheduler(self, what: str, **arguments: Any) -> Any:
+        """Return the scheduler's answer to a call of the method ``what``."""
         try:
-            return self.client.sync(getattr(self.client.scheduler, what), **arguments, callback_timeout=_ANSWER)
+            ask = getattr(self.client.scheduler, what)
+            return self.client.sync(ask, **arguments, callback_timeout=_ANSWER_SECONDS)
         except (OSError, distributed.TimeoutError) as error:
             raise self._lost_scheduler(error) from error
 
@@ -172,14 +189,14 @@ class DaskBlocks(Chunks):
         )
 
     def _check_cluster(self, end: float) -> None:
-        """Raise an error at the end of the time, and if no worker is there or comes within a while."""
+        """Raise an error if the time is over, or if there is no worker for some time."""
         self._check_connection()
-        until = min(end, time.monotonic() + _ANSWER)
-        while not self._asked("ncores", workers=None):
+        until = min(end, time.monotonic() + _ANSWER_SECONDS)
+        while not self._ask_scheduler("ncores", workers=None):
             if time.monotonic() > until:
-                why = f": {_MEMORY}" if self._restarts_for_memory() else ""
-                raise TimeoutError(f"the Dask cluster has had no worker for {_ANSWER:.0f} seconds{why}")
-            time.sleep(_PART)
+                why = f": {_OUT_OF_MEMORY}" if self._restarts_for_memory() else ""
+                raise TimeoutError(f"the Dask cluster has had no worker for {_ANSWER_SECONDS:.0f} seconds{why}")
+            time.sleep(_PART_SECONDS)
             self._check_connection()
         if time.monotonic() > end:
             raise TimeoutError(f"a pass over the data took more than {self.timeout:g} seconds; give a larger timeout")
@@ -192,13 +209,16 @@ def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, t
     X = _in_partitions(X, "X")
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional (n, d), got {X.ndim} dimensions")
-    given = (y, "y"), (sample_weight, "sample_weight")
-    arrays = [X, *(None if part is None else _beside(X, part, name) for part, name in given)]
+    y = None if y is None else _in_chunks_of(X, y, "y")
+    sample_weight = None if sample_weight is None else _in_chunks_of(X, sample_weight, "sample_weight")
     client = _client() if client is None else client
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(f"client must be a dask.distributed.Client that is not asynchronous, got {shown(client)}")
-    operands = [part for array in arrays for part in (array, None if array is None else "ijk"[: array.ndim])]
-    # Lists of the one chunk of columns, as nothing is to be concatenated.
+    operands = []
+    for array in (X, y, sample_weight):
+        axes = None if array is None else "ijk"[: array.ndim]
+        operands += [array, axes]
+    # Without concatenation X comes as a list of its one chunk of columns.
     options = {"concatenate": False, "align_arrays": False, "dtype": object, "meta": np.empty(0, dtype=object)}
     held = client.persist(da.blockwise(_raw_block, "i", *operands, token="mopn-rows", **options))
     futures = held.__dask_graph__()
@@ -206,7 +226,7 @@ def dask_blocks(X: Any, y: Any, sample_weight: Any, classes: Any, client: Any, t
 
 
 def arranged(blocks: DaskBlocks, stored: int, convert: Callable[[Any], Any]) -> DaskBlocks:
-    """Return blocks for passes: arrays, X as ``convert`` makes it of a chunk; small ones are taken together."""
+    """Return blocks for passes, with X by ``convert`` from a chunk, and small blocks taken together."""
     return blocks.grouped(stored).replaced(partial(_plain, convert=convert), blocks.classes)
 
 
@@ -232,17 +252,18 @@ def _in_partitions(values: Any, name: str) -> Any:
     if not hasattr(values, "map_partitions"):
         return values
     empty = np.empty((0, len(values.columns)) if values.ndim > 1 else 0, object)
-    return values.map_partitions(_same, meta=empty, enforce_metadata=False)
+    return values.map_partitions(_identity, meta=empty, enforce_metadata=False)
 
 
-def _same(values: Any) -> Any:
+def _identity(values: Any) -> Any:
     return values
 
 
-def _beside(X: Any, values: Any, name: str) -> Any:
+def _in_chunks_of(X: Any, values: Any, name: str) -> Any:
     """Return the array of y or the weights, in the same chunks of rows as X."""
     values = _in_partitions(values, name)
-    rows, other = X.chunks[0], values.chunks[0]
+    rows = X.chunks[0]
+    other = values.chunks[0]
     if np.isnan([*rows, *other]).any():
         if len(rows) != len(other):
             raise ValueError(
@@ -262,13 +283,16 @@ def _client() -> distributed.Client:
         raise ValueError("there is no Dask client: make one by dask.distributed.Client(), or give client=") from None
 
 
-def _raw_block(*parts: Any) -> list[RawBlock]:
-    return [RawBlock(-1, *(part[0] if isinstance(part, list) else part for part in parts))]
+def _raw_block(*chunks: Any) -> list[RawBlock]:
+    """Return the block of chunks of X, y and weights; a chunk with columns comes as a list."""
+    parts = [chunk[0] if isinstance(chunk, list) else chunk for chunk in chunks]
+    return [RawBlock(-1, *parts)]
 
 
 def _plain(block: RawBlock, convert: Callable[[Any], Any]) -> RawBlock:
     """Return a block whose y and weights are arrays."""
-    y, weights = (None if part is None else np.asarray(part) for part in (block.y, block.sample_weight))
+    y = None if block.y is None else np.asarray(block.y)
+    weights = None if block.sample_weight is None else np.asarray(block.sample_weight)
     return named(block, lambda block: RawBlock(block.number, convert(block.X), y, weights))
 
 
@@ -286,12 +310,14 @@ def _keep_freed_memory() -> None:
 
 @door
 def _call(sent: bytes, first: int, group: list[RawBlock]) -> Any:
+    """Return the combined terms of a group, whose first block has the number ``first``."""
     _keep_freed_memory()
     # A thread of a worker is a core: the terms do not start threads.
     with limited_threads(1):
         task, combine = cloudpickle.loads(sent)
-        return tree_sum((task(block._replace(number=first + j)) for j, block in enumerate(group)), combine)
+        terms = (task(block._replace(number=number)) for number, block in enumerate(group, first))
+        return tree_sum(terms, combine)
 
 
-def _branch(combine: Function, *terms: Any) -> Any:
+def _combine_terms(combine: Function, *terms: Any) -> Any:
     return tree_sum(terms, combine)

@@ -1,4 +1,4 @@
-"""Fits on the workers of a cluster, or of what they hold, if that is little; and predictions block by block."""
+"""Fits on a cluster, where small data are gathered and fitted locally; and predictions block by block."""
 
 import time
 import warnings
@@ -41,7 +41,7 @@ def fit(
 ) -> Estimator:
     """Fit an estimator to dask arrays or DataFrames.
 
-    Up to 2^24 numbers (128 MiB) are fitted in the memory of this process; of tables, a column of numbers counts as
+    Up to 2^24 numbers (128 MiB) are fitted in the memory of this process; in tables, a column of numbers counts as
     ``1 + curves``. Larger data stay on the workers: this process runs the solver, sends parameters and receives sums,
     and the fit is as with :class:`mopn.RowBlocks` of the same blocks. Either way it is the same to the last bit for any
     number of workers.
@@ -55,13 +55,13 @@ def fit(
         Rows in chunks, which may be of unknown sizes; all columns in one chunk. Blocks are dense, SciPy's CSR or
         frames.
     y : dask array, DataFrame or Series of shape (n,) or (n, m)
-        As of the estimator. Regressors of numbers take it into the memory of this process.
+        As for the estimator. Regressors of numbers take it into the memory of this process.
     sample_weight : dask array or Series of shape (n,), optional
     X_val, y_val, sample_weight_val : array-like, dask array or DataFrame, optional
-        Samples to validate on, as of the estimator; they come into the memory of this process.
+        Samples to validate on, as for the estimator; they come into the memory of this process.
     classes : array-like, optional
-        The labels, or ordered levels, that y may have; those that no row has get outputs, too. With them the fit is on
-        the workers. Default: those that y has.
+        The labels, or ordered levels, that y may have; labels that no row has get outputs, too. If they are given, the
+        fit is on the workers. Default: the labels of y.
     client : dask.distributed.Client, optional
         Default: the current one.
     timeout : float, default 3600
@@ -105,17 +105,17 @@ def fit(
     fitted._check_parameters()
     blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
     _check_classes(fitted, y, classes)
-    own = dask.compute(X_val, y_val, sample_weight_val, scheduler=blocks.client.get, traverse=False)
-    options = dict(zip(("X_val", "y_val", "sample_weight_val"), own, strict=True))
+    validation = dask.compute(X_val, y_val, sample_weight_val, scheduler=blocks.client.get, traverse=False)
+    options = dict(zip(("X_val", "y_val", "sample_weight_val"), validation, strict=True))
     data = _training_data(fitted, X, blocks)
     del blocks
-    # The wait for the blocks is a part of the fit.
+    # The wait for the blocks counts as time of the fit.
     limit = fitted.max_time
     if limit is not None:
         fitted.max_time = max(0.0, limit - (time.monotonic() - began))
     try:
         with warnings.catch_warnings():
-            # On workers each label is there once, which scikit-learn takes for a sign of numbers.
+            # For data on workers each label occurs once, which scikit-learn takes for a sign of numbers.
             warnings.filterwarnings("ignore", "The number of unique classes")
             return fitted.fit(*data, **options)
     finally:
@@ -123,16 +123,18 @@ def fit(
 
 
 def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:
-    """Return X, y and the weights in memory, if they are small, else blocks of all on the workers."""
+    """Return X, y and the weights in memory if they are small; else blocks on the workers, which hold all three."""
     curves = estimator.curves if isinstance(estimator, TableEstimator) else 0
-    curves = MANY_CURVES if curves is None else curves
+    if curves is None:
+        curves = MANY_CURVES
     stored = blocks.count()
     if blocks.classes is None and stored * (1 + curves) <= IN_MEMORY:
         gathered = blocks.gathered()
-        # Those that have rows; one at least.
+        # The blocks that have rows, or an empty one.
         parts = [block for block in gathered if np.shape(block.X)[0]] or gathered[:1]
-        X, y, weights = (_joined([block[i] for block in parts]) for i in (1, 2, 3))
-        return X, y, weights
+        X = _joined([block.X for block in parts])
+        y = _joined([block.y for block in parts])
+        return X, y, _joined([block.sample_weight for block in parts])
     empty = X._meta if hasattr(X, "columns") else np.empty((0, *X.shape[1:]))
     continued = getattr(estimator, "warm_start", False) and hasattr(estimator, "model_")
     validate_data(estimator, empty, reset=not continued, skip_check_array=True)
@@ -141,7 +143,7 @@ def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> 
 
 
 def _check_classes(estimator: NetworkAttributes, y: Any, classes: Any) -> None:
-    """Raise an error for y of a shape, or classes, that the estimator does not have."""
+    """Raise an error for a shape of y, or for classes, that the estimator does not take."""
     if not has_labels(estimator):
         if classes is not None:
             raise ValueError("classes are for labels and ordered levels; this y is numbers")
@@ -155,6 +157,7 @@ def _check_classes(estimator: NetworkAttributes, y: Any, classes: Any) -> None:
 
 
 def _joined(parts: list[Any]) -> Any:
+    """Return the rows of all parts, which are arrays, sparse matrices, frames or None."""
     if parts[0] is None:
         return None
     if sparse.issparse(parts[0]):
@@ -189,7 +192,7 @@ def predict(model: Any, X: Any, *, method: str = "predict") -> Any:
     AttributeError
         If the model has no such method.
     ValueError, TypeError
-        As the method: for the columns of X here, for what they hold when a block is computed.
+        As the method: for the columns of X at once, for their contents when a block is computed.
 
     Examples
     --------
@@ -208,23 +211,26 @@ def predict(model: Any, X: Any, *, method: str = "predict") -> Any:
     if not dask.is_dask_collection(X):
         return getattr(model, method)(X)
     check_collection(X, "X")
-    row = getattr(model, method)(_a_row(model, X))
+    of_row = getattr(model, method)(_typical_row(model, X))
+    empty = of_row[:0]
     if hasattr(X, "columns"):
-        of_block = partial(_of_rows, model, method, row[:0])
-        return X.map_partitions(of_block, meta=row[:0], enforce_metadata=False)
+        return X.map_partitions(partial(_predicted, model, method, empty), meta=empty, enforce_metadata=False)
     model = copy(model)
-    vars(model).pop("feature_names_in_", None)  # that arrays have none the row above was warned of
-    shape = {"drop_axis": 1} if row.ndim == 1 else {"chunks": (X.chunks[0], row.shape[1:])}
-    return X.map_blocks(partial(_of_rows, model, method, row[:0]), dtype=row.dtype, meta=row[:0], **shape)
+    # Arrays have no names, of which the row above has warned already.
+    vars(model).pop("feature_names_in_", None)
+    shape = {"drop_axis": 1} if of_row.ndim == 1 else {"chunks": (X.chunks[0], of_row.shape[1:])}
+    return X.map_blocks(partial(_predicted, model, method, empty), dtype=of_row.dtype, meta=empty, **shape)
 
 
-def _a_row(model: Any, X: Any) -> Any:
-    # Every column of a table may be missing, and no other number fits into all.
+def _typical_row(model: Any, X: Any) -> Any:
+    """Return a row such as X has, with numbers that every column may hold."""
+    # Values of every column of a table may be missing, but no other number fits into all columns.
     entry = np.nan if isinstance(getattr(model, "model_", model), TableModel) else 0.0
     if hasattr(X, "columns"):
         return type(X._meta)(entry, index=[0], columns=X.columns)
     return np.full((1, *X.shape[1:]), entry)
 
 
-def _of_rows(model: Any, method: str, empty: np.ndarray, X: Any) -> np.ndarray:
+def _predicted(model: Any, method: str, empty: np.ndarray, X: Any) -> np.ndarray:
+    """Return the predictions for a block; ``empty`` if it has no rows."""
     return getattr(model, method)(X) if X.shape[0] else empty

@@ -103,7 +103,8 @@ class Design(ABC):
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
         """Cut the design into blocks of ``size`` rows, or of more if fewer do not pay."""
-        n, size = self.shape[0], max(size, self.least_rows)
+        n = self.shape[0]
+        size = max(size, self.least_rows)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
             yield rows, self if size >= n else self.rows(rows)
@@ -148,7 +149,7 @@ class Design(ABC):
 
     @property
     def work(self) -> tuple[float, float]:
-        """The number of stored entries that a product reads, and of products that add up to the Gram matrix."""
+        """The numbers of stored entries that a product reads, and of products of entries in the Gram matrix."""
         starts = self.stored_lines.starts
         assert starts is not None
         entries = np.diff(starts).astype(np.float64)
@@ -186,12 +187,17 @@ class DenseDesign(Design):
         """Return blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
         if self.X.dtype == self.dtype and not temporary:
             return [(slice(None), self._block(slice(None)))]
+        return self._temporary_blocks()
+
+    def _temporary_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         n, d = self.shape
-        starts = range(0, n, rows_at_once(d))
-        parts = (slice(first, min(first + starts.step, n)) for first in starts)
-        return ((rows, self._block(rows)) for rows in parts)
+        size = rows_at_once(d)
+        for first in range(0, n, size):
+            rows = slice(first, min(first + size, n))
+            yield rows, self._block(rows)
 
     def _block(self, rows: slice) -> np.ndarray:
+        """Return some rows in the dtype of products."""
         return self.X[rows].astype(self.dtype, copy=False)
 
     def project(self, H: np.ndarray) -> np.ndarray:
@@ -211,6 +217,7 @@ class DenseDesign(Design):
             return _summed(_weighted_gram(X, g[rows]) for rows, X in self._blocks(temporary=True))
 
     def _threads(self, columns: int) -> AbstractContextManager[None]:
+        """Return the context of a product with ``columns`` columns, which sets the number of threads."""
         return threads_for(2.0 * self.X.size * columns)
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
@@ -266,18 +273,20 @@ class SparseDesign(Design):
 
     @property
     def stored_columns(self) -> np.ndarray:
+        """The column of every stored entry."""
         if self.X.format == "csr":
             return self.X.indices
         return np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
 
-    def _with_data(self, data: np.ndarray) -> SparseDesign:
+    def with_data(self, data: np.ndarray) -> SparseDesign:
+        """Return the design of other numbers in the stored entries."""
         return SparseDesign(type(self.X)((data, self.X.indices, self.X.indptr), shape=self.shape))
 
     @cached_property
     def squares(self) -> SparseDesign:
         # In float64: rounded squares would not cancel in the anova kernel.
         data = self.X.data.astype(np.float64, copy=False)
-        return self._with_data(data * data)
+        return self.with_data(data * data)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         return self.X @ np.ascontiguousarray(H.T)
@@ -289,7 +298,8 @@ class SparseDesign(Design):
         return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        return self._with_data((self.X.data != 0).astype(float)).X.T @ weights
+        nonzero = self.with_data((self.X.data != 0).astype(float))
+        return nonzero.X.T @ weights
 
     def inner_products(self, unit: float) -> np.ndarray:
         X = self.X.astype(np.float64) / unit
@@ -307,7 +317,7 @@ class SparseDesign(Design):
         return self.X
 
     def scaled(self, scale: np.ndarray) -> SparseDesign:
-        return self._with_data(self.X.data / scale[self.stored_columns])
+        return self.with_data(self.X.data / scale[self.stored_columns])
 
     @cached_property
     def _by_rows(self) -> Any:
@@ -325,8 +335,8 @@ class SparseDesign(Design):
         first, stop, _ = rows.indices(self.shape[0])
         starts = X.indptr[first : stop + 1]
         entries = slice(starts[0], starts[-1])
-        parts = X.data[entries], X.indices[entries], starts - starts[0]
-        return SparseDesign(type(X)(parts, shape=(stop - first, self.shape[1])))
+        arrays = (X.data[entries], X.indices[entries], starts - starts[0])
+        return SparseDesign(type(X)(arrays, shape=(stop - first, self.shape[1])))
 
     def single(self) -> SparseDesign:
         return SparseDesign(self.X.astype(np.float32, copy=False))
@@ -345,7 +355,8 @@ class AugmentedDesign(Design):
         return P
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
-        return np.hstack([np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1), self.base.adjoint(R)])
+        of_dummies = np.repeat(R.sum(axis=0)[:, None], self.dummies, axis=1)
+        return np.hstack([of_dummies, self.base.adjoint(R)])
 
     @property
     def squares(self) -> AugmentedDesign:
@@ -375,8 +386,11 @@ class AugmentedDesign(Design):
         return AugmentedDesign(self.base.absolute, self.dummies)
 
     def matrix(self) -> Any:
-        ones, X = np.ones((self.shape[0], self.dummies)), self.base.matrix()
-        return sparse.hstack([ones, X], format="csr") if sparse.issparse(X) else np.hstack([ones, X])
+        ones = np.ones((self.shape[0], self.dummies))
+        X = self.base.matrix()
+        if sparse.issparse(X):
+            return sparse.hstack([ones, X], format="csr")
+        return np.hstack([ones, X])
 
     @property
     def without_dummies(self) -> Design:
@@ -415,11 +429,11 @@ class AugmentedDesign(Design):
 
 
 def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridge: Any = 0.0) -> np.ndarray:
-    """Return steps (d,) in coefficients that matter equally, for sums of squares (d,) and a ridge.
+    """Return steps (d,) in coefficients that matter equally, for sums of squares (d,) of features and a ridge.
 
     The losses have ``curvature`` times the squares; columns (k, 1) of curvatures and ridges give scales (k, d) in the
-    unit 1 / ``largest``. On one-hot rows, where popular items occur a thousand times as often as others, L-BFGS takes
-    several times as many iterations without them.
+    unit 1 / ``largest``. On one-hot rows some items occur a thousand times as often as others; without these scales
+    L-BFGS then takes several times as many iterations.
     """
     unit = max(largest, TINY) if largest else 1.0
     mean = max(float(squares.mean()), TINY)
@@ -488,10 +502,14 @@ def crossed(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Return X' diag(g) X, split by the sign of g, as Y' Y takes half of the operations of X' Y."""
-    Y, positive = X * np.sqrt(np.abs(g))[:, None], g > 0.0
-    if positive.all() or not positive.any():
-        return crossed(Y, Y) if positive.any() else -crossed(Y, Y)
-    above, below = Y[positive], Y[~positive]
+    Y = X * np.sqrt(np.abs(g))[:, None]
+    positive = g > 0.0
+    if positive.all():
+        return crossed(Y, Y)
+    if not positive.any():
+        return -crossed(Y, Y)
+    above = Y[positive]
+    below = Y[~positive]
     return crossed(above, above) - crossed(below, below)
 
 

@@ -45,7 +45,7 @@ class CenteredDesign(Design):
         """(X - 1 c')^2 = (X^2 - 2 X diag(c)) - 1 (-c^2)'."""
         data = self.base.X.data.astype(np.float64, copy=False)
         changed = data * (data - 2.0 * self.center[self.base.stored_columns])
-        return CenteredDesign(self.base._with_data(changed), -self.center * self.center)
+        return CenteredDesign(self.base.with_data(changed), -self.center * self.center)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         return self.base.project(H) - (H @ self.center.astype(H.dtype, copy=False))
@@ -54,8 +54,9 @@ class CenteredDesign(Design):
         return self.base.adjoint(R) - np.outer(R.sum(axis=0), self.center.astype(R.dtype, copy=False))
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        # X' D X - s c' - c s' + <g, 1> c c' for s = X' g.
-        half = np.outer(self.base.adjoint(g[:, None])[0] - 0.5 * g.sum() * self.center, self.center)
+        # X' D X - s c' - c s' + <g, 1> c c' for s = X' g; ``half`` is half of the correction, up to transposition.
+        s = self.base.adjoint(g[:, None])[0]
+        half = np.outer(s - 0.5 * g.sum() * self.center, self.center)
         return self.base.gram(g) - half - half.T
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
@@ -63,7 +64,8 @@ class CenteredDesign(Design):
         return np.where(self.center != 0, weights.sum(), self.base.occurrences(weights))
 
     def inner_products(self, unit: float) -> np.ndarray:
-        base, center = SparseDesign(self.base.X / unit), self.center / unit
+        base = SparseDesign(self.base.X / unit)
+        center = self.center / unit
         along = self.base.project(center[None])[:, 0] / unit
         return base.inner_products(1.0) - along[:, None] - along + center @ center
 
@@ -148,11 +150,13 @@ class MappedDesign(DenseDesign):
 
 ScaleName = Literal["features", "data", "large"]
 SCALES = get_args(ScaleName)
-# Deviation, relative to its size, below which a sparse feature counts as constant: sparse data are not centered in
-# memory, and products with them lose the digits that the mean has. A dense feature counts as constant below NULL.
-_LEAST_OF_SPARSE = 1e-6
-# The mean squared lengths of a scaled sample, and of a sample of a user and an item, which have a one each.
-_SQUARED_LENGTH, _PAIR = 4.0, 2.0
+# Deviation, relative to the size, below which a sparse feature counts as constant: sparse data are not centered in
+# memory, so products with them lose the leading digits of the mean. For dense features it is NULL.
+_LEAST_DEVIATION_OF_SPARSE = 1e-6
+# The mean squared length of a scaled sample.
+_SQUARED_LENGTH = 4.0
+# The squared length of a sample of a user and an item, with a one for each.
+_SQUARED_LENGTH_OF_PAIR = 2.0
 
 
 @dataclass(frozen=True)
@@ -187,11 +191,14 @@ class Coordinates:
         if isinstance(base, DenseDesign):
             return MappedDesign(base.X, 0.0 if self.center is None else self.center, self.scale)
         scaled = base.scaled(self.scale)
-        return scaled if self.center is None else CenteredDesign(scaled, self.center / self.scale)
+        if self.center is None:
+            return scaled
+        return CenteredDesign(scaled, self.center / self.scale)
 
     def original(self, H: np.ndarray, dummies: int) -> np.ndarray:
         """Return units (k, q + d) for the user's data from units in these coordinates, with q dummies in front."""
-        return uncentered(np.hstack([H[:, :dummies], H[:, dummies:] / self.scale]), self.center, dummies)
+        scaled = np.hstack([H[:, :dummies], H[:, dummies:] / self.scale])
+        return uncentered(scaled, self.center, dummies)
 
     def of_original(self, H: np.ndarray, dummies: int) -> np.ndarray:
         """Return units in these coordinates, the inverse of ``original``."""
@@ -202,12 +209,12 @@ class Coordinates:
 
 
 def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordinates | None:
-    """Return the coordinates of weighted rows, centered at their mean or not; None for the user's.
+    """Return the coordinates of weighted rows, centered at their mean or not; None for the user's own coordinates.
 
     "features" gives all features equal deviations, or without ``center`` equal mean squares; "data" divides all by one
     number. Either makes the mean squared length of a sample 4. "large" leaves the smallest features that make up a mean
-    squared length of 2, such as users and items, and divides the larger ones to their largest mean square: above it a
-    column is penalised by its frequency (Srebro and Salakhutdinov, NIPS 2010).
+    squared length of 2, such as users and items. It divides each larger feature, so that its mean square is the largest
+    of these: a larger column is penalised by its frequency (Srebro and Salakhutdinov, NIPS 2010).
     """
     if not center and scale is None:
         return None
@@ -218,34 +225,47 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
         )
     total, sums, about_zero = rows.sum(_moments)
     about_zero = about_zero / total
+    mean = None
+    squares = about_zero
     if center:
-        mean = sums / total
-        first, second = (part / total for part in rows.sum(_moments_about, mean))
-        variances = second - first**2
-        mean = mean + first  # to the last digit, in whatever order the rows come
-        least = NULL if rows.entries is None else _LEAST_OF_SPARSE
-        squares = np.where(variances > least**2 * about_zero, variances, 0.0)
-        lost = np.flatnonzero((squares == 0.0) & (variances > NOISE**2 * about_zero))
-        if len(lost):
-            instead = ", or give a dense X" if least == _LEAST_OF_SPARSE else ""
-            warn_caller(
-                f"features {shown(lost.tolist())} of X count as constant, for the certificate too: their deviations "
-                f"are below {least:g} of their size. Subtract numbers near their means{instead}"
-            )
-    else:
-        mean, squares = None, about_zero
-    if scale is None:
-        sizes = np.ones(len(squares))
-    elif scale == "data":
-        sizes = np.full(len(squares), math.sqrt(squares.sum() / _SQUARED_LENGTH))
-    elif scale == "large":
-        sizes = np.maximum(1.0, np.sqrt(squares / _largest_of_pair(squares)))
-    else:
-        sizes = feature_sizes(squares, int(np.count_nonzero(squares)))
-    sizes = np.where(squares > 0, sizes, np.inf)
+        mean, variances = _mean_and_variances(rows, sums / total, total)
+        squares = _varying(rows, variances, about_zero)
+    sizes = np.where(squares > 0, _divisors(squares, scale), np.inf)
     if mean is None and (sizes == 1.0).all():
         return None
     return Coordinates(mean, sizes, float(total), np.sqrt(squares))
+
+
+def _mean_and_variances(rows: Rows, mean: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean (d,) to the last digit, in whatever order the rows come, and the variances (d,)."""
+    first, second = (part / total for part in rows.sum(_moments_about, mean))
+    return mean + first, second - first**2
+
+
+def _varying(rows: Rows, variances: np.ndarray, about_zero: np.ndarray) -> np.ndarray:
+    """Return the variances (d,), 0 for features that count as constant, with a warning if these vary."""
+    is_sparse = rows.entries is not None
+    least = _LEAST_DEVIATION_OF_SPARSE if is_sparse else NULL
+    found = np.where(variances > least**2 * about_zero, variances, 0.0)
+    lost = np.flatnonzero((found == 0.0) & (variances > NOISE**2 * about_zero))
+    if len(lost):
+        instead = ", or give a dense X" if is_sparse else ""
+        warn_caller(
+            f"features {shown(lost.tolist())} of X count as constant, for the certificate too: their deviations "
+            f"are below {least:g} of their size. Subtract numbers near their means{instead}"
+        )
+    return found
+
+
+def _divisors(squares: np.ndarray, scale: str | None) -> np.ndarray:
+    """Return the divisors (d,) of features of given mean squares."""
+    if scale is None:
+        return np.ones(len(squares))
+    if scale == "data":
+        return np.full(len(squares), math.sqrt(squares.sum() / _SQUARED_LENGTH))
+    if scale == "large":
+        return np.maximum(1.0, np.sqrt(squares / _largest_of_pair(squares)))
+    return feature_sizes(squares, int(np.count_nonzero(squares)))
 
 
 def feature_sizes(squares: Any, number: int) -> Any:
@@ -254,29 +274,36 @@ def feature_sizes(squares: Any, number: int) -> Any:
 
 
 def _largest_of_pair(squares: np.ndarray) -> float:
-    """Return the largest of the smallest mean squares that add up to 2, or of all if they are less; never 0."""
+    """Return the largest of the smallest mean squares that add up to 2, or of all if their sum is less; never 0."""
     ordered = np.sort(squares)
-    # Mean squares of a user and an item a row add up to 2 but for rounding errors.
-    place = int(np.searchsorted(np.cumsum(ordered), _PAIR * (1.0 - 1e-9)))
+    # With a user and an item in each row, mean squares add up to 2 up to rounding errors.
+    place = int(np.searchsorted(np.cumsum(ordered), _SQUARED_LENGTH_OF_PAIR * (1.0 - 1e-9)))
     return float(ordered[min(place, len(ordered) - 1)]) or 1.0
 
 
 def _moments(block: Block) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the weighted sums of 1, of the features and of their squares."""
     weights = block.losses.sample_weights[:, None]
-    return block.losses.total_weight, block.design.adjoint(weights)[0], block.design.adjoint_squares(weights)[0]
+    sums = block.design.adjoint(weights)[0]
+    squares = block.design.adjoint_squares(weights)[0]
+    return block.losses.total_weight, sums, squares
 
 
 def _moments_about(block: Block, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the weighted sums of the features about means, whose last digits may be wrong, and of their squares."""
-    weights, design = block.losses.sample_weights[:, None], block.design
+    weights = block.losses.sample_weights[:, None]
+    design = block.design
     if isinstance(design, DenseDesign):
         dense = MappedDesign(design.X, mean, np.ones(len(mean)))
         return dense.adjoint(weights)[0], dense.adjoint_squares(weights)[0]
     assert isinstance(design, SparseDesign)
-    (n, d), columns = design.shape, design.stored_columns
-    about = design._with_data(design.X.data - mean[columns])
-    # The weights of entries that are not stored; none, whatever the rounding of the sums, if all are.
-    rest = np.maximum(block.losses.total_weight - design._with_data(np.ones(len(columns))).adjoint(weights)[0], 0.0)
+    n, d = design.shape
+    columns = design.stored_columns
+    about = design.with_data(design.X.data - mean[columns])
+    # The weights (d,) of entries that are not stored. They are 0, whatever the rounding of the sums, if all are stored.
+    stored = design.with_data(np.ones(len(columns))).adjoint(weights)[0]
+    rest = np.maximum(block.losses.total_weight - stored, 0.0)
     rest[np.bincount(columns, minlength=d) == n] = 0.0
-    return about.adjoint(weights)[0] - rest * mean, about.adjoint_squares(weights)[0] + rest * mean**2
+    first = about.adjoint(weights)[0] - rest * mean
+    second = about.adjoint_squares(weights)[0] + rest * mean**2
+    return first, second

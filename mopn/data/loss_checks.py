@@ -11,16 +11,26 @@ import numpy as np
 from mopn.losses.losses import Loss
 from mopn.solvers.numerics.precision import EPS
 
-# Distances of outputs from the targets, or from 0, and multiples of the targets near which they are: runs begin at 0.
-_DISTANCES, _MULTIPLES = (0.3, 2.0, 10.0), (0.0, 0.5, 2.0)
-# Rows and outputs of given targets, and the size to which they are scaled, as differences of outputs need digits.
-_ROWS, _OUTPUTS, _LARGEST_TARGET = 8, 3, 1e4
-# Steps of differences, in the unit of the outputs.
-_STEP, _DIRECTIONS = 1e-6, 3
-# Relative agreement of derivatives with differences, and of numbers that differ by rounding alone.
-DIFFERENCE, ROUNDING = 1e-4, 1e-8
+# Distances of outputs from the targets, or from 0.
+_DISTANCES = (0.3, 2.0, 10.0)
+# Multiples of targets near which outputs lie: runs begin at 0.
+_MULTIPLES = (0.0, 0.5, 2.0)
+# Rows of given targets that are checked.
+_ROWS = 8
+# Outputs that are checked.
+_OUTPUTS = 3
+# Size down to which targets are scaled: differences of outputs need digits.
+_LARGEST_TARGET = 1e4
+# Step of differences, in the unit of the outputs.
+_STEP = 1e-6
+# Random directions of differences.
+_DIRECTIONS = 3
+# Relative agreement of derivatives with differences.
+DIFFERENCE = 1e-4
+# Relative agreement of numbers that differ by rounding errors alone.
+ROUNDING = 1e-8
 # Least size of values: formulas may cancel to rounding errors of numbers near 1.
-_LEAST = 100.0 * EPS / ROUNDING
+_LEAST_VALUE_SIZE = 100.0 * EPS / ROUNDING
 
 
 def check_user_loss(loss: Loss, y: np.ndarray) -> None:
@@ -36,17 +46,23 @@ class LossCheck:
     def __init__(self, loss: Loss, y: np.ndarray | None, rng: np.random.Generator, *, scaled: bool = False) -> None:
         self.loss, self.scaled = loss, scaled
         self.y = self._targets(y, rng, math.inf if scaled else _LARGEST_TARGET)
-        self.n, self.m = len(self.y), _OUTPUTS if self.y.ndim == 1 else self.y.shape[1]
+        self.n = len(self.y)
+        self.m = _OUTPUTS if self.y.ndim == 1 else self.y.shape[1]
         self.unit = float(np.abs(self.y).max()) if scaled else 1.0
         self.step = self.unit * _STEP
-        distances = self._by_row((float(np.std(self.y)) or self.unit,) if scaled else _DISTANCES)
-        multiples = self._by_row(_MULTIPLES if scaled else (1.0,))
+        if scaled:
+            distances = self._by_row((float(np.std(self.y)) or self.unit,))
+            multiples = self._by_row(_MULTIPLES)
+        else:
+            distances = self._by_row(_DISTANCES)
+            multiples = self._by_row((1.0,))
         centre = multiples * self.y if loss.targets == "numbers" else np.zeros(1)
         self.O, self.P = (centre + distances * rng.standard_normal((self.n, self.m)) for _ in range(2))
         directions = rng.standard_normal((_DIRECTIONS, self.n, self.m))
         self.directions = directions / np.linalg.norm(directions, axis=2, keepdims=True)
         # Rounding errors of outputs are eps times this.
-        self.size = self.unit + np.abs(self.O).sum(axis=1) + (0.0 if self.y.ndim == 1 else np.abs(self.y).sum(axis=1))
+        size_of_targets = 0.0 if self.y.ndim == 1 else np.abs(self.y).sum(axis=1)
+        self.size = self.unit + np.abs(self.O).sum(axis=1) + size_of_targets
 
     @classmethod
     def of_targets(cls, loss: Loss, y: np.ndarray | None, seed: Any = 0) -> list[LossCheck]:
@@ -58,17 +74,21 @@ class LossCheck:
         return checks
 
     def _by_row(self, values: tuple[float, ...]) -> np.ndarray:
-        return np.resize(np.repeat(values, -(-self.n // len(values))), self.n)[:, None]
+        """Return a column (n, 1) with equal numbers of rows for each value."""
+        rows_per_value = -(-self.n // len(values))
+        return np.resize(np.repeat(values, rows_per_value), self.n)[:, None]
 
     def _targets(self, y: np.ndarray | None, rng: np.random.Generator, largest: float) -> np.ndarray:
+        """Return targets to check: given ones, scaled down to ``largest``, or random ones."""
         n = _ROWS * len(_DISTANCES)
         if self.loss.targets == "labels":
             return np.arange(n) % _OUTPUTS
         if self.loss.targets == "signs":
             return rng.choice([-1.0, 1.0], (n, _OUTPUTS))
+        if y is None and self.loss.targets == "counts":
+            return rng.poisson(2.0, (n, _OUTPUTS)).astype(float)
         if y is None:
-            counts = self.loss.targets == "counts"
-            return rng.poisson(2.0, (n, _OUTPUTS)).astype(float) if counts else rng.uniform(0.0, 1.0, (n, _OUTPUTS))
+            return rng.uniform(0.0, 1.0, (n, _OUTPUTS))
         rows = np.linspace(0, len(y) - 1, min(len(y), _ROWS)).astype(int)
         y = np.tile(y[rows, :_OUTPUTS], (len(_DISTANCES), 1))
         return y / max(1.0, float(np.abs(y).max()) / largest)
@@ -84,7 +104,7 @@ class LossCheck:
         self.values, self.G = self.value_gradient(self.y, self.O)
         self.slope = float(np.linalg.norm(self.G, axis=1).max())
         self.slope_unit = self.slope if self.scaled else 1.0
-        self.value_size = self.size * self.slope_unit + _LEAST
+        self.value_size = self.size * self.slope_unit + _LEAST_VALUE_SIZE
         values = self.array("value", self.call("value", self.y, self.O), (self.n,))
         same = np.abs(values - self.values) <= ROUNDING * (np.abs(self.values) + self.value_size)
         self.see("value", same, "the values of value_gradient", "{:.6g}, {:.6g}", values, self.values)
@@ -96,15 +116,16 @@ class LossCheck:
         self.see("value_gradient", least >= -ROUNDING * self.value_size, words, found, least)
 
     def rows_apart(self) -> None:
-        """See that rows depend neither on each other nor on the memory order, as sums are computed in parts."""
+        """See that rows depend neither on each other nor on the order in memory, as sums are computed in parts."""
         part = slice(None, None, -2)
         found = self.value_gradient(self.y[part], np.asfortranarray(self.O[part]))
-        expected = self.values[part], self.G[part]
-        same = all(np.allclose(*pair, ROUNDING, ROUNDING) for pair in zip(found, expected, strict=True))
+        values, gradients = found
+        same_values = np.allclose(values, self.values[part], ROUNDING, ROUNDING)
+        same = same_values and np.allclose(gradients, self.G[part], ROUNDING, ROUNDING)
         self.see("value_gradient", same, "the same for a row whatever the others are", "rows that depend on others")
 
     def subgradients(self) -> None:
-        """See that values are at least l(o) + <g, step>: near o, so that g is the derivative there, and far from it."""
+        """See that values are at least l(o) + <g, step>, near o, where g must be the derivative, and far from it."""
         derivative = "the derivative of the values as gradient, {:.6g} along a direction by differences"
         allowed = DIFFERENCE * self.slope + 100.0 * EPS * (self.values + self.value_size + 1.0) / self.step
         for d in self.directions:
@@ -119,7 +140,7 @@ class LossCheck:
         self.see("value_gradient", change >= along - allowed, words, "{1:.6g}", along, change)
 
     def _changes(self, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the changes of the values by a step of the outputs, and those by the gradient."""
+        """Return the changes of the values by a step of the outputs, and the changes that the gradient predicts."""
         values = self.value_gradient(self.y, self.O + step)[0]
         return values - self.values, np.einsum("ic,ic->i", self.G, step)
 
@@ -161,7 +182,9 @@ class LossCheck:
     ) -> np.ndarray:
         """Return an array of floats of a shape, or raise."""
         if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
-            kind = f"{type(array).__name__}" + (f" of {array.dtype}" if isinstance(array, np.ndarray) else "")
+            kind = type(array).__name__
+            if isinstance(array, np.ndarray):
+                kind += f" of {array.dtype}"
             raise TypeError(self.message(method, f"{words} of floats, of shape {shape}", kind))
         self.see(method, array.shape == shape, f"{words} of shape {shape}", f"shape {array.shape}")
         self.see(method, not finite or np.isfinite(array).all(), f"{words} of finite numbers", "NaN or infinity")

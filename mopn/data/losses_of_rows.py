@@ -19,10 +19,12 @@ from mopn.losses.hessians import Hessian, Weighted
 from mopn.losses.losses import Loss, LossDual, dual_of, get_loss, rowwise_inner
 from mopn.solvers.numerics.precision import EPS
 
-# Relative agreement of a row's gradient in other blocks.
-_SAME_GRADIENT = 8 * EPS
-# Logarithms of counts below the first, up to 745, exceed the 128 roundings of a slope so many times at most.
-_TINY_COUNT, _OF_TINY_COUNTS = math.exp(-128.0), 6.0
+# Relative tolerance up to which a gradient counts as unchanged; in other blocks its last digits may differ.
+_GRADIENT_TOL = 8 * EPS
+# Counts below this have logarithms that exceed the 128 roundings of a slope.
+_TINY_COUNT = math.exp(-128.0)
+# Largest ratio of such a logarithm, at most 745, to these roundings.
+_ROUNDING_OF_TINY_COUNTS = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +42,14 @@ class OutputLoss:
         return cls(loss, m, classes, check_offset(offset, 1, m))
 
     def with_targets(self, y: Any, weights: np.ndarray | None) -> Losses:
+        """Return the losses of a block with these targets and weights."""
         y = check_block_targets(y, self.loss, self.classes, self.n_outputs)
         offset = None if self.offset is None else np.broadcast_to(self.offset[0], (len(y), self.n_outputs))
         return Losses(self.loss, self.n_outputs, self.classes, offset, y, weights)
 
     @property
     def smoothness(self) -> float:
-        """Lipschitz constant of the gradient in O, or the mean curvature at 0 as a first guess for line searches."""
+        """Lipschitz constant of the gradient in O; if infinite, the mean curvature at 0, a guess for line searches."""
         m = self.n_outputs
         constant = self.loss.smoothness(m)
         if math.isfinite(constant):
@@ -75,14 +78,16 @@ class Losses(OutputLoss):
 
     def rows(self, rows: slice | np.ndarray) -> Losses:
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, y=self.y[rows], weights=weights, offset=None if self.offset is None else self.offset[rows])
+        offset = None if self.offset is None else self.offset[rows]
+        return replace(self, y=self.y[rows], weights=weights, offset=offset)
 
     def sample(self, fraction: float, seed: int) -> tuple[np.ndarray, Losses]:
         """Return a random sample of the rows, and losses that estimate the sum over all; fractions of a seed nest."""
         weights = self.sample_weights
         present = np.random.default_rng(seed).permutation(np.flatnonzero(weights))
         rows = np.sort(present[: math.ceil(fraction * len(present))])
-        return rows, replace(self.rows(rows), weights=weights[rows] * (weights.sum() / weights[rows].sum()))
+        drawn = weights[rows]
+        return rows, replace(self.rows(rows), weights=drawn * (weights.sum() / drawn.sum()))
 
     def plus(self, O: Any) -> Losses:  # noqa: E741
         return replace(self, offset=self._shifted(O))
@@ -121,8 +126,11 @@ class Losses(OutputLoss):
 
     def conjugates_and_sizes(self, G: Any, scales: Any) -> tuple[Any, Any]:
         """F*(s * G) for several scales s, up to rounding in its domain, and the sums of moduli over the rows."""
-        conjugate, points = self._dual.conjugate, [s * G for s in scales]
-        found = [self._conjugate_of_rows(D, conjugate(self.y, self._unweighted(D))) for D in points]
+        found = []
+        for s in scales:
+            D = s * G
+            conjugates = self._dual.conjugate(self.y, self._unweighted(D))
+            found.append(self._sum_of_conjugates(D, conjugates))
         values, sizes = np.array(found).T
         return values, sizes
 
@@ -132,28 +140,32 @@ class Losses(OutputLoss):
         assert dual is not None
         return dual
 
-    def _conjugate_of_rows(self, D: Any, values: Any) -> tuple[Any, Any]:
+    def _sum_of_conjugates(self, D: Any, conjugates: Any) -> tuple[Any, Any]:
         """Return F*(D) from the conjugates of the rows, and the sum of their moduli."""
-        value = self._sum(values)
-        return value if self.offset is None else value - inner(D, self.offset), self._sum(abs(values))
+        value = self._sum(conjugates)
+        if self.offset is not None:
+            value = value - inner(D, self.offset)
+        return value, self._sum(abs(conjugates))
 
     def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: Any) -> tuple[Any, Any]:  # noqa: E741
         """Bound F*(s * G) for several scales s in [0, 1], where G is the gradient at O, and the sizes of the terms.
 
-        At a gradient g of a convex loss l the conjugate is <g, o> - l(o), and at 0 minus the least value; between, at
-        most their chord. In rows where the loss's own conjugate is larger it counts: a bound is false only if both are.
-        Where G is no gradient, as the loss has changed meanwhile, there is no bound.
+        At a gradient g of a convex loss l the conjugate is <g, o> - l(o), and at 0 it is minus the least value. Between
+        these two points it is at most their chord. The loss's own conjugate counts in rows where it is larger: a bound
+        is false only if both are. There is no bound if G is no gradient, because the loss has changed meanwhile.
         """
-        shifted, slopes = self._shifted(O), self._unweighted(G)
+        shifted = self._shifted(O)
+        slopes = self._unweighted(G)
         values, gradients = self.loss.value_gradient(self.y, shifted)
-        same = np.all(abs(self._weighted(gradients) - G) <= _SAME_GRADIENT * abs(G))
-        ends = rowwise_inner(slopes, shifted) - values if same else np.full_like(values, math.inf)
-        starts = np.maximum(self.loss.conjugate(self.y, 0.0 * slopes), 0.0)
+        same = np.all(abs(self._weighted(gradients) - G) <= _GRADIENT_TOL * abs(G))
+        at_gradient = rowwise_inner(slopes, shifted) - values if same else np.full_like(values, math.inf)
+        at_zero = np.maximum(self.loss.conjugate(self.y, 0.0 * slopes), 0.0)
         products = inner(abs(G), abs(shifted))
         found = []
         for s in scales:
-            conjugates, chord = self.loss.conjugate(self.y, s * slopes), s * ends + (1.0 - s) * starts
-            value, size = self._conjugate_of_rows(s * G, np.where(conjugates > chord, conjugates, chord))
+            conjugates = self.loss.conjugate(self.y, s * slopes)
+            chord = s * at_gradient + (1.0 - s) * at_zero
+            value, size = self._sum_of_conjugates(s * G, np.where(conjugates > chord, conjugates, chord))
             found.append((value, size + s * products))
         values, sizes = np.array(found).T
         return values, sizes
@@ -170,7 +182,7 @@ class Losses(OutputLoss):
             size = size + inner(sizes, abs(self.y))
         if self.loss.targets == "counts":
             tiny = (self.y > 0.0) & (self.y < _TINY_COUNT)
-            size = size + _OF_TINY_COUNTS * float(np.where(tiny, sizes, 0.0 * sizes).sum())
+            size = size + _ROUNDING_OF_TINY_COUNTS * float(np.where(tiny, sizes, 0.0 * sizes).sum())
         return size if self.offset is None else size + inner(sizes, abs(self.offset))
 
     def _shifted(self, O: Any) -> Any:  # noqa: E741
@@ -185,6 +197,7 @@ class Losses(OutputLoss):
         return G / np.where(self.weights > 0.0, self.weights, 1.0)[:, None]
 
     def _sum(self, values: Any) -> Any:
+        """Return the weighted sum of the values (n,) of rows."""
         return float(values.sum()) if self.weights is None else inner(self.weights, values)
 
 

@@ -21,10 +21,14 @@ from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property, doors
 
-# A row's id is at least this fraction of its length: a smaller one hardly tells rows apart.
-_LEAST = 0.1
-# Eigenvectors of N'N that are told apart, with so many more vectors and so many steps of subspace iteration.
-_RANK, _MORE, _STEPS = 20, 10, 2
+# Least entry of an id, relative to the length of its row: a smaller one hardly tells rows apart.
+_LEAST_ENTRY_OF_ID = 0.1
+# Rank of the subspace iteration for N'N: the eigenvectors that are found.
+_RANK = 20
+# Oversampling: further vectors, which make these eigenvectors more accurate.
+_OVERSAMPLING = 10
+# Steps of the subspace iteration.
+_STEPS = 2
 
 
 if TYPE_CHECKING:
@@ -44,10 +48,10 @@ class RelationDesign(Design):
 
     @cached_property
     def choice(self) -> SparseDesign:
-        """S."""
+        """S (n, rows of all tables), with K ones a row."""
         n, k = self.places.shape
-        parts = np.ones(n * k), self.places.reshape(-1), np.arange(0, n * k + 1, k)
-        return SparseDesign(sparse.csr_array(parts, shape=(n, self.tables.shape[0])))
+        arrays = (np.ones(n * k), self.places.reshape(-1), np.arange(0, n * k + 1, k))
+        return SparseDesign(sparse.csr_array(arrays, shape=(n, self.tables.shape[0])))
 
     @cached_property
     def ids(self) -> RowIds:
@@ -68,8 +72,10 @@ class RelationDesign(Design):
         return RelationDesign(self.tables.squares, self.places, self.cuts, self.choice)
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        B, S = self.tables.X, self.choice.X
-        return (B.T @ (S.T @ (sparse.diags_array(g) @ S)) @ B).toarray()
+        B = self.tables.X
+        S = self.choice.X
+        between_rows = S.T @ (sparse.diags_array(g) @ S)
+        return (B.T @ between_rows @ B).toarray()
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return self.tables.occurrences(self.by_table_row(weights))
@@ -86,7 +92,7 @@ class RelationDesign(Design):
         return RelationDesign(self.tables.absolute, self.places, self.cuts)
 
     def matrix(self) -> Any:
-        """Return X in CSR, formed anew."""
+        """Return X in CSR; it is formed again in every call."""
         return self.choice.X @ self.tables.X
 
     @property
@@ -100,7 +106,8 @@ class RelationDesign(Design):
     @property
     def work(self) -> tuple[float, float]:
         """The work of S and of B: S' diag(g) S has at most n K^2 entries, and each meets rows of B."""
-        (n, k), stored = self.places.shape, float(self.tables.X.nnz)
+        n, k = self.places.shape
+        stored = float(self.tables.X.nnz)
         return n * k + stored, n * k * k + stored * self.shape[1]
 
     @property
@@ -121,63 +128,73 @@ class RelationDesign(Design):
 class RowIds:
     """Coefficients h of the columns of B, as outputs a = B h of rows with an id, and coefficients of other columns.
 
-    For entries e of the ids, a = e h_ids + e N h_others, so other columns are collinear with ids. In a and h_others the
-    losses depend on a, and h_others cost ||h_ids||^2 + ||h_others||^2, with the curvature I + N'N. Its inverse takes
-    the largest eigenvectors, few if some columns are frequent, and the mean of the other eigenvalues.
+    For entries e of the ids, a = e h_ids + e N h_others, so other columns are collinear with ids. In the variables a
+    and h_others, the losses depend on a alone. The ridge ||h_ids||^2 + ||h_others||^2 has the curvature I + N'N in
+    h_others. Its inverse takes the largest eigenvectors, of which few suffice if some columns are frequent, and the
+    mean of the other eigenvalues.
     """
 
     def __init__(self, B: Any) -> None:
         B = sparse.csr_array(B)
         lengths = np.sqrt(B.multiply(B).sum(axis=1))
         columns = B.tocsc()
-        alone = np.flatnonzero(np.diff(columns.indptr) == 1)
-        rows, sizes = columns.indices[columns.indptr[alone]], abs(columns.data[columns.indptr[alone]])
-        clear = (sizes > 0.0) & (sizes >= _LEAST * lengths[rows])
-        alone, rows, sizes = alone[clear], rows[clear], sizes[clear]
-        # The largest id of each row.
+        # Candidates are the columns with a single entry.
+        candidates = np.flatnonzero(np.diff(columns.indptr) == 1)
+        rows = columns.indices[columns.indptr[candidates]]
+        sizes = abs(columns.data[columns.indptr[candidates]])
+        clear = (sizes > 0.0) & (sizes >= _LEAST_ENTRY_OF_ID * lengths[rows])
+        candidates = candidates[clear]
+        rows = rows[clear]
+        sizes = sizes[clear]
+        # The id of a row is the largest candidate.
         descending = np.argsort(-sizes, kind="stable")
         self.rows, first = np.unique(rows[descending], return_index=True)
-        self.ids = alone[descending[first]]
+        self.ids = candidates[descending[first]]
+
         entries = columns.data[columns.indptr[self.ids]]
         self.squares = entries**2
         self.others = np.delete(np.arange(B.shape[1]), self.ids)
         among_others = columns[:, self.others].tocsr()
         self.N = sparse.diags_array(1.0 / entries) @ among_others[self.rows]
-        # Rows without an id.
-        self._without = np.delete(np.arange(B.shape[0]), self.rows)
-        self._their_squares = among_others[self._without].power(2).T
-        self._vectors, self._inverse, self._rest = _spectrum(self.N)
+        self._rows_without_id = np.delete(np.arange(B.shape[0]), self.rows)
+        self._squares_without_id = among_others[self._rows_without_id].power(2).T
+        # The inverse of I + N'N: 1 / (1 + eigenvalue) along the largest eigenvectors, and elsewhere.
+        self._vectors, self._inverse, self._rest = _largest_eigenvectors(self.N)
 
     def inverse_scales(self, curvature: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the arguments of ``solve`` for losses of a curvature (rows, k) in every row, and ridges (k,) > 0."""
         of_ids = 1.0 / (self.squares[:, None] * curvature[self.rows] + ridge)
-        return of_ids, 1.0 / np.sqrt(ridge + self._their_squares @ curvature[self._without])
+        of_others = 1.0 / np.sqrt(ridge + self._squares_without_id @ curvature[self._rows_without_id])
+        return of_ids, of_others
 
     def solve(self, G: np.ndarray, of_ids: np.ndarray, of_others: np.ndarray) -> np.ndarray:
         """Return the approximate inverse of the curvature of losses and ridge times G (d, k), which is symmetric."""
         R = of_others * (G[self.others] - self.N.T @ G[self.ids])
-        R = self._rest * R + self._vectors @ ((self._inverse - self._rest)[:, None] * (self._vectors.T @ R))
+        along_vectors = (self._inverse - self._rest)[:, None] * (self._vectors.T @ R)
+        R = self._rest * R + self._vectors @ along_vectors
         found = np.empty_like(G)
         found[self.others] = R * of_others
         found[self.ids] = of_ids * G[self.ids] - self.N @ found[self.others]
         return found
 
 
-def _spectrum(N: Any) -> tuple[np.ndarray, np.ndarray, float]:
+def _largest_eigenvectors(N: Any) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the largest eigenvectors of N'N, 1 / (1 + eigenvalues), and 1 / (1 + the mean of the others).
 
     By subspace iteration from random vectors (Halko, Martinsson and Tropp, SIAM Review 2011, algorithm 4.4).
     """
     least = min(N.shape)
     rank = min(_RANK, least)
-    vectors = np.random.default_rng(0).standard_normal((N.shape[1], min(_RANK + _MORE, least)))
+    vectors = np.random.default_rng(0).standard_normal((N.shape[1], min(_RANK + _OVERSAMPLING, least)))
     for _ in range(_STEPS):
         vectors = np.linalg.qr(N.T @ (N @ vectors))[0]
     image = N @ vectors
-    values, turned = np.linalg.eigh(image.T @ image)
-    values, turned = np.maximum(values[len(values) - rank :], 0.0), turned[:, len(values) - rank :]
-    mean = max(N.power(2).sum() - values.sum(), 0.0) / max(least - rank, 1)
-    return vectors @ turned, 1.0 / (1.0 + values), 1.0 / (1.0 + mean)
+    values, rotation = np.linalg.eigh(image.T @ image)
+    left_out = len(values) - rank
+    values = np.maximum(values[left_out:], 0.0)
+    rotation = rotation[:, left_out:]
+    mean_of_others = max(N.power(2).sum() - values.sum(), 0.0) / max(least - rank, 1)
+    return vectors @ rotation, 1.0 / (1.0 + values), 1.0 / (1.0 + mean_of_others)
 
 
 @doors
@@ -231,7 +248,7 @@ class RelationBlocks:
         parts = [design.matrix().astype(np.float64, copy=False) for design in designs]
         sizes = np.array([part.shape for part in parts])
         ends = np.cumsum(sizes, axis=0)
-        places = _checked(rows, sizes[:, 0]) + ends[:, 0] - sizes[:, 0]
+        places = _checked_rows(rows, sizes[:, 0]) + ends[:, 0] - sizes[:, 0]
         empty = sparse.coo_matrix((0, 0), dtype=parts[0].dtype)  # for a matrix: SciPy returns an array of arrays alone
         stored = SparseDesign(sparse.block_diag([*parts, empty], format="csr"))
         self.design = RelationDesign(stored, places, np.append(0, ends[:, 1]))
@@ -254,16 +271,16 @@ class RelationBlocks:
                 raise IndexError("RelationBlocks have samples by index, but no columns; take columns of their tables")
             rows = rows[0]
         if isinstance(rows, slice):
-            return self._of(self.design.rows(rows))
+            return self._with_design(self.design.rows(rows))
         if not (isinstance(rows, list) or hasattr(rows, "__array__")) or np.ndim(rows) != 1:
             raise TypeError(f"samples are taken by a slice, an array of indices or a mask (n,), got {shown(rows)}")
-        return self._of(self.design.rows(np.asarray(rows)))
+        return self._with_design(self.design.rows(np.asarray(rows)))
 
     def __repr__(self) -> str:
         return f"<RelationBlocks of shape {self.shape}, rows of {self.design.places.shape[1]} tables>"
 
     @classmethod
-    def _of(cls, design: RelationDesign) -> RelationBlocks:
+    def _with_design(cls, design: RelationDesign) -> RelationBlocks:
         blocks = object.__new__(cls)
         blocks.design = design
         return blocks
@@ -273,7 +290,8 @@ class RelationBlocks:
         return self.design.matrix()
 
 
-def _checked(rows: Any, sizes: np.ndarray) -> np.ndarray:
+def _checked_rows(rows: Any, sizes: np.ndarray) -> np.ndarray:
+    """Return the rows (n, K) of tables of these sizes as integers."""
     rows = as_numbers(rows, "rows")
     if rows.ndim != 2 or rows.shape[1] != len(sizes) or not len(rows):
         raise ValueError(f"rows must have shape (n, {len(sizes)}), a column for each table, got {rows.shape}")

@@ -69,7 +69,7 @@ class RowBlocks(Displayed):
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, size: int = 65_536) -> None:
         size = count()(size, "size")
         if isinstance(X, str | os.PathLike):
-            X = _npy(Path(X), size)
+            X = _blocks_of_npy(Path(X), size)
         elif isinstance(X, np.ndarray):
             if X.ndim != 2:
                 raise ValueError(f"X must be two-dimensional (n, d), got shape {X.shape}")
@@ -82,14 +82,14 @@ class RowBlocks(Displayed):
                 f"read many times, got {shown(X)}; in place of a generator give a list of functions, such as "
                 "[lambda name=name: load(name) for name in names]"
             )
-        self.blocks: list[Any] = [_checked(block, number) for number, block in enumerate(X)]
+        self.blocks: list[Any] = [_checked_block(block, number) for number, block in enumerate(X)]
         # Whether targets and weights of the blocks are ignored.
         self.only_X = False
-        # The names of the columns, once a block that has names is read, in all copies.
+        # The names of the columns, in all copies, from the first block with names that is read.
         self.columns: list[Any] = []
-        # A function of a block's data and of its name for messages that returns X, if X is not an array.
+        # Returns X from the data of a block and its name in messages, if X is not an array.
         self.convert: Callable[[Any, str], Any] | None = None
-        # The number of all rows, once all blocks were read.
+        # The number of all rows, after the first pass.
         self._n_rows: int | None = None
         self.given_y = y  # categories have their order here
         self.y = None if y is None else as_array(y, "y")
@@ -97,8 +97,11 @@ class RowBlocks(Displayed):
 
     def _entries(self) -> dict[str, str]:
         given = {"y": self.y, "sample_weight": self.sample_weight}
-        known = {name: str(values.shape) for name, values in given.items() if values is not None}
-        return {"blocks": str(len(self.blocks))} | known
+        entries = {"blocks": str(len(self.blocks))}
+        for name, values in given.items():
+            if values is not None:
+                entries[name] = str(values.shape)
+        return entries
 
     def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any] | None = None) -> RowBlocks:
         """Return the same blocks with the targets ``plain(y)`` and the weights of all rows, where given."""
@@ -108,10 +111,14 @@ class RowBlocks(Displayed):
             if new is not None and old is not None:
                 raise ValueError(f"{name} was given with the blocks already; give it once")
         changes: dict[str, Any] = {}
-        y = self.given_y if y is None else y
-        y = y if plain is None else plain(y)
+        if y is None:
+            y = self.given_y
+        if plain is not None:
+            y = plain(y)
         if y is not None:
-            changes["y"] = changes["given_y"] = as_array(y, "y")
+            targets = as_array(y, "y")
+            changes["y"] = targets
+            changes["given_y"] = targets
         if sample_weight is not None:
             changes["sample_weight"] = as_numbers(sample_weight, "sample_weight")
         return self._with(**changes)
@@ -129,11 +136,13 @@ class RowBlocks(Displayed):
         """Return blocks of X alone, and the targets and weights of all rows."""
         y, weights = self.y, self.sample_weight
         if y is None:
+            # Without X, which would not fit into memory.
             blocks = [block._replace(X=None) for block in self if np.shape(block.X)[0]]
             missing = [block.number for block in blocks if block.y is None]
             if missing:
                 raise ValueError(f"block {missing[0]}: there is no y: give it for all blocks, or with every block")
-            y = np.concatenate([as_array(block.y, "y") for block in blocks] or [np.empty(0)])
+            parts = [as_array(block.y, "y") for block in blocks]
+            y = np.concatenate(parts or [np.empty(0)])
             if weights is None and all(block.sample_weight is not None for block in blocks):
                 weights = np.concatenate([as_numbers(block.sample_weight, "sample_weight") for block in blocks])
         if not len(y):
@@ -155,25 +164,31 @@ class RowBlocks(Displayed):
         parts = found if isinstance(found, tuple) else (found,)
         if not 1 <= len(parts) <= 3:
             raise ValueError(f"block {number} must be X, (X, y) or (X, y, sample_weight), got {len(parts)} parts")
-        raw = RawBlock(number, *((parts[0], None, None) if self.only_X else (*parts, None, None)[:3]))
-        of = block.name if isinstance(block, Path) else "X"
-        return raw._replace(X=named(raw, lambda raw: (self.convert or self._array)(raw.X, of)))
+        X, y, weights = (*parts, None, None)[:3]
+        raw = RawBlock(number, X, None, None) if self.only_X else RawBlock(number, X, y, weights)
+        name = block.name if isinstance(block, Path) else "X"
+        convert = self.convert or self._array
+        return raw._replace(X=named(raw, lambda raw: convert(raw.X, name)))
 
-    def _array(self, X: Any, of: str) -> Any:
+    def _array(self, X: Any, name: str) -> Any:
         """Return X as an array or sparse matrix, its columns in the order of the first block that has names."""
         names = getattr(X, "column_names", getattr(X, "columns", None))
         if names is None:
             return row_by_row(X)
-        found, expected = list(names), self.columns or list(names)
+        found = list(names)
+        expected = self.columns or list(names)
         self.columns[:] = expected
         if set(found) != set(expected) or len(found) != len(expected):
-            lacking, other = (sorted(set(a) - set(b), key=str) for a, b in ((expected, found), (found, expected)))
+            lacking = sorted(set(expected) - set(found), key=str)
+            other = sorted(set(found) - set(expected), key=str)
             raise ValueError(
-                f"{of} has other columns than the blocks before: it lacks {shown(lacking)} and has {shown(other)}"
+                f"{name} has other columns than the blocks before: it lacks {shown(lacking)} and has {shown(other)}"
             )
         if hasattr(X, "column_names"):  # a table of Arrow, such as of a Parquet file
-            return np.column_stack([as_numbers(X[name].to_numpy(), f"column {name!r}") for name in expected])
-        return row_by_row(X if found == expected else np.asarray(X)[:, [found.index(name) for name in expected]])
+            return np.column_stack([as_numbers(X[column].to_numpy(), f"column {column!r}") for column in expected])
+        if found != expected:
+            X = np.asarray(X)[:, [found.index(column) for column in expected]]
+        return row_by_row(X)
 
     def __iter__(self) -> Iterator[RawBlock]:
         """Yield the blocks in their order; a thread reads the next one meanwhile."""
@@ -200,6 +215,7 @@ class RowBlocks(Displayed):
                 )
 
     def _with_targets(self, block: RawBlock, rows: slice) -> RawBlock:
+        """Return a block with its targets and weights, from these rows of the arrays if all were given at once."""
         for name, own, given in (("y", block.y, self.y), ("sample_weight", block.sample_weight, self.sample_weight)):
             if own is not None and given is not None:
                 raise ValueError(
@@ -223,7 +239,8 @@ def named(block: RawBlock, function: Callable[[RawBlock], Any]) -> Any:
         raise type(error)(f"block {block.number}: {error}") from error
 
 
-def _checked(block: Any, number: int) -> Any:
+def _checked_block(block: Any, number: int) -> Any:
+    """Return the entry of a block, with the names of files as paths."""
     if isinstance(block, str | os.PathLike):
         path = Path(block)
         if path.suffix not in (".npy", ".npz", ".parquet"):
@@ -239,11 +256,14 @@ def _checked(block: Any, number: int) -> Any:
 
 
 def _read(block: Any) -> Any:
+    """Return the data of a block's entry."""
     if isinstance(block, Path):
         return _READERS[block.suffix](block)
     if callable(block):
         return to_host(block())
-    return np.array(block) if isinstance(block, np.memmap) else block  # read here, ahead of its use
+    if isinstance(block, np.memmap):
+        return np.array(block)  # read here, ahead of its use
+    return block
 
 
 def _parquet(path: Path) -> Any:
@@ -258,14 +278,15 @@ def _parquet(path: Path) -> Any:
 _READERS: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".npz": sparse.load_npz, ".parquet": _parquet}
 
 
-def _npy(path: Path, size: int) -> list[_Slice]:
+def _blocks_of_npy(path: Path, size: int) -> list[_Slice]:
     """Return readers of blocks of rows of a dense array in a file, which is never mapped into memory."""
     if path.suffix != ".npy":
         raise ValueError(f"X is the path {path.name!r}; a single file must be .npy. Give several files as a list")
     with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, in_columns, dtype = read_header(file)
+        if np.lib.format.read_magic(file) == (1, 0):
+            shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, in_columns, dtype = np.lib.format.read_array_header_2_0(file)
         offset = file.tell()
     if len(shape) != 2 or dtype.hasobject or (in_columns and shape[1] > 1):
         raise ValueError(f"{path.name} must hold a two-dimensional array of numbers, row by row (C order); got {shape}")

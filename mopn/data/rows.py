@@ -28,15 +28,17 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
-# Units of a network that set the size of blocks: larger blocks leave the cache, and in smaller ones threads wait for
+# Units of a network for which blocks are sized: larger blocks leave the cache, and in smaller ones threads wait for
 # the interpreter between two operations of NumPy.
 TYPICAL_COLUMNS = 16
-# Rows per feature of a block, at least: sums of shape (k, d) are small in comparison.
+# Least rows of a block per feature: sums of shape (k, d) are then small in comparison.
 _ROWS_PER_FEATURE = 4
-# Branches of the tree of blocks for each thread: more even out that some take longer.
+# Branches of the tree of blocks for each thread: with more, threads end at about the same time.
 _BRANCHES_A_THREAD = 4
-# Rows of a block of sparse data, at least, and the number of these blocks, at most: their sums are (d, k).
-_SPARSE_ROWS, _SPARSE_BLOCKS = 8192, 8
+# Least rows of a block of sparse data: the sums of each block are (d, k).
+_LEAST_SPARSE_ROWS = 8192
+# Largest number of blocks of sparse data.
+_MOST_SPARSE_BLOCKS = 8
 
 
 class Block:
@@ -76,7 +78,9 @@ class RowArray(NDArrayOperatorsMixin):
         arguments: Sequence[Any] = (),
         shape: tuple[int, int] | None = None,
     ) -> None:
-        self.function, self.along, self.arguments = function, tuple(along), tuple(arguments)
+        self.function = function
+        self.along = tuple(along)
+        self.arguments = tuple(arguments)
         self.shape = shape
 
     def of(self, block: Block) -> np.ndarray:
@@ -92,7 +96,8 @@ class RowArray(NDArrayOperatorsMixin):
             return NotImplemented
         along = [array for array in inputs if isinstance(array, RowArray)]
         others = [None if isinstance(array, RowArray) else array for array in inputs]
-        return RowArray(_elementwise, along, (ufunc, others), along[0].shape if ufunc is not np.matmul else None)
+        shape = along[0].shape if ufunc is not np.matmul else None
+        return RowArray(_elementwise, along, (ufunc, others), shape)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError("these rows are computed block by block, and never held as one array")
@@ -196,13 +201,13 @@ class Rows(ABC):
 
     @property
     def effective_size(self) -> float:
-        """Number of rows of equal weights that estimate sums as well (Kish, Survey Sampling, 1965)."""
+        """Number of rows of equal weights that would estimate sums as well (Kish, Survey Sampling, 1965)."""
         _, weight, squares = self.target_sums
         return weight**2 / squares
 
     @abstractmethod
     def in_coordinates(self, coordinates: Any, dummies: int) -> Rows:
-        """Return the rows in ``Coordinates``, or None for the user's, after dummies."""
+        """Return the rows in ``Coordinates``, or in the user's own for None, with dummies in front."""
 
     @abstractmethod
     def plus(self, outputs: Any) -> Rows:
@@ -227,7 +232,8 @@ class ArrayRows(Rows):
         self.template = design
         self._passes = passes or PassCounter()
         self.losses: Losses = losses
-        self.shape, self.n_features = design.shape, design.without_dummies.shape[1]
+        self.shape = design.shape
+        self.n_features = design.without_dummies.shape[1]
         self.entries = design.entries
         self.blocks = cut(design, losses, size or block_size(design, losses.n_outputs))
 
@@ -250,28 +256,32 @@ class ArrayRows(Rows):
 
     def in_coordinates(self, coordinates: Any, dummies: int) -> ArrayRows:
         design = self.design if coordinates is None else coordinates.design(self.design)
-        return ArrayRows(AugmentedDesign(design, dummies) if dummies else design, self.losses, passes=self._passes)
+        if dummies:
+            design = AugmentedDesign(design, dummies)
+        return ArrayRows(design, self.losses, passes=self._passes)
 
     def single(self) -> ArrayRows:
-        return self._on(self.design.single(), self.losses)
+        return self._in_same_blocks(self.design.single(), self.losses)
 
     def sample(self, fraction: float, seed: int) -> ArrayRows:
         rows, losses = self.losses.sample(fraction, seed)
         return ArrayRows(self.design.rows(rows), losses)
 
     def plus(self, outputs: np.ndarray) -> ArrayRows:
-        return self._on(self.design, self.losses.plus(outputs))
+        return self._in_same_blocks(self.design, self.losses.plus(outputs))
 
-    def _on(self, design: Design, losses: Losses) -> ArrayRows:
+    def _in_same_blocks(self, design: Design, losses: Losses) -> ArrayRows:
         """Return other data in the same blocks."""
         first = self.blocks[0].rows
         return ArrayRows(design, losses, first.stop - first.start, self._passes)
 
     def _listed(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> list[Any]:
+        """Return the terms of all blocks in their order."""
         term = on_block(function, arguments, along)
         return self.reduce(lambda block: [term(block)])
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the rows of all blocks as one array with contiguous columns."""
         if len(self.blocks) == 1:
             (part,) = parts
             return np.asfortranarray(part)
@@ -287,18 +297,19 @@ def block_size(design: Design, n_outputs: int) -> int:
     """Return the number of rows of a block, for networks of any number of units."""
     n, d = design.shape
     if design.entries is not None:
-        return max(_SPARSE_ROWS, _ROWS_PER_FEATURE * d, -(-n // _SPARSE_BLOCKS))
+        return max(_LEAST_SPARSE_ROWS, _ROWS_PER_FEATURE * d, -(-n // _MOST_SPARSE_BLOCKS))
     return max(rows_at_once(d + n_outputs + TYPICAL_COLUMNS), _ROWS_PER_FEATURE * d)
 
 
 def tree_sum(terms: Iterable[Any], combine: Function = operator.add) -> Any:
-    """Combine terms in a binary tree by their numbers, with few in memory, and the rest from the right."""
+    """Combine terms in a binary tree by their order, with few of them in memory; the last ones from the right."""
     partial: list[tuple[int, Any]] = []
     for term in terms:
         size = 1
         while partial and partial[-1][0] == size:
             left = partial.pop()[1]
-            term, size = combined(left, term, combine), 2 * size
+            term = combined(left, term, combine)
+            size = 2 * size
         partial.append((size, term))
     total = partial.pop()[1]
     while partial:
@@ -332,10 +343,10 @@ def _squares(block: Block) -> np.ndarray:
 
 def _target_sums(block: Block) -> tuple[float, float, float]:
     losses = block.losses
-    of_weights = losses.total_weight, float(np.sum(losses.sample_weights**2))
-    if losses.loss.targets != "numbers":
-        return 0.0, *of_weights
-    return losses.squared_length(losses.y if losses.offset is None else losses.y - losses.offset), *of_weights
+    squares = 0.0
+    if losses.loss.targets == "numbers":
+        squares = losses.squared_length(losses.y if losses.offset is None else losses.y - losses.offset)
+    return squares, losses.total_weight, float(np.sum(losses.sample_weights**2))
 
 
 def combined(a: Any, b: Any, combine: Function) -> Any:
@@ -354,14 +365,22 @@ def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combin
         size *= 2
     branches = [blocks[first : first + size] for first in range(0, len(blocks), size)]
     with limited_threads(), single_threaded():
-        return tree_sum(in_threads(lambda branch: tree_sum(map(term, branch), combine), branches), combine)
+        sums = in_threads(lambda branch: tree_sum(map(term, branch), combine), branches)
+        return tree_sum(sums, combine)
 
 
 def on_block(function: Function, arguments: Sequence[Any], along: Sequence[Any]) -> Callable[[Block], Any]:
-    return lambda block: function(block, *(rows_of(array, block) for array in along), *arguments)
+    """Return a function of a block that calls ``function`` with its rows of the arrays ``along``."""
+
+    def on_rows(block: Block) -> Any:
+        rows = [rows_of(array, block) for array in along]
+        return function(*[block, *rows, *arguments])
+
+    return on_rows
 
 
 def cut(design: Design, losses: Losses, size: int) -> list[Block]:
+    """Return the data in blocks of ``size`` rows."""
     n = design.shape[0]
     if size >= n:
         return [Block(design, losses, slice(0, n))]
@@ -375,7 +394,8 @@ class SumOfLosses:
         self.rows = rows
         of = rows.losses
         self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
-        self.smoothness, self.is_built_in = of.smoothness, dual_of(of.loss) is not None
+        self.smoothness = of.smoothness
+        self.is_built_in = dual_of(of.loss) is not None
 
     @property
     def in_memory(self) -> Losses:
@@ -404,29 +424,53 @@ class SumOfLosses:
     # Sums of the methods of ``Losses``.
 
     def value(self, O: Any) -> float:  # noqa: E741
-        return self.rows.sum(_call, "value", along=(O,))
+        return self.rows.sum(_value, along=(O,))
 
     def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
-        return self.rows.sum_and_map(_call, "value_gradient", along=(O,))
+        return self.rows.sum_and_map(_value_gradient, along=(O,))
 
     def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.rows.sum(_call, scales, "conjugates_and_sizes", along=(G,))
+        return self.rows.sum(_conjugates_and_sizes, scales, along=(G,))
 
     def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        return self.rows.sum(_call, scales, "conjugate_bounds_and_sizes", along=(G, O))
+        return self.rows.sum(_conjugate_bounds_and_sizes, scales, along=(G, O))
 
     def slope_size(self, G: Any) -> float:
-        return self.rows.sum(_call, "slope_size", along=(G,))
+        return self.rows.sum(_slope_size, along=(G,))
 
     def squared_length(self, D: Any) -> float:
-        return self.rows.sum(_call, "squared_length", along=(D,))
+        return self.rows.sum(_squared_length, along=(D,))
 
     def max_scale(self, G: Any) -> float:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
-        return self.rows.reduce(_call, "max_scale", along=(G,), combine=min) if self.is_built_in else 1.0
+        if not self.is_built_in:
+            return 1.0
+        return self.rows.reduce(_max_scale, along=(G,), combine=min)
 
 
-def _call(block: Block, *arguments: Any) -> Any:
-    """Call a method of the losses of a block, whose name comes last, after its arguments."""
-    *given, method = arguments
-    return getattr(block.losses, method)(*given)
+def _value(block: Block, O: Any) -> Any:  # noqa: E741
+    return block.losses.value(O)
+
+
+def _value_gradient(block: Block, O: Any) -> Any:  # noqa: E741
+    return block.losses.value_gradient(O)
+
+
+def _conjugates_and_sizes(block: Block, G: Any, scales: np.ndarray) -> Any:
+    return block.losses.conjugates_and_sizes(G, scales)
+
+
+def _conjugate_bounds_and_sizes(block: Block, G: Any, O: Any, scales: np.ndarray) -> Any:  # noqa: E741
+    return block.losses.conjugate_bounds_and_sizes(G, O, scales)
+
+
+def _slope_size(block: Block, G: Any) -> Any:
+    return block.losses.slope_size(G)
+
+
+def _squared_length(block: Block, D: Any) -> Any:
+    return block.losses.squared_length(D)
+
+
+def _max_scale(block: Block, G: Any) -> Any:
+    return block.losses.max_scale(G)

@@ -27,8 +27,8 @@ from mopn.solvers.tools.budgets import Deadline
 SHARE_OF_CHOICE = 1 / 3
 # Ratios to choose from.
 RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
-# Classes are fitted around their frequencies, so that little is left to learn where one is frequent: a larger strength in
-# front lowers the log loss on noise. On numbers, paths that begin there end too early (benchmarks/tables).
+# Classes are fitted around their frequencies, so that little is left to learn where one is frequent: a larger strength
+# in front lowers the log loss on noise. On numbers, paths that begin there end too early (benchmarks/tables).
 RATIOS_OF_CLASSES = (Ratio(0.3), *RATIOS)
 # Every sample is held out once, or, of more samples than this, only the first part.
 PARTS, FEW = 3, 1000

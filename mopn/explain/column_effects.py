@@ -24,8 +24,8 @@ from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import KNOTS
 from mopn.tables.reading import Table, read_table
 
-# Values of each column in a background without rows; an effect's size is then exact to 1 %.
-_VALUES = 1000
+# Values of each column in a background without rows: the sizes of effects are then exact to 1 %.
+_VALUES_PER_COLUMN = 1000
 
 
 class EffectSize(NamedTuple):
@@ -60,7 +60,7 @@ class Effects(Displayed):
             for j in range(len(encoding.columns))
         ]
         self._members = [np.flatnonzero(encoding.owners == j) for j in range(len(self._columns))]
-        constant, W, self._H, biases, self._V = _units(model)
+        constant, W, self._H, biases, self._V = _outputs_as_squares(model)
         mean = np.zeros(encoding.n_features)
         for column, members in zip(self._columns, self._members, strict=True):
             mean[members] = column.mean
@@ -72,7 +72,7 @@ class Effects(Displayed):
             for column, members in zip(self._columns, self._members, strict=True)
         ]
         squares = sum((C.diagonal() for C in self._covariances), at_mean**2)
-        self.constant = _of_outputs(constant + W @ mean + squares @ self._V)
+        self.constant = _without_single_axis(constant + W @ mean + squares @ self._V)
 
     def _entries(self) -> dict[str, str]:
         largest = [f"{' × '.join(size.columns)}: {np.linalg.norm(size.deviation):.3g}" for size in self.sizes()[:3]]
@@ -88,11 +88,12 @@ class Effects(Displayed):
         ``column`` is a name or index. ``values`` (n,) are by default the background's; None and NaN are missing.
         """
         j = self.index(column)
-        found, members = self._columns[j], self._members[j]
+        found = self._columns[j]
+        members = self._members[j]
         Z = found.features(values)
         s = found.project(self._H[:, members], Z)
         linear = found.project(self._linear[:, members], Z)
-        return _of_outputs(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
+        return _without_single_axis(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
 
     def pair(self, a: str | int, b: str | int, values_a: Any = None, values_b: Any = None) -> Any:
         """Return the effect (n, m), or (n,), of a pair of columns beyond the effects of both, row by row.
@@ -100,31 +101,41 @@ class Effects(Displayed):
         ``values_a`` and ``values_b`` (n,) are by default the background's. ``ValueError`` for one column twice,
         or different numbers of values.
         """
-        i, j = self.index(a), self.index(b)
+        i = self.index(a)
+        j = self.index(b)
         if i == j:
             raise ValueError(f"a and b must be two columns, got {self.model.encoding.columns[i]!r} twice")
-        s, t = self._sums(i, values_a), self._sums(j, values_b)
+        s = self._sums(i, values_a)
+        t = self._sums(j, values_b)
         if len(s) != len(t):
             raise ValueError(f"a and b must have a value each for every row, got {len(s)} and {len(t)} values")
-        return _of_outputs(2.0 * (s * t) @ self._V)
+        return _without_single_axis(2.0 * (s * t) @ self._V)
 
     def sizes(self) -> list[EffectSize]:
         """Return the standard deviations of all effects, the largest first.
 
         They are over all combinations of the columns' values in the background, where effects are uncorrelated: the
-        squares of all deviations add up to the variance of the output. Several outputs are ordered by the
-        lengths of the deviations (m,). Effects of 0 are left out.
+        squares of all deviations add up to the variance of the output. With several outputs, effects are ordered by
+        the length of their deviations (m,). Effects of 0 are left out.
         """
-        names, count = self.model.encoding.columns, len(self._columns)
-        mains = [np.atleast_2d(self.main(j).T) for j in range(count)]
-        found = [EffectSize((names[j],), np.sqrt(np.mean(main**2, axis=1))) for j, main in enumerate(mains)]
+        names = self.model.encoding.columns
+        count = len(self._columns)
+        found = []
+        for j in range(count):
+            main = np.atleast_2d(self.main(j).T)
+            found.append(EffectSize((names[j],), np.sqrt(np.mean(main**2, axis=1))))
+
         C = np.reshape(self._covariances, (count, -1))
         # The mean of (2 sum_r v_r s_r t_r)^2 for independent s and t.
         squares = np.array([4.0 * (C * np.outer(v, v).ravel()) @ C.T for v in self._V.T])
         deviations = np.sqrt(np.maximum(squares, 0.0))
-        found += [EffectSize((names[i], names[j]), deviations[:, i, j]) for i, j in combinations(range(count), 2)]
+        for i, j in combinations(range(count), 2):
+            found.append(EffectSize((names[i], names[j]), deviations[:, i, j]))
+
         found.sort(key=lambda item: -float(np.linalg.norm(item.deviation)))
-        return [EffectSize(item.columns, _of_outputs(item.deviation)) for item in found if item.deviation.any()]
+        return [
+            EffectSize(item.columns, _without_single_axis(item.deviation)) for item in found if item.deviation.any()
+        ]
 
     def index(self, column: str | int) -> int:
         """Return the index of a column that is given by name or index."""
@@ -155,14 +166,14 @@ def effects(model: Fitted, X: Any = None) -> Effects:
     model : TableModel or fitted estimator of tables
     X : DataFrame, array-like of shape (n, c), or dict, optional
         The background, such as the training data. It enters by the distribution of each column alone: effects are means
-        over all combinations of values, whether or not they occur together. By default the distributions are those in
-        the encoding: quantiles of numbers that are not missing, and shares of categories.
+        over all combinations of values, whether or not they occur together. By default the distributions come from the
+        encoding: quantiles of numbers that are not missing, and shares of categories.
 
     Returns
     -------
     Effects
-        On outputs before any link; of models with a softmax, on outputs less their mean over the classes, as a number
-        that is added to all of them changes no probability.
+        On outputs before any link. With a softmax they are effects on outputs minus their mean over the classes: a
+        number that is added to all outputs changes no probability.
 
     Raises
     ------
@@ -204,27 +215,35 @@ def effects(model: Fitted, X: Any = None) -> Effects:
 
 
 def _typical_values(encoding: TableEncoding) -> Table:
-    """Return values of the columns, as they are distributed in the training data, each column for itself."""
-    u = (np.arange(_VALUES) + 0.5) / _VALUES
-    columns: list[Any] = [None] * len(encoding.columns)
-    kinds = [CATEGORIES] * len(columns)
+    """Return values of the columns with the distributions of the training data, independently for each column."""
+    u = (np.arange(_VALUES_PER_COLUMN) + 0.5) / _VALUES_PER_COLUMN
+    columns: dict[int, np.ndarray] = {}
+    kinds: dict[int, str] = {}
     parts = zip(encoding.number_columns, encoding.number_kinds, encoding.numbers.parts, strict=True)
     for j, kind, (knots, functions) in parts:
-        columns[j], kinds[j] = _quantiles(u, knots, functions), kind
+        columns[j] = _quantiles(u, knots, functions)
+        kinds[j] = kind
     for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
-        columns[j] = _frequent_categories(u, column)
-    return Table(encoding.columns, tuple(columns), tuple(kinds), len(u), named=True)
+        columns[j] = _categories_by_share(u, column)
+        kinds[j] = CATEGORIES
+    indices = range(len(encoding.columns))
+    values = tuple(columns[j] for j in indices)
+    return Table(encoding.columns, values, tuple(kinds[j] for j in indices), len(u), named=True)
 
 
 def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> np.ndarray:
-    """Return the numbers of ranks u, by the ranks of the knots: the part below, and half of the part that is equal."""
+    """Return the numbers (len(u),) with the ranks u, between 0 and 1.
+
+    The rank of a knot is the share of smaller values, plus half of the share of equal ones.
+    """
     q, width = functions.shape
     if width > 1:  # the first curve is a cosine of the ranks
         ranks = np.arccos(np.clip(functions[:, 1] / np.sqrt(2.0), -1.0, 1.0)) / np.pi
-    elif width and q == 2:  # the function is the indicator of the larger number, less its mean
+    elif width and q == 2:  # the function is the indicator of the larger number, minus its mean
         ranks = 0.5 + 0.5 * functions[:, 0]
     else:
         ranks = (np.arange(q) + 0.5) / q
+
     # Columns with fewer knots have one at every number.
     if q >= KNOTS:
         return np.interp(u, ranks, knots)
@@ -234,24 +253,30 @@ def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> np.nd
     return knots[np.searchsorted(parts_below[1:-1], u)]
 
 
-def _frequent_categories(u: np.ndarray, column: CategoryColumn) -> np.ndarray:
-    """Return as many of each category as its share in the training data."""
-    texts = np.array([*column.categories, *column.rare[:1], *[None] * column.missing], object)
+def _categories_by_share(u: np.ndarray, column: CategoryColumn) -> np.ndarray:
+    """Return categories (len(u),) in proportion to their shares in the training data."""
+    texts: list[str | None] = [*column.categories, *column.rare[:1]]
+    if column.missing:
+        texts.append(None)
     shares = np.append(1.0 - column.means.sum(), column.means)[-column.count :]
-    return texts[np.searchsorted(np.cumsum(shares), u).clip(max=len(texts) - 1)]
+    places = np.searchsorted(np.cumsum(shares), u).clip(max=len(texts) - 1)
+    return np.array(texts, object)[places]
 
 
 class _Column:
     """A column of the background: its values, and the mean and the covariance of its features."""
 
     def __init__(self, encoding: TableEncoding, values: np.ndarray, kind: str) -> None:
-        self.encoding, self.name = encoding, encoding.columns[0]
+        self.encoding = encoding
+        self.name = encoding.columns[0]
         self.table = Table(encoding.columns, (values,), (kind,), len(values), named=True)
         self.said = set(values.tolist()) if encoding.categories else set()  # the caller was warned of unknown ones
         Z = encoding.encode(self.table, said=self.said)
         self.mean = np.asarray(Z.mean(axis=0)).ravel()
-        second = Z.T @ Z / len(values)
-        self.covariance = (second.toarray() if sparse.issparse(second) else second) - np.outer(self.mean, self.mean)
+        second_moments = Z.T @ Z / len(values)
+        if sparse.issparse(second_moments):
+            second_moments = second_moments.toarray()
+        self.covariance = second_moments - np.outer(self.mean, self.mean)
 
     def features(self, values: Any = None) -> Any:
         """Return the features (n, d) of values, by default of the background's."""
@@ -266,20 +291,23 @@ class _Column:
         return products
 
 
-def _units(model: TableModel) -> tuple[np.ndarray, ...]:
+def _outputs_as_squares(model: TableModel) -> tuple[np.ndarray, ...]:
     """Return c (m,), W (m, d), H (k, d), b (k,) and V (k, m) of outputs c + W z + sum_r v_r (b_r + <h_r, z>)^2."""
     outputs = Quadratic.of(model._formula()).squared()
-    # A square of a feature is the square of a unit.
-    squares = np.flatnonzero(outputs.squares.any(axis=0))
-    H = np.vstack([np.eye(outputs.linear.shape[1])[squares], outputs.factors[0]])
-    b = np.append(np.zeros(len(squares)), outputs.biases[0])
-    by_output = (outputs.constant, outputs.linear, np.hstack([outputs.squares[:, squares], outputs.weights.T]))
+    # The square of a feature is the square of a unit.
+    squared = np.flatnonzero(outputs.squares.any(axis=0))
+    H = np.vstack([np.eye(outputs.linear.shape[1])[squared], outputs.factors[0]])
+    b = np.append(np.zeros(len(squared)), outputs.biases[0])
+    constant = outputs.constant
+    W = outputs.linear
+    V = np.hstack([outputs.squares[:, squared], outputs.weights.T])
     if model.link == "softmax":
-        by_output = tuple(values - values.mean(axis=0) for values in by_output)
-    constant, W, V = by_output
+        constant = constant - constant.mean(axis=0)
+        W = W - W.mean(axis=0)
+        V = V - V.mean(axis=0)
     return constant, W, H, b, V.T
 
 
-def _of_outputs(values: Any) -> Any:
+def _without_single_axis(values: Any) -> Any:
     """Return values with the outputs last, without this axis if there is one output."""
     return values if values.shape[-1] > 1 else values[..., 0]

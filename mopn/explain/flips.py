@@ -26,10 +26,11 @@ from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table
 
-# Coefficients, sums of them, their bounds, and predictions elsewhere err as much as terms of OutputMargins, at most.
-_ERRORS = 4.0
-# Entries that the proof for a row and a pair of classes reads, at most; about as many nanoseconds.
-_WORK = 4_000_000
+# Rounding errors in units of OutputMargins.errors, which bounds each of four: in coefficients, in sums of coefficients,
+# in bounds of these sums, and in predictions at other rows.
+_ERROR_SOURCES = 4.0
+# Largest number of entries that the proof for a row and a pair of classes reads; an entry takes about a nanosecond.
+_MOST_ENTRIES_READ = 4_000_000
 
 
 class Flips(NamedTuple):
@@ -48,9 +49,9 @@ class Flips(NamedTuple):
 def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = (), return_attack: bool = False) -> Flips:
     """Return how many categories, or features of 0 and 1, may change while the predicted class provably stays.
 
-    Of a model of tables, columns of categories change, each to any category of the training data, or to missing if
-    values were missing there; columns of numbers stay. Of a model of features, each is 0 or 1 and may flip, and of a
-    group of one-hot features another one becomes the 1. A change of a column, or group, counts as one, whatever it
+    In a model of tables, columns of categories change: to any category of the training data, or to missing if values
+    were missing there. Columns of numbers stay. In a model of features, each feature is 0 or 1 and may flip; in a
+    group of one-hot features, another one becomes the 1. A change of a column, or group, counts as one, whatever it
     becomes.
 
     Parameters
@@ -58,7 +59,7 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
     model : Model, FactorizationModel, TableModel or fitted estimator
     X : array-like or sparse matrix of shape (n, d), or a table
     one_hot : sequence of tuples, optional
-        Of a model of features, groups of these, by index or name, with exactly one 1 in each.
+        For models of features: groups of features, by index or name, with exactly one 1 in each.
     fixed : sequence of int or str, optional
         Features, or columns of a table, that do not change; such features may hold any numbers.
     return_attack : bool, default False
@@ -100,11 +101,14 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
     """
     from mopn.compiled.flips import attack_flips, prove_flips  # needs numba, which loading and predicting do not
 
-    given, X = fitted_model(model), to_host(X)
+    given = fitted_model(model)
+    X = to_host(X)
     check_flag(return_attack, "return_attack")
     machine = given if given.encoding is None else given.model
     predictions = contests(machine, "certified_flips")
-    options: Options = (FeatureOptions if given.encoding is None else TableOptions).of(given, X, one_hot, fixed)
+    kind: type[Options] = FeatureOptions if given.encoding is None else TableOptions
+    options = kind.of(given, X, one_hot, fixed)
+    n_columns = options.current.shape[1]
     found = []
     with limited_threads(), np.errstate(all="ignore"):
         margins = OutputMargins(machine, np.ones(machine.n_features), reduced=False)
@@ -112,21 +116,25 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
         for contest in predictions:
             search = _FlipSearch(margins, rows, contest, options)
             search.run(attack_flips, [], [search.found, search.picks])
-            search.run(prove_flips, [_WORK], [search.proven, search.found, search.picks])
-            reached = np.where(search.found <= len(options.current.T), search.found, np.inf)
-            found.append(Flips(search.proven, reached, options.changed(search.picks) if return_attack else None))
+            search.run(prove_flips, [_MOST_ENTRIES_READ], [search.proven, search.found, search.picks])
+            reached = np.where(search.found <= n_columns, search.found, np.inf)
+            attack = options.changed(search.picks) if return_attack else None
+            found.append(Flips(search.proven, reached, attack))
+
     if given.target == "labels":
         return found[0]
-    proven, counts, attacks = zip(*found, strict=True)
-    return Flips(np.stack(proven, axis=1), np.stack(counts, axis=1), _stacked(attacks) if return_attack else None)
+    proven = np.stack([flips.proven for flips in found], axis=1)
+    reached = np.stack([flips.found for flips in found], axis=1)
+    attacks = _stacked([flips.attack for flips in found]) if return_attack else None
+    return Flips(proven, reached, attacks)
 
 
 @dataclass(frozen=True)
 class Options(ABC):
     """The options of the columns of rows: column j is one of ``starts[j]``, ..., ``starts[j + 1] - 1``.
 
-    ``design`` has the rows, ``current`` (n, C) their options, ``features`` (T, d) the features of every option, and
-    ``allowed`` (T,) says whether a column may change to it.
+    ``design`` holds the rows, ``current`` (n, C) their options, ``features`` (T, d) the features of every option, and
+    ``allowed`` (T,) whether a column may change to it.
     """
 
     design: Design
@@ -135,40 +143,58 @@ class Options(ABC):
     allowed: np.ndarray
     current: np.ndarray
 
+    @classmethod
+    @abstractmethod
+    def of(cls, model: Any, X: Any, one_hot: Any, fixed: Any) -> "Options":
+        """Return the options of the rows of X in a model, after checks of all arguments."""
+
     @abstractmethod
     def changed(self, picks: np.ndarray) -> Any:
         """Return the rows after changes to the options ``picks`` (n, C), -1 where there is none."""
 
 
 class FeatureOptions(Options):
-    """Features that are 0 or 1: each a column of its own, or one of a group with exactly one 1."""
+    """Features that are 0 or 1: each is a column, or belongs to a group with exactly one 1, which is a column.
+
+    The columns are the groups, then the lone features, whose options are 0 and 1.
+    """
 
     @classmethod
     def of(cls, model: Any, X: Any, one_hot: Any, fixed: Any) -> Options:
         d, names = model.n_features, model.feature_names
-        groups, still = feature_groups(one_hot, names, d, "one_hot"), _fixed(fixed, names, d)
-        members = [*chain(*groups), *still]
-        if len(set(members)) < len(members):
+        groups = feature_groups(one_hot, names, d, "one_hot")
+        in_groups = [*chain(*groups)]
+        taken = [*in_groups, *_fixed_indices(fixed, names, d)]
+        if len(set(taken)) < len(taken):
             raise ValueError("a feature is in two groups of one_hot, or in one and in fixed; give each once")
-        lone = np.setdiff1d(np.arange(d), members)
+        lone = np.setdiff1d(np.arange(d), taken)
         if not groups and not len(lone):
             raise ValueError("fixed holds all features, so that none can change")
         model.outputs(X)  # refuses rows whose outputs overflow
         design = model._design(X)
+        options_per_column = [len(group) for group in groups] + [2 for _ in lone]
+        starts = np.cumsum([0, *options_per_column])
+        n_options = int(starts[-1])
+
+        # Each option of a group is one of its features; the second option of a lone feature is its 1.
+        options_of_groups = np.arange(len(in_groups))
+        options_of_ones = len(in_groups) + 2 * np.arange(len(lone)) + 1
+        rows = np.append(options_of_groups, options_of_ones)
+        columns = np.append(np.array(in_groups, np.intp), lone)
+        features = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_options, d))
+
         entries = sparse.csc_array(design.matrix())
-        starts = np.cumsum([0, *map(len, groups), *[2] * len(lone)])
-        at = np.array([*chain(*groups)], np.intp)
-        rows = np.append(np.arange(len(at)), len(at) + 2 * np.arange(len(lone)) + 1)
-        features = sparse.csr_array((np.ones(len(rows)), (rows, np.append(at, lone))), shape=(int(starts[-1]), d))
-        hot = [_hot(entries[:, list(group)].toarray(), group) for group in groups]
-        codes = np.column_stack([*hot, _binary(entries[:, lone].toarray(), lone)])
-        return cls(design, features, starts, np.ones(starts[-1], bool), starts[:-1] + codes)
+        hot = [_hot_member(entries[:, list(group)].toarray(), group) for group in groups]
+        codes = np.column_stack([*hot, _checked_bits(entries[:, lone].toarray(), lone)])
+        return cls(design, features, starts, np.ones(n_options, bool), starts[:-1] + codes)
 
     def changed(self, picks: np.ndarray) -> np.ndarray:
-        i, j = np.nonzero(picks >= 0)
-        after, before = (sparse.csr_array(self.features[at[i, j]]) for at in (picks, self.current))
-        which = sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(picks), len(i)))
-        return dense_rows(self.design) + (which @ (after - before)).toarray()
+        rows, columns = np.nonzero(picks >= 0)
+        after = sparse.csr_array(self.features[picks[rows, columns]])
+        before = sparse.csr_array(self.features[self.current[rows, columns]])
+        count = len(rows)
+        sums_by_row = sparse.csr_array((np.ones(count), (rows, np.arange(count))), shape=(len(picks), count))
+        return dense_rows(self.design) + (sums_by_row @ (after - before)).toarray()
 
 
 @dataclass(frozen=True)
@@ -186,48 +212,60 @@ class TableOptions(Options):
         encoding = model.encoding
         if not np.iterable(one_hot) or list(one_hot):
             raise ValueError("one_hot is for models of features: all categories of a table can change as they are")
-        still = _fixed(fixed, encoding.columns, len(encoding.columns))
-        of = dict(zip(encoding.category_columns, encoding.categories, strict=True))
-        of = {j: column for j, column in of.items() if j not in still and len(column.means)}
-        if not of:
+        still = _fixed_indices(fixed, encoding.columns, len(encoding.columns))
+        columns = []
+        categories = []
+        for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
+            if j not in still and len(column.means):
+                columns.append(j)
+                categories.append(column)
+        if not columns:
             raise ValueError("no column of several categories can change: the table has none outside fixed")
         Z = encoding.encode(X)
         model.model.outputs(Z)  # refuses rows whose outputs overflow
-        table, categories = encoding.arranged(X), list(of.values())
+        design = model.model._design(Z)
+
         starts = np.cumsum([0, *(len(column.table) for column in categories)])
         features = sparse.lil_array((starts[-1], encoding.n_features))
-        for (j, column), first in zip(of.items(), starts, strict=False):
+        for j, column, first in zip(columns, categories, starts, strict=False):
             features[first : first + len(column.table), np.flatnonzero(encoding.owners == j)] = column.table
-        # The last option is a category that is unknown.
-        codes = [
-            np.where(c < 0, column.count, c) for column, c in ((x, x.codes(table.columns[j])) for j, x in of.items())
-        ]
+
+        # The last option of a column stands for unknown categories: no column may change to it.
         allowed = np.ones(starts[-1], bool)
         allowed[starts[1:] - 1] = False
+        table = encoding.arranged(X)
+        codes = []
+        for j, column in zip(columns, categories, strict=True):
+            known = column.codes(table.columns[j])
+            codes.append(np.where(known < 0, column.count, known))
         current = starts[:-1] + np.column_stack(codes)
-        return cls(
-            model.model._design(Z), features.tocsr(), starts, allowed, current, encoding, table, list(of), categories
-        )
+        return cls(design, features.tocsr(), starts, allowed, current, encoding, table, columns, categories)
 
     def changed(self, picks: np.ndarray) -> dict[str, np.ndarray]:
         columns = [column.copy() for column in self.table.columns]
         for j, column, first, options in zip(self.columns, self.categories, self.starts, picks.T, strict=False):
-            texts = np.array([*column.categories, *column.rare[:1], *[None] * column.missing], object)
-            columns[j][options >= 0] = texts[options[options >= 0] - first]
+            texts: list[str | None] = [*column.categories, *column.rare[:1]]
+            if column.missing:
+                texts.append(None)
+            changes = options >= 0
+            columns[j][changes] = np.array(texts, object)[options[changes] - first]
         return self.encoding.as_given(replace(self.table, columns=tuple(columns)))
 
 
 class _FlipSearch:
-    """The flips that one prediction withstands, and those that change it, over all pairs of a winner and a loser."""
+    """The flips that one prediction withstands, and flips that change it, over all pairs of a winner and a loser."""
 
     def __init__(self, margins: OutputMargins, rows: RowOutputs, contest: np.ndarray, options: Options) -> None:
         n, C = options.current.shape
-        self.options, self.meetings = options, list(meetings(margins, rows, contest))
+        self.options = options
+        self.meetings = list(meetings(margins, rows, contest))
         self.features = options.features / margins.unit
-        self.proven, self.found, self.picks = np.full(n, C), np.full(n, C + 1), np.full((n, C), -1)
-        # Flips are no longer than this, each by twice the longest option.
+        self.proven = np.full(n, C)
+        self.found = np.full(n, C + 1)
+        self.picks = np.full((n, C), -1)
+        # Each flip moves a row by at most twice the length of the longest option.
         lengths = 2.0 * np.arange(C + 1) * abs(self.features).sum(axis=1).max()
-        self.powers = _ERRORS * np.stack([np.ones(C + 1), lengths, lengths**2])
+        self.error_powers = _ERROR_SOURCES * np.stack([np.ones(C + 1), lengths, lengths**2])
 
     def run(self, search: Callable[..., None], limits: list[int], state: list[np.ndarray]) -> None:
         """Run a compiled search on all pairs of classes; it changes the state (n, ...) of the rows."""
@@ -235,22 +273,24 @@ class _FlipSearch:
         for meeting in self.meetings:
             P = D @ (D @ meeting.matrix).T
             for rows, slopes, margins, errors in meeting:
-                parts, current = [part[rows] for part in state], options.current[rows]
+                parts = [part[rows] for part in state]
+                current = options.current[rows]
                 lines = np.ascontiguousarray(slopes @ D.T)
-                game = P, lines, options.starts, options.allowed, current, margins, errors @ self.powers
-                search(*game, *limits, *parts)
+                arguments = [P, lines, options.starts, options.allowed, current, margins, errors @ self.error_powers]
+                search(*(arguments + limits + parts))
                 for whole, part in zip(state, parts, strict=True):
                     whole[rows] = part
 
 
-def _fixed(fixed: Any, names: Any, d: int) -> tuple[int, ...]:
-    """Return the indices of what does not change."""
+def _fixed_indices(fixed: Any, names: Any, d: int) -> tuple[int, ...]:
+    """Return the indices of fixed features or columns."""
     given = list(fixed) if np.iterable(fixed) and not isinstance(fixed, str) else fixed
-    wanted = f"fixed must be distinct indices below {d}, or names"
-    return () if isinstance(given, list) and not given else feature_indices(given, names, d, wanted)
+    if given == []:
+        return ()
+    return feature_indices(given, names, d, f"fixed must be distinct indices below {d}, or names")
 
 
-def _binary(values: np.ndarray, features: Sequence[int] | np.ndarray) -> np.ndarray:
+def _checked_bits(values: np.ndarray, features: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return values (n, c) of features as integers, if they are 0 or 1."""
     wrong = np.argwhere((values != 0) & (values != 1))
     if len(wrong):
@@ -262,9 +302,9 @@ def _binary(values: np.ndarray, features: Sequence[int] | np.ndarray) -> np.ndar
     return values.astype(np.intp)
 
 
-def _hot(values: np.ndarray, group: Sequence[int]) -> np.ndarray:
+def _hot_member(values: np.ndarray, group: Sequence[int]) -> np.ndarray:
     """Return which feature (n,) of a group is 1, if exactly one is."""
-    bits = _binary(values, group)
+    bits = _checked_bits(values, group)
     wrong = np.flatnonzero(bits.sum(axis=1) != 1)
     if len(wrong):
         raise ValueError(

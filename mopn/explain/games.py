@@ -20,10 +20,11 @@ from mopn.solvers.tools.decorators import cached_property
 
 
 class Background:
-    """The rows b that features are compared with: their mean, and themselves, centered or not."""
+    """The rows b that features are compared with: as given and centered, their mean and their variances."""
 
     def __init__(self, design: Design) -> None:
-        self.design, self.n = design, design.shape[0]
+        self.design = design
+        self.n = design.shape[0]
         self.mean = design.adjoint(np.full((self.n, 1), 1.0 / self.n))[0]
 
     @cached_property
@@ -63,6 +64,7 @@ class ColumnGame(Game):
 
     def __init__(self, game: QuadraticGame, owners: np.ndarray, columns: int) -> None:
         self.game, self.owners = game, owners
+        # (d, columns): 1 where a column owns a feature.
         self.members = (owners[:, None] == np.arange(columns)).astype(np.float64)
 
     def values(self, design: Design) -> np.ndarray:
@@ -73,7 +75,8 @@ class ColumnGame(Game):
 
     def between(self, x: np.ndarray, fields: Sequence[np.ndarray]) -> np.ndarray:
         """Return the interaction values (m, G, G) of one row whose players are fields, sets of columns."""
-        return self.game.between(x, [np.flatnonzero(np.isin(self.owners, field)) for field in fields])
+        features = [np.flatnonzero(np.isin(self.owners, field)) for field in fields]
+        return self.game.between(x, features)
 
 
 class QuadraticGame(Game):
@@ -88,15 +91,19 @@ class QuadraticGame(Game):
     def __init__(self, outputs: Quadratic, background: Background) -> None:
         self.outputs, self.background = outputs, background
         units = outputs.squared()
-        self.H, self.V = units.factors[0], units.weights
+        self.H = units.factors[0]
+        self.V = units.weights
         self.W = outputs.linear + 2.0 * (self.V.T * units.biases[0]) @ self.H
 
     def values(self, design: Design) -> np.ndarray:
         n, d = design.shape
-        phi, mean = np.empty((self.V.shape[1], n, d)), self.background.mean
+        phi = np.empty((self.V.shape[1], n, d))
+        mean = self.background.mean
         for rows, block in design.blocks(rows_at_once(4 * (d + len(self.H)))):
             X = dense_rows(block)
-            sums, differences = X + mean, X - mean
+            sums = X + mean
+            differences = X - mean
+            # The matrices of products need no projections.
             projections = None if self._matrices else sums @ self.H.T
             for c, out in enumerate(phi[:, rows]):
                 self._products(c, sums, projections, out)
@@ -107,7 +114,8 @@ class QuadraticGame(Game):
 
     def interactions(self, design: Design) -> np.ndarray:
         n, d = design.shape
-        Phi, phi = np.empty((self.V.shape[1], n, d, d)), self.values(design)
+        Phi = np.empty((self.V.shape[1], n, d, d))
+        phi = self.values(design)
         differences = dense_rows(design) - self.background.mean
         products = differences[:, :, None] * differences[:, None, :] + self.background.covariances(np.eye(d))
         for c in range(len(Phi)):
@@ -129,6 +137,7 @@ class QuadraticGame(Game):
         return with_totals(Phi, phi @ whole)
 
     def matrix(self, c: int) -> np.ndarray:
+        """Return A_c (d, d)."""
         active = np.flatnonzero(self.V[:, c])
         return (self.H[active].T * self.V[active, c]) @ self.H[active] + np.diag(self.outputs.squares[c])
 
@@ -136,7 +145,9 @@ class QuadraticGame(Game):
     def _matrices(self) -> list[np.ndarray]:
         """All A_c, where products with them take less work than products with the units; else none."""
         k, d = self.H.shape
-        return [self.matrix(c) for c in range(self.V.shape[1])] if d <= k else []
+        if d > k:
+            return []
+        return [self.matrix(c) for c in range(self.V.shape[1])]
 
     @cached_property
     def spread(self) -> np.ndarray:

@@ -28,8 +28,8 @@ from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
 
 
-class _OfHigherDegree(Game):
-    """One output of any degree; the values are averages over the background of those against a single row."""
+class _HigherDegreeGame(Game):
+    """One output of any degree; its values are averages over the values against each row of the background."""
 
     def __init__(self, background: Background) -> None:
         self.background = background
@@ -43,10 +43,11 @@ class _OfHigherDegree(Game):
 
     def interactions(self, design: Design) -> np.ndarray:
         X = dense_rows(design)
-        Phi = np.stack([self._average(X, partial(self._half_gain, j)) for j in range(X.shape[1])], axis=-1)
-        return with_totals(Phi, self.values(design))
+        columns = [self._average(X, partial(self._half_gain, j)) for j in range(X.shape[1])]
+        return with_totals(np.stack(columns, axis=-1), self.values(design))
 
     def _average(self, X: np.ndarray, function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return the mean (1, n, d) of a function of X and a background row, over the background."""
         total = np.zeros_like(X)
         for b in self.background.rows:
             total += function(X, np.broadcast_to(b, X.shape))
@@ -54,12 +55,14 @@ class _OfHigherDegree(Game):
 
     def _half_gain(self, j: int, X: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Return half the gain if j is in every coalition rather than in none (Grabisch and Roubens, 1999)."""
-        with_j, without_j = B.copy(), X.copy()
-        with_j[:, j], without_j[:, j] = X[:, j], B[:, j]
+        with_j = B.copy()
+        without_j = X.copy()
+        with_j[:, j] = X[:, j]
+        without_j[:, j] = B[:, j]
         return 0.5 * (self.against(X, with_j) - self.against(without_j, B))
 
 
-class Multilinear(_OfHigherDegree):
+class Multilinear(_HigherDegreeGame):
     """An output that is affine in every feature, by its gradient: the multilinear extension is the output itself."""
 
     def __init__(self, gradient: Callable[[np.ndarray], np.ndarray], degree: int, background: Background) -> None:
@@ -80,7 +83,7 @@ class PowersOfForms(NamedTuple):
     P: np.ndarray
 
 
-class Powers(_OfHigherDegree):
+class Powers(_HigherDegreeGame):
     """<w, x> and powers of linear forms, whose multilinear extension is a moment of a sum of independent variables.
 
     With delta_j = p_j (x_j - b_j) and S = gamma + <p, b> + sum_j B_j delta_j for Bernoulli variables B_j of mean t, the
@@ -98,22 +101,23 @@ class Powers(_OfHigherDegree):
             step = rows_at_once(part.P.size)
             for first in range(0, len(X), step):
                 rows = slice(first, first + step)
-                out[rows] += _of_powers(part, X[rows], B[rows])
+                out[rows] += _values_of_powers(part, X[rows], B[rows])
         return out
 
 
-def _of_powers(part: PowersOfForms, X: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _values_of_powers(part: PowersOfForms, X: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return the Shapley values (n, d) of a sum of powers, for rows against rows."""
     m = part.degree
     deltas = (X - B)[:, None, :] * part.P
     start = (part.gamma + B @ part.P.T)[:, :, None]
     powers = [deltas**i for i in range(1, m + 1)]
     total = np.zeros_like(deltas)
     for t, weight in _nodes(m):
-        # Of all features but j, for all j at once.
-        cumulants = [
-            factor * (power.sum(axis=2, keepdims=True) - power)
-            for factor, power in zip(_bernoulli_cumulants(t, m), powers, strict=True)
-        ]
+        # The cumulants of S_{-j}, for all j at once.
+        cumulants = []
+        for factor, power in zip(_bernoulli_cumulants(t, m), powers, strict=True):
+            without_j = power.sum(axis=2, keepdims=True) - power
+            cumulants.append(factor * without_j)
         cumulants[0] += start
         moments = _moments(cumulants[: m - 1])
         total += weight * sum(math.comb(m, i) * powers[i - 1] * moments[m - i] for i in range(1, m + 1))
@@ -140,7 +144,10 @@ def _bernoulli_cumulants(t: float, most: int) -> list[float]:
 def _nodes(degree: int) -> list[tuple[float, float]]:
     """Return nodes and weights on [0, 1] that integrate polynomials of degree below ``degree`` exactly."""
     nodes, weights = np.polynomial.legendre.leggauss((degree + 1) // 2)
-    return list(zip((0.5 * (nodes + 1.0)).tolist(), (0.5 * weights).tolist(), strict=True))
+    # From the interval [-1, 1] to [0, 1].
+    nodes = 0.5 * (nodes + 1.0)
+    weights = 0.5 * weights
+    return list(zip(nodes.tolist(), weights.tolist(), strict=True))
 
 
 def background_rows(model: Any, background: Any, design: Design) -> Background:
@@ -165,15 +172,18 @@ def model_game(model: Any, background: Background) -> Game:
     direct = _as_direct(model) if model.form == "lifted" else model
     assert direct.lams is not None
     if direct.kernel == "homogeneous":
-        w, t = np.zeros(direct.n_features) if direct.w is None else direct.w, direct.dummies
-        units = zip(direct._degrees(), direct.factors, strict=True)
-        parts = [PowersOfForms(degree, direct.lams, P[:, :t].sum(axis=1), P[:, t:]) for degree, P in units]
+        parts = []
+        for degree, P in zip(direct._degrees(), direct.factors, strict=True):
+            gamma = P[:, : direct.dummies].sum(axis=1)
+            parts.append(PowersOfForms(degree, direct.lams, gamma, P[:, direct.dummies :]))
+        w = np.zeros(direct.n_features) if direct.w is None else direct.w
         return Powers(parts, w, background)
+    # No product has a feature twice.
     degree = direct.n_features if direct.kernel == "all-subsets" else min(direct.degree, direct.n_features)
-    return Multilinear(partial(_gradient, direct), degree, background)
+    return Multilinear(partial(_output_gradient, direct), degree, background)
 
 
-def _gradient(model: FactorizationModel, X: np.ndarray) -> np.ndarray:
+def _output_gradient(model: FactorizationModel, X: np.ndarray) -> np.ndarray:
     """Return the gradients (n, d) of the output of a direct form at the rows of X."""
     from mopn.core.factor_kernels import make_factor_kernel  # needs numba, which degree 2 does not
 

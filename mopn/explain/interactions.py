@@ -14,8 +14,8 @@ from mopn.models.table import TableModel
 from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.decorators import door
 
-# Incomplete products that a search of degree 3 or more visits: some seconds.
-_NODES = 200_000
+# Incomplete products that a search of degree 3 or more visits at most; these take some seconds.
+_MOST_NODES = 200_000
 
 
 class Interaction(NamedTuple):
@@ -92,10 +92,10 @@ def interaction_weights(model: Fitted, features: Any) -> np.ndarray:
 def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale: Any = None) -> Interactions:
     """Return the k products of ``degree`` distinct features whose weights are largest in absolute value.
 
-    With several outputs they are largest in length: in the 2-norm of the weights (m,) in all outputs; for a single one
-    see :meth:`mopn.FactorizationModel.from_outputs`. Of models of tables they are pairs of columns, with the length of
-    the array of the weights of all products of a feature of one and a feature of the other; :func:`effects` says how
-    much such a pair adds in given data.
+    With several outputs, the length of the weights (m,) counts, their 2-norm; for the interactions in a single output
+    see :meth:`mopn.FactorizationModel.from_outputs`. In a model of tables the interactions are pairs of columns: the
+    weight of a pair is the length of the array of weights of all products of a feature of one and a feature of the
+    other. :func:`effects` tells how much such a pair adds in given data.
 
     Branch and bound over the features in order of decreasing size; no tensor is formed. The size of a feature is the
     l_t norm of its row of P, weighted by ``|lambda|`` or the lengths of the output weights, so a product of sizes
@@ -131,7 +131,8 @@ def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale
     [((0, 2), [2.0, 0.0]), ((1, 2), [0.0, 1.0])]
     """
     machine: Any = fitted_model(model)
-    k, degree = check_count(k, "k"), check_count(degree, "degree", least=2)
+    k = check_count(k, "k")
+    degree = check_count(degree, "degree", least=2)
     labels = list(map(str, range(machine.n_features) if machine.feature_names is None else machine.feature_names))
     if isinstance(machine, TableModel):
         if degree > 2 or scale is not None:
@@ -139,36 +140,40 @@ def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale
                 "pairs of columns of a table have weights for features of their own scale, and no third column: leave "
                 "out degree and scale; mopn.explain.effects(model, X).sizes() is for columns as they vary in X"
             )
-        return _of_columns(machine, k, labels)
+        return _strongest_pairs_of_columns(machine, k, labels)
     units, V = units_and_weights(machine)
     weights, factors = products(units, V, degree)
     if scale is not None:
         factors = [F * check_scale(scale, machine.n_features) for F in factors]
-    search = _ProductSearch(weights, factors, k, _NODES if degree > 2 else None)
+    search = _ProductSearch(weights, factors, k, _MOST_NODES if degree > 2 else None)
     search.extend((), np.ones(len(weights)), 1.0)
-    found = sorted(search.best, key=lambda item: (-item[0], item[1]))
-    items = [
-        Interaction(features, weight if V.shape[1] > 1 else float(weight[0]), tuple(labels[j] for j in features))
-        for length, features, weight in found
-        if length
-    ]
+    items = []
+    for length, features, weight in sorted(search.best, key=lambda item: (-item[0], item[1])):
+        if length:
+            items.append(_interaction(features, weight, labels))
     # An upper bound of the moduli of all weights that are not among the best.
     return Interactions(items, max(search.skipped, search.least))
 
 
-def _of_columns(model: TableModel, k: int, labels: list[str]) -> Interactions:
+def _strongest_pairs_of_columns(model: TableModel, k: int, labels: list[str]) -> Interactions:
     """Return the pairs of columns with the longest arrays of weights of products of their features."""
     units, V = units_and_weights(model.model)
     weights, (P, _) = products(units, V, 2)
     members = (model.encoding.owners[:, None] == np.arange(model.n_features)).astype(np.float64)
     lengths = np.sqrt([members.T @ ((P.T * v) @ P) ** 2 @ members for v in weights.T])
-    pairs = [
-        Interaction((a, b), lengths[:, a, b] if len(lengths) > 1 else float(lengths[0, a, b]), (labels[a], labels[b]))
-        for a, b in itertools.combinations(range(model.n_features), 2)
-        if lengths[:, a, b].any()
-    ]
+    pairs = []
+    for a, b in itertools.combinations(range(model.n_features), 2):
+        if lengths[:, a, b].any():
+            pairs.append(_interaction((a, b), lengths[:, a, b], labels))
     pairs.sort(key=lambda item: -_length(item.weight))
-    return Interactions(pairs[:k], _length(pairs[k].weight) if len(pairs) > k else 0.0)
+    bound = _length(pairs[k].weight) if len(pairs) > k else 0.0
+    return Interactions(pairs[:k], bound)
+
+
+def _interaction(features: tuple[int, ...], weights: np.ndarray, labels: list[str]) -> Interaction:
+    """Return an interaction with its weights (m,), or its weight in a single output."""
+    weight = weights if len(weights) > 1 else float(weights[0])
+    return Interaction(features, weight, tuple(labels[j] for j in features))
 
 
 def _length(weight: Any) -> float:
@@ -185,13 +190,14 @@ class _ProductSearch:
         self.order = np.argsort(-sizes, kind="stable")
         self.sizes = sizes[self.order]
         self.factors = [F[:, self.order] for F in factors]
-        self.weights, self.k, self.left = weights, k, max_nodes
-        # The smallest first. No two have the same features, so that arrays are never compared.
+        self.weights, self.k, self.nodes_left = weights, k, max_nodes
+        # A heap, the smallest first. No two items have the same features, so that arrays are never compared.
         self.best: list[tuple[float, tuple[int, ...], np.ndarray]] = []
         self.skipped = 0.0
 
     @property
     def least(self) -> float:
+        """The length that a product must exceed to be among the best."""
         return self.best[0][0] if len(self.best) == self.k else 0.0
 
     def extend(self, prefix: tuple[int, ...], product: np.ndarray, size: float) -> None:
@@ -206,16 +212,18 @@ class _ProductSearch:
             bound = size * self.sizes[j] ** (len(self.factors) - depth)
             if bound <= self.least:
                 return
-            if self.left is not None:
-                if self.left <= 0:
+            if self.nodes_left is not None:
+                if self.nodes_left <= 0:
                     self.skipped = max(self.skipped, bound)
                     return
-                self.left -= 1
+                self.nodes_left -= 1
             self.extend((*prefix, j), product * self.factors[depth][:, j], size * self.sizes[j])
 
     def _complete(self, prefix: tuple[int, ...], product: np.ndarray, size: float, first: int) -> None:
+        """Put the best products of a prefix and one more feature, from ``first`` on, into the heap."""
         # Sizes decrease, so the candidates come first.
-        stop = len(self.sizes) - int(np.searchsorted(self.sizes[::-1] * size, self.least, side="right"))
+        too_small = int(np.searchsorted(self.sizes[::-1] * size, self.least, side="right"))
+        stop = len(self.sizes) - too_small
         if stop <= first:
             return
         values = (self.weights.T * product) @ self.factors[-1][:, first:stop]

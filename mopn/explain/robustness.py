@@ -31,8 +31,9 @@ from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
 from mopn.solvers.tools.decorators import door
 
-# How far beyond the boundary, relative to the way there, an attack may have to go until predictions change.
-_BEYOND = 10.0 ** np.arange(-14.0, -1.0)
+# Steps of an attack beyond the boundary, relative to the distance to it. Up to rounding errors the first would do; each
+# next one is ten times as long.
+_STEPS_BEYOND = 10.0 ** np.arange(-14.0, -1.0)
 
 
 @door
@@ -50,8 +51,8 @@ def certified_radius(
     model : Model, FactorizationModel, TableModel or fitted estimator
     X : array-like or sparse matrix of shape (n, d)
     norm : {"l2", "linf"}, default "l2"
-        Of changes: the root of the sum of their squares, or the largest. The l2 radius is the distance to the nearest
-        other class up to rounding; the linf radius is a lower bound of it.
+        The size of changes: the root of the sum of their squares, or the largest one. The l2 radius is the distance to
+        the nearest other class, up to rounding; the linf radius is a lower bound of it.
     scale : array-like of shape (d,), optional
         The size of a change by 1 in each feature, such as standard deviations; 0 for features that do not change.
         Default 1: radii in the units of X.
@@ -106,21 +107,27 @@ def certified_radius(
         raise ValueError("scale must be positive for at least one feature; with zeros alone none can change")
     design = machine._design(X)
     machine.outputs(X)  # refuses rows whose outputs overflow
-    found: list[list[np.ndarray]] = []
+    radii = []
+    attacks = []
     with limited_threads(), np.errstate(all="ignore"):
         margins = OutputMargins(machine, scale, reduced=norm == "l2")
         rows = RowOutputs.of(machine, margins, design)
         for contest in predictions:
             nearest = Nearest(margins, design.shape[0])
             search(nearest, list(meetings(margins, rows, contest)))
-            attacks = [_attack(machine, margins, rows, contest, nearest.steps)] if return_attack else []
-            found.append([nearest.radii * margins.unit, *attacks])
-    parts = found[0] if machine.target == "labels" else [np.stack(part, axis=1) for part in zip(*found, strict=True)]
-    return (parts[0], parts[1]) if return_attack else parts[0]
+            radii.append(nearest.radii * margins.unit)
+            if return_attack:
+                attacks.append(_attack(machine, margins, rows, contest, nearest.steps))
+    # Labels are one prediction, and have no axis of predictions.
+    separate = machine.target != "labels"
+    found = np.stack(radii, axis=1) if separate else radii[0]
+    if not return_attack:
+        return found
+    return found, np.stack(attacks, axis=1) if separate else attacks[0]
 
 
 def contests(model: Any, name: str) -> list[np.ndarray]:
-    """Return for each prediction the outputs among which the largest wins; one more output, the last, is 0."""
+    """Return for each prediction the outputs that compete: the largest wins. The output m, after all others, is 0."""
     if model.target not in ("labels", "indicator"):
         raise TypeError(f"{name} needs a model that predicts classes, got one of target={model.target!r}")
     formula = model._formula()
@@ -134,7 +141,7 @@ def contests(model: Any, name: str) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class RowOutputs:
-    """Rows, with outputs (n, m + 1) and errors (n, m + 1, 3), as of :meth:`OutputMargins.errors`."""
+    """Rows, with outputs (n, m + 1) and the errors (n, m + 1, 3) that :meth:`OutputMargins.errors` returns."""
 
     design: Design
     outputs: np.ndarray
@@ -145,7 +152,7 @@ class RowOutputs:
         return cls(design, with_zero(model._outputs(design)), margins.errors(design))
 
     def winners(self, contest: np.ndarray) -> np.ndarray:
-        """Return the output (n,) that is the largest among some, the first of those that are level."""
+        """Return the largest (n,) of the outputs of a contest; the first one in a tie."""
         return contest[self.outputs[:, contest].argmax(axis=1)]
 
 
@@ -153,25 +160,33 @@ class Nearest:
     """The proven radius of every row, and ``steps`` (n, d) to the nearest point found of another class, or NaN."""
 
     def __init__(self, margins: OutputMargins, n: int) -> None:
-        self.radii, self.distances = np.full(n, np.inf), np.full(n, np.inf)
-        self.steps, self.basis = np.full((n, margins.scale.size), np.nan), margins.basis
+        self.radii = np.full(n, np.inf)
+        self.distances = np.full(n, np.inf)
+        self.steps = np.full((n, margins.scale.size), np.nan)
+        self.basis = margins.basis
 
     def prove(self, rows: np.ndarray, radii: np.ndarray) -> None:
-        """Note radii in which one other class does not win."""
+        """Note radii within which one other class does not win."""
         self.radii[rows] = np.minimum(self.radii[rows], radii)
 
     def reach(self, rows: np.ndarray, distances: np.ndarray, steps: np.ndarray) -> None:
-        """Note steps after which one other class is level."""
+        """Note steps to points where one other class is level."""
         closer = distances < self.distances[rows]
         self.distances[rows[closer]] = distances[closer]
         self.steps[rows[closer]] = steps[closer] if self.basis is None else steps[closer] @ self.basis.T
 
 
 class Meeting:
-    """The rows in which one output wins against another; yields blocks: indices, slopes, margins and errors of rows."""
+    """The rows in which one output wins against another.
+
+    Iteration yields blocks of rows: their indices, slopes, margins, and the errors of the margins.
+    """
 
     def __init__(self, margins: OutputMargins, rows: RowOutputs, wins: np.ndarray, winner: int, loser: int) -> None:
-        self.margins, self.rows, self.wins, self.pair = margins, rows, wins, (winner, loser)
+        self.margins = margins
+        self.rows = rows
+        self.wins = wins
+        self.pair = (winner, loser)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -182,12 +197,16 @@ class Meeting:
         size = rows_at_once(max(self.margins.scale.size, *self.margins.local.factors.shape[1:]))
         for first in range(0, len(self.wins), size):
             at = self.wins[first : first + size]
-            outputs, errors = self.rows.outputs[at], self.rows.errors[at]
+            outputs = self.rows.outputs[at]
+            errors = self.rows.errors[at]
             slopes = self.margins.slopes(self.rows.design.rows(at), winner, loser)
-            yield at, slopes, outputs[:, winner] - outputs[:, loser], errors[:, winner] + errors[:, loser]
+            margin = outputs[:, winner] - outputs[:, loser]
+            margin_errors = errors[:, winner] + errors[:, loser]
+            yield at, slopes, margin, margin_errors
 
 
 def meetings(margins: OutputMargins, rows: RowOutputs, contest: np.ndarray) -> Iterator[Meeting]:
+    """Yield the pairs of a winner and a loser in a contest, with the rows that the winner wins."""
     winners = rows.winners(contest)
     for winner, loser in permutations(contest.tolist(), 2):
         wins = np.flatnonzero(winners == winner)
@@ -195,20 +214,23 @@ def meetings(margins: OutputMargins, rows: RowOutputs, contest: np.ndarray) -> I
             yield Meeting(margins, rows, wins, winner, loser)
 
 
-def _balls(nearest: Nearest, meetings: list[Meeting]) -> None:
+def _search_balls(nearest: Nearest, meetings: list[Meeting]) -> None:
+    """Find and prove distances in the 2-norm."""
     for meeting in meetings:
-        of = spectrum(meeting.matrix)
+        eigen = spectrum(meeting.matrix)
         for rows, slopes, margins, errors in meeting:
-            radii, points = ball_radii(of, slopes, margins, errors)
+            radii, points = ball_radii(eigen, slopes, margins, errors)
             nearest.prove(rows, radii)
             nearest.reach(rows, np.linalg.norm(points, axis=1), points)
 
 
-def _boxes(nearest: Nearest, meetings: list[Meeting]) -> None:
+def _search_boxes(nearest: Nearest, meetings: list[Meeting]) -> None:
+    """Find and prove distances in the largest change; proofs use the distances found for all pairs of classes."""
     for meeting in meetings:
         matrix = meeting.matrix
         for rows, slopes, margins, _ in meeting:
             nearest.reach(rows, *box_crossings(matrix, slopes, margins))
+
     for meeting in meetings:
         matrix = meeting.matrix
         diagonal = convex_diagonal(matrix)
@@ -218,22 +240,25 @@ def _boxes(nearest: Nearest, meetings: list[Meeting]) -> None:
             nearest.reach(rows, *ray_crossings(matrix, slopes, margins, ends))
 
 
-_SEARCHES = {"l2": _balls, "linf": _boxes}
+_SEARCHES = {"l2": _search_balls, "linf": _search_boxes}
 
 
 def _attack(model: Any, margins: OutputMargins, rows: RowOutputs, contest: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return points (n, d) beyond the ends of steps where another class wins by more than rounding; NaN if none."""
-    X, before = dense_rows(rows.design), rows.winners(contest)
+    X = dense_rows(rows.design)
+    before = rows.winners(contest)
     points = np.full_like(steps, np.nan)
     left = np.flatnonzero(np.isfinite(steps).all(axis=1))
-    for beyond in _BEYOND:
+    for beyond in _STEPS_BEYOND:
         if not len(left):
             break
         ends = X[left] + (1.0 + beyond) * margins.scale * steps[left]
         there = RowOutputs.of(model, margins, DenseDesign(ends))
-        at, after = np.arange(len(left)), there.winners(contest)
-        gains = there.outputs[at, after] - there.outputs[at, before[left]]
-        changed = gains > there.errors[at, after, 0] + there.errors[at, before[left], 0]
+        at = np.arange(len(left))
+        old = before[left]
+        new = there.winners(contest)
+        gains = there.outputs[at, new] - there.outputs[at, old]
+        changed = gains > there.errors[at, new, 0] + there.errors[at, old, 0]
         points[left[changed]] = ends[changed]
         left = left[~changed]
     return points

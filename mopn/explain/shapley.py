@@ -161,14 +161,14 @@ def to_shap(model: Fitted, X: Any, background: Any = None) -> Any:
     machine = fitted_model(model)
     values = shap_values(machine, X, background)
     base = machine.outputs(to_host(X if background is None else background)).mean(axis=0)
-    labelled = machine.classes is not None and len(machine.classes) == len(base)
+    class_per_output = machine.classes is not None and len(machine.classes) == len(base)
     names = getattr(X, "columns", None) if machine.feature_names is None else machine.feature_names
     return Explanation(
         values,
         base_values=np.broadcast_to(base, values.shape[:1] + values.shape[2:]),
         data=machine._cells(to_host(X)),
         feature_names=None if names is None else list(map(str, names)),
-        output_names=list(map(str, machine.classes)) if labelled else None,
+        output_names=list(map(str, machine.classes)) if class_per_output else None,
     )
 
 
@@ -176,7 +176,8 @@ def _explained(model: Fitted, X: Any, background: Any) -> tuple[Design, Game]:
     """Return the rows, and the games of the outputs against the background."""
     machine = fitted_model(model)
     design = machine._design(to_host(X))
-    return design, model_game(machine, background_rows(machine, to_host(background), design))
+    rows = background_rows(machine, to_host(background), design)
+    return design, model_game(machine, rows)
 
 
 def _outputs_last(values: np.ndarray) -> np.ndarray:
@@ -216,7 +217,7 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
     Parameters
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
-        Of degree 2 at most.
+        A model of degree 2 at most.
     x : array-like or sparse matrix of shape (1, d), or a row of a table
     background : array-like or sparse matrix of shape (N, d)
         Rows for comparison, such as the training data.
@@ -256,24 +257,26 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
             f"degree {getattr(machine, 'degree', 2)}: use shap_values, whose players are features"
         )
     Phi = game.between(dense_rows(design)[0], indices)
-    items = [Contribution((name,), _value(Phi[:, g, g])) for g, name in enumerate(names)]
+    items = [Contribution((name,), _array_or_number(Phi[:, g, g])) for g, name in enumerate(names)]
     for g, h in zip(*np.triu_indices(len(names), 1), strict=True):
-        items.append(Contribution((names[g], names[h]), _value(2.0 * Phi[:, g, h])))
-    return Contributions(items, _value(machine.outputs(to_host(background)).mean(axis=0)))
+        items.append(Contribution((names[g], names[h]), _array_or_number(2.0 * Phi[:, g, h])))
+    base = machine.outputs(to_host(background)).mean(axis=0)
+    return Contributions(items, _array_or_number(base))
 
 
-def _value(values: np.ndarray) -> float | np.ndarray:
+def _array_or_number(values: np.ndarray) -> float | np.ndarray:
     """Return the values (m,), or the number if there is one output."""
     return values if len(values) > 1 else float(values[0])
 
 
 def _checked_fields(fields: Any, d: int) -> tuple[list[str], list[np.ndarray]]:
+    """Return the names of the fields and the indices of their features; each feature must be in one field."""
     if not isinstance(fields, Mapping):
         raise TypeError(f"fields must be a mapping from names to indices of features, got {type(fields).__name__}")
     if not all(np.iterable(field) for field in fields.values()):
         raise TypeError("fields must hold sequences of indices of features, such as range(10, 20)")
     indices = [np.asarray(list(field)) for field in fields.values()]
-    everything = np.concatenate([np.zeros(0, dtype=int), *indices])
-    if everything.dtype.kind not in "iu" or not np.array_equal(np.sort(everything), np.arange(d)):
-        raise ValueError(f"fields must hold each of the {d} features once, by index; got {everything.size} in all")
+    all_indices = np.concatenate([np.zeros(0, dtype=int), *indices])
+    if all_indices.dtype.kind not in "iu" or not np.array_equal(np.sort(all_indices), np.arange(d)):
+        raise ValueError(f"fields must hold each of the {d} features once, by index; got {all_indices.size} in all")
     return [str(name) for name in fields], indices

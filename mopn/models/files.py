@@ -22,14 +22,18 @@ import numpy as np
 
 from mopn.solvers.tools.checks import shown
 
-# The version of the format, which rises with every change of what files hold.
+# The version of the format, which rises with every change of the contents of files.
 _FORMAT = 3
-# Kinds of NumPy's dtypes: booleans, integers, floats, strings, bytes and dates.
+# Kinds of NumPy's dtypes that files may hold: booleans, integers, floats, strings, bytes and dates.
 _KINDS = "biufUSM"
-# Characters of an array's header at most; NumPy writes 118 for the arrays of models.
-_HEADER = 1000
-# Of the record that ends a zip file without a comment: its beginning, its length, and where it counts the members.
-_END, _END_LENGTH, _COUNT = b"PK\x05\x06", 22, slice(10, 12)
+# Largest number of characters of an array's header; NumPy writes 118 for the arrays of models.
+_MOST_HEADER_CHARACTERS = 1000
+# The first bytes of the record that ends a zip file.
+_END = b"PK\x05\x06"
+# Bytes of this record, if the file has no comment.
+_END_LENGTH = 22
+# The bytes in it that count the members.
+_MEMBER_COUNT = slice(10, 12)
 
 
 def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
@@ -53,7 +57,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
                 raise
             why = "it is too short" if isinstance(error, OSError) else error
             raise ValueError(f"{name!r} is not a mopn model, or it is damaged: {why}") from error
-    number, listed = values.pop("format", None), values.pop("fields", None)
+    number = values.pop("format", None)
+    listed = values.pop("fields", None)
     if number is None:
         raise ValueError(f"{name!r} is not a mopn model: it holds the arrays {shown(list(values))}")
     if type(number) is not int or number < 1:
@@ -68,14 +73,15 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _members(stream: BinaryIO) -> dict[str, Any]:
-    """Return the arrays of an .npz file, those without axes as scalars."""
+    """Return the arrays of an .npz file; arrays without axes become scalars."""
     size = stream.seek(-_END_LENGTH, os.SEEK_END) + _END_LENGTH
-    end = stream.read(_END_LENGTH)  # devices have no end
+    end = stream.read(_END_LENGTH)  # empty for devices, which have no end
     if not end.startswith(_END):
         raise ValueError("it does not end as a .npz file")
     with zipfile.ZipFile(stream) as file:
         members = file.infolist()
-        if len(members) != int.from_bytes(end[_COUNT], "little") or len(set(file.namelist())) != len(members):
+        declared = int.from_bytes(end[_MEMBER_COUNT], "little")
+        if len(members) != declared or len(set(file.namelist())) != len(members):
             raise ValueError("members are missing or repeated")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("members are compressed; numpy.savez stores them as they are")
@@ -83,24 +89,26 @@ def _members(stream: BinaryIO) -> dict[str, Any]:
             raise ValueError("members are larger than the file")
         if strangers := [member.filename for member in members if not member.filename.endswith(".npy")]:
             raise ValueError(f"{strangers[0]!r} is not an array")
-        return {m.filename.removesuffix(".npy"): _value(file.read(m), m.filename) for m in members}
+        return {m.filename.removesuffix(".npy"): _array_or_scalar(file.read(m), m.filename) for m in members}
 
 
-def _value(content: bytes, name: str) -> Any:
+def _array_or_scalar(content: bytes, name: str) -> Any:
     """Return an array in the .npy format, or its value if it has no axes."""
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError(f"{name} is an array of an unknown version of the .npy format")
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=_HEADER)
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=_MOST_HEADER_CHARACTERS)
     start = stream.tell()
     if dtype.kind not in _KINDS or not dtype.itemsize:
         raise ValueError(f"{name} holds an array of dtype {dtype} and shape {shape}, which no model has")
     if dtype.itemsize * math.prod(shape) != len(content) - start:
         raise ValueError(f"{name} declares shape {shape} and dtype {dtype}, but holds {len(content) - start} bytes")
-    array = np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if by_columns else "C").copy("A")
     if dtype.kind == "U" and np.any(np.frombuffer(content, f"{dtype.byteorder}u4", offset=start) > sys.maxunicode):
         raise ValueError(f"{name} holds numbers that are no characters")
-    return array if shape or dtype.kind not in "Ubif" else array.item()
+    array = np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if by_columns else "C").copy("A")
+    if shape or dtype.kind not in "Ubif":
+        return array
+    return array.item()
 
 
 def plain_labels(classes: np.ndarray | None) -> np.ndarray | None:
@@ -128,7 +136,7 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(target, "wb") as file:
             yield file
         return
-    # A process that is killed leaves it behind: its name says whose it is. Names of files may have 255 bytes.
+    # A process that is killed leaves the new file behind: its name says whose it is. Names may have 255 bytes.
     folder, file_name = os.path.split(target)
     temporary = os.path.join(folder, f".{file_name[:40]}-{secrets.token_hex(8)}.tmp")
     try:

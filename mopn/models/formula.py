@@ -65,7 +65,7 @@ class AnovaTerm(UnitTerm):
     def features(self, design: Design) -> np.ndarray:
         """Return the values (n, k) of the units, by Algorithm 1."""
         if design.shape[0] == 1:
-            return self._of_row(_entries_of_row(design.matrix(), self.factors))
+            return self._values_of_row(_entries_of_row(design.matrix(), self.factors))
         out = np.empty((design.shape[0], len(self.factors)))
         for rows, block in design.blocks(rows_at_once(self.start.size)):
             degrees = np.repeat(self.start[:, None], block.shape[0], axis=1)
@@ -75,9 +75,10 @@ class AnovaTerm(UnitTerm):
             out[rows][order] = np.tensordot(self.theta, degrees, 1)
         return out
 
-    def _of_row(self, z: np.ndarray) -> np.ndarray:
-        """Return the values (1, k) for the entries z (number, k) of a row: a step a degree, not a step an entry."""
-        values, last = np.zeros(z.shape[1]), len(self.theta) - 1
+    def _values_of_row(self, z: np.ndarray) -> np.ndarray:
+        """Return the values (1, k) for the entries z (number, k) of a row, in a step per degree, not per entry."""
+        values = np.zeros(z.shape[1])
+        last = len(self.theta) - 1
         # z_j times A^{t-1} of the entries before j.
         products = z
         for t in range(1, last + 1):
@@ -139,23 +140,27 @@ class Formula:
         return out
 
     def of_columns(self, features: np.ndarray) -> Formula:
-        """Return the formula for some features alone, by index, of rows in which all others are 0."""
+        """Return the formula for some features alone, by index, for rows in which all others are 0."""
         terms = tuple(replace(term, factors=term.factors[..., features]) for term in self.terms)
         return Formula(self.constant, self.linear[:, features], self.squares[:, features], terms)
 
     def mapped(self, function: Map) -> Formula:
         """Return the formula with another array in place of each."""
-        return replace(_mapped(self, function), terms=tuple(_mapped(term, function) for term in self.terms))
+        terms = tuple(_with_mapped_arrays(term, function) for term in self.terms)
+        return replace(_with_mapped_arrays(self, function), terms=terms)
 
 
 def dense_rows(design: Design) -> np.ndarray:
     X = design.matrix()
-    return (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64, copy=False)
+    if not isinstance(X, np.ndarray):
+        X = X.toarray()
+    return X.astype(np.float64, copy=False)
 
 
 def products(factors: np.ndarray, dummies: int, weights: np.ndarray, power: int = 1) -> Formula:
     """Return sum_s v_s prod_t <u_ts, [1, x]>^power for ``factors`` (t, k, dummies + d) and ``weights`` (k, m)."""
-    return _of_units(Products(weights, factors[..., dummies:], factors[..., :dummies].sum(axis=-1), power))
+    biases = factors[..., :dummies].sum(axis=-1)
+    return _formula_of_units(Products(weights, factors[..., dummies:], biases, power))
 
 
 def pairs(P: np.ndarray, R: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
@@ -168,20 +173,22 @@ def pairs(P: np.ndarray, R: np.ndarray, dummies: int, weights: np.ndarray) -> Fo
 
 def kernel_formula(kernel: str, theta: np.ndarray, P: np.ndarray, dummies: int, weights: np.ndarray) -> Formula:
     """Return sum_s v_s K(p_s, [1, x]) for P (k, dummies + d), A^1, ..., A^degree weighted by ``theta``."""
-    gamma, rest = P[:, :dummies], P[:, dummies:]
+    gamma = P[:, :dummies]
+    rest = P[:, dummies:]
     degree = len(theta)
     if kernel == "homogeneous":
         return products(P[None], dummies, weights, degree)
     if kernel == "all-subsets":
-        return _of_units(Subsets(weights * np.prod(1.0 + gamma, axis=1, keepdims=True), rest))
+        of_dummies = np.prod(1.0 + gamma, axis=1, keepdims=True)
+        return _formula_of_units(Subsets(weights * of_dummies, rest))
     if degree > 2:
-        # Products of more features than there are do not exist.
+        # No product has more features than there are.
         degree = min(degree, P.shape[1])
         start = np.zeros((degree + 1, len(P)))
         start[0] = 1.0
         for column in gamma.T:
             start[1:] += start[:-1] * column
-        return _of_units(AnovaTerm(weights, rest, start, np.append(0.0, theta[:degree])))
+        return _formula_of_units(AnovaTerm(weights, rest, start, np.append(0.0, theta[:degree])))
     first = products(P[None], dummies, theta[0] * weights)
     if degree == 1:
         return first
@@ -198,20 +205,26 @@ def as_real(values: np.ndarray, dtype: type) -> np.ndarray:
     return numbers
 
 
-def _of_units(term: UnitTerm) -> Formula:
+def _formula_of_units(term: UnitTerm) -> Formula:
     """Return a formula of a sum over units."""
     none = np.zeros((term.weights.shape[1], term.factors.shape[-1]))
     return Formula(none[:, 0], none, none, (term,) if len(term.weights) else ())
 
 
-def _mapped(record: _Record, function: Map) -> _Record:
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    arrays: dict[str, Any] = {name: function(v) for name, v in values.items() if isinstance(v, np.ndarray)}
+def _with_mapped_arrays(record: _Record, function: Map) -> _Record:
+    arrays: dict[str, Any] = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, np.ndarray):
+            arrays[field.name] = function(value)
     return replace(record, **arrays)
 
 
 def _entries(X: Any, P: np.ndarray) -> tuple[Any, Iterator[tuple[int, np.ndarray]]]:
-    """Return an order of the rows, and entry by entry z_s = p_js x_j (count, k) of the rows that have one."""
+    """Return an order of the rows, and for j = 1, 2, ... the j-th entries z_s = p_js x_j (count, k) of rows.
+
+    Rows come in the order of their numbers of entries, so that the first ``count`` rows have a j-th one.
+    """
     PT = np.ascontiguousarray(P.T)
     if not sparse.issparse(X):
         return slice(None), ((len(X), X[:, j, None] * PT[j]) for j in range(X.shape[1]))
@@ -226,7 +239,7 @@ def _entries(X: Any, P: np.ndarray) -> tuple[Any, Iterator[tuple[int, np.ndarray
 
 
 def _entries_of_row(X: Any, P: np.ndarray) -> np.ndarray:
-    """Return p_js x_j (number, k) for the entries of a single row: of sparse data only the stored ones."""
+    """Return p_js x_j (number, k) for the entries of a single row; for sparse data only the stored ones."""
     if not sparse.issparse(X):
         return X[0, :, None] * P.T
     X = X.tocsr()

@@ -49,9 +49,10 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
         if "columns" in values:
             encoding = from_fields({name: values.pop(name, None) for name in FIELDS})
             model = TableModel(Model(**values), encoding)
+            if values.get("feature_names") is not None:
+                return model
             # Files hold names only where these differ from the encoding's.
-            named = values.get("feature_names") is not None
-            return model if named else replace(model, model=replace(model.model, feature_names=encoding.feature_names))
+            return replace(model, model=replace(model.model, feature_names=encoding.feature_names))
         if "basis" in values:
             return Model(**values)
         if "factors" in values:

@@ -38,18 +38,27 @@ class Quadratic:
         """Return the outputs of a formula that :func:`is_quadratic`; forms of degree 1 join the linear term."""
         constant, linear = formula.constant, formula.linear
         m, d = linear.shape
-        factors, biases, weights = [np.zeros((2, 0, d))], [np.zeros((2, 0))], [np.zeros((0, m))]
+        factors = [np.zeros((2, 0, d))]
+        biases = [np.zeros((2, 0))]
+        weights = [np.zeros((0, m))]
         for term in formula.terms:
             assert isinstance(term, Products)
             U, b, V = term.factors, term.biases, term.weights
             if len(U) * term.power == 1:
-                constant, linear = constant + b[0] @ V, linear + V.T @ U[0]
+                constant = constant + b[0] @ V
+                linear = linear + V.T @ U[0]
                 continue
             factors.append(np.broadcast_to(U, (2, *U.shape[1:])))
             biases.append(np.broadcast_to(b, (2, len(V))))
             weights.append(V)
-        parts = np.concatenate(factors, axis=1), np.concatenate(biases, axis=1), np.concatenate(weights)
-        return cls(constant, linear, formula.squares, *parts)
+        return cls(
+            constant,
+            linear,
+            formula.squares,
+            np.concatenate(factors, axis=1),
+            np.concatenate(biases, axis=1),
+            np.concatenate(weights),
+        )
 
     def forms(self, design: Design) -> np.ndarray:
         """Return a + <p, x> and b + <r, x> for rows x, shape (2, n, k)."""
@@ -70,29 +79,36 @@ class Quadratic:
     def _combined(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return v, w and q of a combination, in which outputs of coefficient 0 may be infinite."""
         used = np.flatnonzero(t)
-        return self.weights[:, used] @ t[used], t[used] @ self.linear[used], t[used] @ self.squares[used]
+        t = t[used]
+        return self.weights[:, used] @ t, t @ self.linear[used], t @ self.squares[used]
 
     def squared(self) -> Quadratic:
-        """Return the same with both factors alike: z_1 z_2 = ((z_1 + z_2)^2 - (z_1 - z_2)^2) / 4."""
-        (P, R), (a, b), V = self.factors, self.biases, self.weights
+        """Return the same outputs with equal factors: z_1 z_2 = ((z_1 + z_2)^2 - (z_1 - z_2)^2) / 4."""
+        P, R = self.factors
+        a, b = self.biases
+        V = self.weights
         same = (P == R).all(axis=1) & (a == b)
         H = np.vstack([P[same], (P + R)[~same], (P - R)[~same]])
         c = np.concatenate([a[same], (a + b)[~same], (a - b)[~same]])
         weights = np.vstack([V[same], 0.25 * V[~same], -0.25 * V[~same]])
-        both = np.broadcast_to(H, (2, *H.shape)), np.broadcast_to(c, (2, len(c)))
-        return replace(self, factors=both[0], biases=both[1], weights=weights)
+        factors = np.broadcast_to(H, (2, *H.shape))
+        biases = np.broadcast_to(c, (2, len(c)))
+        return replace(self, factors=factors, biases=biases, weights=weights)
 
     def formula(self) -> Formula:
         """Return a formula with one term, squares of forms, or with none, so that exports have a single case."""
-        of = self.squared()
-        terms = (Products(of.weights, of.factors[:1], of.biases[:1], 2),) if len(of.weights) else ()
+        outputs = self.squared()
+        terms: tuple[Products, ...] = ()
+        if len(outputs.weights):
+            terms = (Products(outputs.weights, outputs.factors[:1], outputs.biases[:1], 2),)
         return Formula(self.constant, self.linear, self.squares, terms)
 
 
 def units_and_weights(model: Predictor) -> tuple[FactorizationModel, np.ndarray]:
     """Return a model of one output and the weights V (k, m) of its units in the outputs."""
     if isinstance(model, Model):
-        V, dummies = model.weights, model.basis.shape[1] - model.n_features
+        V = model.weights
+        dummies = model.basis.shape[1] - model.n_features
         options: dict[str, Any] = {"degree": 2, "kernel": model.kernel, "dummies": dummies}
         return FactorizationModel(factors=model.basis[None], lams=np.ones(len(V)), **options), V
     if isinstance(model, FactorizationModel):
@@ -108,17 +124,23 @@ def products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.
     most = model.n_features if model.kernel == "all-subsets" else min(model.degree, model.n_features)
     if degree > most:
         raise ValueError(f"degree={degree}, but the model has interactions of at most {most} features")
-    parts = list(_lifted_products(model, degree) if model.form == "lifted" else _direct_products(model, degree))
-    if not parts:
+    parts = _lifted_products(model, degree) if model.form == "lifted" else _direct_products(model, degree)
+    coefficients = []
+    factors: list[list[np.ndarray]] = []
+    for of_units, units in parts:
+        coefficients.append(of_units[:, None] * V)
+        factors.append(units)
+    if not factors:
         raise ValueError(f"degree={degree}: the model has no interactions of so many features")
-    weights = np.concatenate([part[0][:, None] * V for part in parts])
-    return weights, [np.vstack([part[1][a] for part in parts]) for a in range(degree)]
+    return np.concatenate(coefficients), [np.vstack(stack) for stack in zip(*factors, strict=True)]
 
 
 def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    """Yield weights (k,) of units and their factors (k, d), one for each feature of a product, of a direct form."""
     assert model.lams is not None
     for m, P in zip(model._degrees(), model.factors, strict=True):
-        gamma, rest = P[:, : model.dummies], P[:, model.dummies :]
+        gamma = P[:, : model.dummies]
+        rest = P[:, model.dummies :]
         if model.kernel == "all-subsets":
             weights = model.lams
         elif model.kernel == "homogeneous":
@@ -131,7 +153,7 @@ def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[n
             if model.theta is None and not 0 <= m - degree <= model.dummies:
                 continue
             weights = model.lams * _theta_of_degree(model._theta(m), gamma, degree)
-        yield weights, [rest] * degree
+        yield weights, [rest for _ in range(degree)]
 
 
 def _theta_of_degree(theta: np.ndarray, gamma: np.ndarray, degree: int) -> np.ndarray:
@@ -148,13 +170,14 @@ def _theta_of_degree(theta: np.ndarray, gamma: np.ndarray, degree: int) -> np.nd
 
 
 def _lifted_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+    """Yield weights (k,) of units and their factors (k, d), one for each feature of a product, of a lifted form."""
     m, dummies = model.degree, model.dummies
     if degree < m and not dummies:
         return
-    # Each assignment of the features to factors; the other factors contribute their dummy.
+    scale = 0.5 if model.kernel == "anova" else 1.0
+    # All assignments of the features to factors; the other factors contribute their dummies.
     for places in itertools.permutations(range(m), degree):
         others = [t for t in range(m) if t not in places]
         weights = np.prod([model.factors[t][:, :dummies].sum(axis=1) for t in others], axis=0, initial=1.0)
         weights = np.broadcast_to(weights, model.factors.shape[1:2])
-        half = 0.5 if model.kernel == "anova" else 1.0
-        yield half * weights, [model.factors[t][:, dummies:] for t in places]
+        yield scale * weights, [model.factors[t][:, dummies:] for t in places]

@@ -1,8 +1,9 @@
 """The best items for a user, by parts of the outputs that are computed once; features with similar interactions.
 
-In a model of degree 2 the output of a row u + v, of a user and an item without a common feature, is the output of u,
-plus the output of v, minus the output of zeros, plus the products of features of both. These are an inner product of
-two short vectors, as all interactions are products of factors (Rendle, Factorization Machines, ICDM 2010).
+Let u be the row of a user and v the row of an item, without a common feature. In a model of degree 2 the output of
+u + v is the output of u, plus the output of v, minus the output of zeros, plus the products of features of both. These
+are an inner product of two short vectors, as all interactions are products of factors (Rendle, Factorization Machines,
+ICDM 2010).
 """
 
 from typing import Any, NamedTuple
@@ -42,7 +43,7 @@ class Ranker:
     Parameters
     ----------
     model : Model, FactorizationModel or fitted estimator
-        Of degree 2, with one output or ordered levels. ``FactorizationModel.from_outputs`` makes a model of one output:
+        Degree 2, with one output or ordered levels. ``FactorizationModel.from_outputs`` makes a model of one output:
         minus the last one of ordered levels ranks by the probability of the highest level.
     item_rows : array-like or sparse matrix of shape (n_items, d)
         The features of every item; features of users are 0.
@@ -104,12 +105,12 @@ class Ranker:
         self._weights, (self._left, right) = products(units, V, 2)
         design = machine._design(item_rows, "item_rows")
         self._right = np.ascontiguousarray(design.project(right).T)
-        self._of_items = design.occurrences(np.ones(design.shape[0])) > 0
-        self._formula = machine._formula()
-        self._own = machine.outputs(item_rows) - machine.outputs(np.zeros((1, machine.n_features)))
         n_items = design.shape[0]
+        self._is_item_feature = design.occurrences(np.ones(n_items)) > 0
+        self._formula = machine._formula()
+        self._item_outputs = machine.outputs(item_rows) - machine.outputs(np.zeros((1, machine.n_features)))
         self._ids = None if ids is None else _distinct_ids(ids, n_items)
-        self._places = {} if self._ids is None else {item: row for row, item in enumerate(self._ids.tolist())}
+        self._rows_by_id = {} if self._ids is None else {item: row for row, item in enumerate(self._ids.tolist())}
         self._shares = None if counts is None else reliabilities(counts, shrinkage, n_items, "items")
 
     def scores(self, user_row: Any) -> np.ndarray:
@@ -130,19 +131,23 @@ class Ranker:
             raise ValueError(f"user_row must be a single row, of shape (1, d), got {design.shape[0]} rows")
         (row,) = dense_rows(design)
         features = np.flatnonzero(row)
-        shared = features[self._of_items[features]]
+        shared = features[self._is_item_feature[features]]
         if len(shared):
             raise ValueError(f"user_row and item_rows both have the feature {shared[0]}; set it to 0 in one of them")
         values = row[features]
         with np.errstate(over="ignore", invalid="ignore"):
-            of_user = self._formula.of_columns(features).outputs(DenseDesign(values[None]))
-            outputs = self._right.T @ ((self._left[:, features] @ values)[:, None] * self._weights)
-            outputs += self._own
-            outputs += of_user
+            user_output = self._formula.of_columns(features).outputs(DenseDesign(values[None]))
+            user_products = (self._left[:, features] @ values)[:, None] * self._weights
+            outputs = self._right.T @ user_products
+            outputs += self._item_outputs
+            outputs += user_output
         if not np.isfinite(outputs).all():
             raise ValueError("the outputs overflow, as the numbers of user_row are too large; scale it as in training")
         scores = self._model._predictions(outputs) if self._model.target == "ordinal" else outputs[:, 0]
-        return scores if self._shares is None else scores.mean() + self._shares * (scores - scores.mean())
+        if self._shares is None:
+            return scores
+        mean = scores.mean()
+        return mean + self._shares * (scores - mean)
 
     def rank(self, user_row: Any, n: int, *, exclude: Any = ()) -> Ranking:
         """Return the n items with the largest scores, or all if there are fewer; of equal scores, the first ones.
@@ -152,28 +157,32 @@ class Ranker:
         user_row : array-like or sparse matrix of shape (1, d)
         n : int
         exclude : array-like, optional
-            Rows of items to leave out, such as those that the user has rated; ids if the ranker has ids.
+            Rows of items to leave out, such as items that the user has rated; ids if the ranker has ids.
 
         Raises
         ------
         TypeError, ValueError
-            For what :meth:`scores` refuses, or rows or ids that do not exist.
+            As :meth:`scores`, and for rows or ids that do not exist.
         """
-        n, scores = check_count(n, "n"), self.scores(user_row)
-        rows = np.delete(np.arange(len(scores)), self._rows_of(exclude, len(scores)))
+        n = check_count(n, "n")
+        scores = self.scores(user_row)
+        rows = np.delete(np.arange(len(scores)), self._excluded_rows(exclude, len(scores)))
         scores = scores[rows]
         least = np.partition(scores, -n)[-n] if n < len(scores) else -np.inf
         best = np.flatnonzero(scores >= least)
         best = best[np.argsort(-scores[best], kind="stable")][:n]
-        return Ranking(rows[best] if self._ids is None else self._ids[rows[best]], scores[best])
+        items = rows[best] if self._ids is None else self._ids[rows[best]]
+        return Ranking(items, scores[best])
 
-    def _rows_of(self, exclude: Any, n_items: int) -> np.ndarray:
+    def _excluded_rows(self, exclude: Any, n_items: int) -> np.ndarray:
+        """Return the rows of items to leave out, which are given as rows or as ids."""
         rows = np.asarray(exclude)
         if self._ids is not None:
-            unknown = [name for name in rows.ravel().tolist() if name not in self._places]
+            names = rows.ravel().tolist()
+            unknown = [name for name in names if name not in self._rows_by_id]
             if unknown:
                 raise ValueError(f"exclude must hold ids of items, got {unknown[0]!r}, which is not in ids")
-            return np.array([self._places[name] for name in rows.ravel().tolist()], np.intp)
+            return np.array([self._rows_by_id[name] for name in names], np.intp)
         if not rows.size:
             return np.zeros(0, np.intp)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
@@ -186,7 +195,7 @@ class Ranker:
 
 
 def _distinct_ids(ids: Any, n_items: int) -> np.ndarray:
-    """Return the ids of the items, each of its own."""
+    """Return the ids of the items, which must differ."""
     distinct, codes = distinct_labels(ids, "ids")
     if codes.shape != (n_items,) or len(distinct) < n_items:
         raise ValueError(
@@ -265,7 +274,8 @@ def similar_features(
     """
     machine: Any = fitted_model(model)
     units, V = units_and_weights(machine)
-    d, k = machine.n_features, check_count(k, "k")
+    d = machine.n_features
+    k = check_count(k, "k")
     (feature,) = _indices([feature], "feature", d)
     among = _indices(among, "among", d)
     if partners is None:
@@ -280,16 +290,17 @@ def similar_features(
     inner = left[:, others].T @ (metric @ left[:, feature])
     lengths = np.sqrt(np.maximum(np.sum(left[:, others] * (metric @ left[:, others]), axis=0), 0.0))
     own = np.sqrt(max(left[:, feature] @ metric @ left[:, feature], 0.0))
-    there = (lengths > 0) & (own > 0)
-    cosines = np.clip(inner[there] / (lengths[there] * (own or 1.0)), -1.0, 1.0)
+    interacts = (lengths > 0) & (own > 0)
+    candidates = others[interacts]
+    cosines = np.clip(inner[interacts] / (lengths[interacts] * (own or 1.0)), -1.0, 1.0)
     if counts is not None:
-        cosines = cosines * reliabilities(counts, shrinkage, d, "features")[others[there]]
+        cosines = cosines * reliabilities(counts, shrinkage, d, "features")[candidates]
     order = np.argsort(-cosines, kind="stable")[:k]
-    return [Similar(int(others[there][place]), float(cosines[place])) for place in order]
+    return [Similar(int(candidates[place]), float(cosines[place])) for place in order]
 
 
 def reliabilities(counts: Any, shrinkage: float, size: int, things: str) -> np.ndarray:
-    """Return n / (n + shrinkage) for the counts n of features or items; 0 for those without rows."""
+    """Return n / (n + shrinkage) for the counts n of features or items; 0 where n is 0."""
     shrinkage = check_nonnegative(shrinkage, "shrinkage")
     counts = finite_numbers(counts, "counts")
     if counts.shape != (size,) or counts.min() < 0:
@@ -298,6 +309,7 @@ def reliabilities(counts: Any, shrinkage: float, size: int, things: str) -> np.n
 
 
 def _indices(values: Any, name: str, d: int) -> np.ndarray:
+    """Return distinct indices of features, ascending."""
     array = np.unique(np.asarray(list(values) if np.iterable(values) else values))
     if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array[0] < 0 or array[-1] >= d)):
         raise ValueError(f"{name} must hold indices of features, from 0 to {d - 1}, got {values!r}")

@@ -17,7 +17,7 @@ from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import choice
 
 _FORMS = ("direct", "lifted")
-# Bounds the memory that a file's degree can ask for; far above the degrees that can be fitted.
+# Bounds the memory that the degree in a file can ask for; far above the degrees that can be fitted.
 _MAX_DEGREE = 1 << 16
 
 
@@ -81,10 +81,12 @@ class FactorizationModel(Predictor):
 
     def __post_init__(self) -> None:
         choice(_FORMS)(self.form, "form")
-        degree, dummies = check_count(self.degree, "degree"), check_count(self.dummies, "dummies", least=0)
+        degree = check_count(self.degree, "degree")
+        dummies = check_count(self.dummies, "dummies", least=0)
         if degree > _MAX_DEGREE:
             raise ValueError(f"degree must be at most {_MAX_DEGREE}, got {degree}")
-        factors, intercept = finite_numbers(self.factors, "factors"), finite_numbers(self.intercept, "intercept")
+        factors = finite_numbers(self.factors, "factors")
+        intercept = finite_numbers(self.intercept, "intercept")
         if intercept.ndim:
             raise ValueError(f"intercept must be a number, got shape {intercept.shape}")
         self._set(degree=degree, dummies=dummies, factors=factors, intercept=float(intercept))
@@ -172,7 +174,7 @@ class FactorizationModel(Predictor):
         Returns
         -------
         FactorizationModel
-            Of degree 2, with the units as P, their combined weights as lambda, and the combined linear term.
+            A model of degree 2, with the units as P, their combined weights as lambda, and the combined linear term.
 
         Raises
         ------
@@ -212,9 +214,10 @@ class FactorizationModel(Predictor):
         lams = self.lams if self.form == "direct" else None
         weights = np.ones((self.factors.shape[1], 1)) if lams is None else lams[:, None]
         if self.form == "direct":
-            parts = zip(self._degrees(), self.factors, strict=True)
-            kernels = (kernel_formula(self.kernel, self._theta(m), P, self.dummies, weights) for m, P in parts)
-            units = reduce(add, kernels)
+            formulas = []
+            for degree, P in zip(self._degrees(), self.factors, strict=True):
+                formulas.append(kernel_formula(self.kernel, self._theta(degree), P, self.dummies, weights))
+            units = reduce(add, formulas)
         elif self.kernel == "anova":
             P, R = self.factors
             units = pairs(P, R, self.dummies, weights)
@@ -225,7 +228,10 @@ class FactorizationModel(Predictor):
 
     def _theta(self, degree: int) -> np.ndarray:
         """Return the weights (degree,) of the degrees of the ANOVA kernel."""
-        return (np.arange(1, degree + 1) == degree).astype(float) if self.theta is None else self.theta
+        if self.theta is not None:
+            return self.theta
+        return (np.arange(1, degree + 1) == degree).astype(float)
 
     def _degrees(self) -> range:
+        """Return the degree of each of the factors."""
         return range(self.degree, self.degree - len(self.factors), -1)

@@ -76,7 +76,9 @@ class TableModel(Predictor):
 
     def _cells(self, X: Any) -> np.ndarray:
         columns = self.encoding.arranged(X).columns
-        return np.column_stack(columns if self.encoding.category_columns == () else [c.astype(object) for c in columns])
+        if self.encoding.category_columns:
+            return np.column_stack([column.astype(object) for column in columns])
+        return np.column_stack(columns)
 
     def _outputs(self, design: Design) -> np.ndarray:
         return self.model._outputs(design)

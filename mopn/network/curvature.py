@@ -2,8 +2,9 @@
 
 Features are nearly collinear, and units and features differ in size by orders of magnitude. L-BFGS then takes several
 times as many iterations as with the inverse of these blocks as its first approximation of the Hessian. The blocks are
-Gauss-Newton: without the curvature of the outputs, they are sum_i s_i x_i x_i' in a unit, with the curvature s_i of the
-loss along its product. A multiple of the Gram matrix X'X of the same trace replaces each: all units share eigenvectors.
+Gauss-Newton blocks, without the curvature of the outputs: sum_i s_i x_i x_i' in a unit, with the curvature s_i of the
+loss along its product. Each is replaced by a multiple of the Gram matrix X'X of the same trace, so that all units share
+eigenvectors.
 
 For relation blocks the metric is the curvature in the outputs of the rows of tables. All samples of a user share a row,
 for which a unit has one number. The losses curve nearly independently in these numbers, but not in the coefficients of
@@ -27,17 +28,23 @@ from mopn.network.point import joined, split
 from mopn.network.two_layers import layer_outputs
 from mopn.solvers.tools.decorators import cached_property
 
-# Curvatures come from so many random rows, or so many for each of their columns if that is more.
-_ROWS, _ROWS_PER_COLUMN = 1000, 3
-# A metric pays where it takes as long as at most so many evaluations of the objective, all its eigenvectors as long as
-# so many products of square matrices.
-_EVALUATIONS, _PRODUCTS = 15, 10
-# The least curvature in any direction, relative to the mean of the block and of the largest block.
+# Random rows that the curvatures are computed from, at least.
+_LEAST_ROWS = 1000
+# Rows for each column, or output if these are more, where that is more than the least number.
+_ROWS_PER_COLUMN = 3
+# A metric pays where it takes at most the time of this number of evaluations of the objective.
+_MOST_EVALUATIONS = 15
+# Time of all eigenvectors of a square matrix, in products of square matrices.
+_PRODUCTS_FOR_EIGENVECTORS = 10
+# The least curvature in any direction, relative to the mean curvature of the largest block.
 LEAST_RIDGE = 1e-3
 
 
 class Blocks(NamedTuple):
-    """The curvature of the losses in units, multiples (k,) of X'X, and in directions (k, m, m), and what they earn."""
+    """The curvature of the losses in units, as multiples (k,) of X'X, and in directions (k, m, m).
+
+    ``earned`` is the first-order gain of the units: minus the product of their outputs and the loss gradient.
+    """
 
     units: np.ndarray
     directions: np.ndarray
@@ -62,8 +69,10 @@ class Curvature:
     def pays(shape: tuple[int, int], n_units: int, n_outputs: int) -> bool:
         """Whether the metric takes little time, and at most twice the memory of dense data and outputs."""
         n, d = shape
-        price = (_sample_size(n, d, n_outputs) + _PRODUCTS * d) * d
-        return price <= 4 * _EVALUATIONS * n * n_units and d * d + n_units * n_outputs**2 <= 2 * n * (d + n_outputs)
+        price = (_sample_size(n, d, n_outputs) + _PRODUCTS_FOR_EIGENVECTORS * d) * d
+        is_quick = price <= 4 * _MOST_EVALUATIONS * n * n_units
+        is_small = d * d + n_units * n_outputs**2 <= 2 * n * (d + n_outputs)
+        return is_quick and is_small
 
     @cached_property
     def axes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -87,11 +96,14 @@ class Curvature:
 
 
 def _sample_size(n: int, d: int, n_outputs: int) -> int:
-    return min(n, max(_ROWS, _ROWS_PER_COLUMN * max(d, n_outputs)))
+    return min(n, max(_LEAST_ROWS, _ROWS_PER_COLUMN * max(d, n_outputs)))
 
 
 class SecondDerivatives(NamedTuple):
-    """Projections and features (n, k) of units, the Hessian of the losses at their outputs, and what these earn."""
+    """Projections and features (n, k) of units, the Hessian of the losses at their outputs, and their gain.
+
+    ``earned`` is the first-order gain of the units, as in :class:`Blocks`.
+    """
 
     projections: np.ndarray
     features: np.ndarray
@@ -100,7 +112,7 @@ class SecondDerivatives(NamedTuple):
 
 
 def second_order(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> SecondDerivatives:
-    """Return what blocks of second derivatives are made of."""
+    """Return projections, features, Hessian and gain of a block."""
     P = block.design.project(A)
     features = kernel.features_of(block.design, A, P * P)
     of_units = layer_outputs(features, E)
@@ -112,6 +124,7 @@ def second_order(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: 
 def _blocks(
     block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the traces (k,) of the curvature in units, the curvature in directions (k, m, m), and the gain."""
     P, features, hessian, earned = second_order(block, kernel, A, E, W)
     # The slope of the kernel along x, as if it had squares of single features.
     slopes = (2.0 * kernel.of_square * P) ** 2 * hessian.along(E)
@@ -121,13 +134,14 @@ def _blocks(
 
 
 def _hessian(losses: Losses, outputs: np.ndarray) -> Hessian:
+    """Return the Hessian of the losses, or its bound by the smoothness for losses without one."""
     if losses.loss.has_hessian:
         return losses.hessian(outputs)
     return Diagonal(np.outer(losses.sample_weights, np.full(outputs.shape[1], losses.smoothness)))
 
 
 class JointMetric(ABC):
-    """An approximation of the inverse Hessian in units (k, d), directions (k, m), and what comes after them."""
+    """An approximation of the inverse Hessian in units (k, d), directions (k, m), and the linear term after them."""
 
     def __init__(self, directions: np.ndarray | None) -> None:
         self.directions = directions
@@ -140,27 +154,31 @@ class JointMetric(ABC):
             return joined(units, rest)
         free = np.ones(gradient.size)
         free[held] = 0.0
-        return joined(units, _solve(self.directions, of_directions, split(free, self._shapes)[1]), rest)
+        _, free_directions, _ = split(free, self._shapes)
+        directions = _solve_free(self.directions, of_directions, free_directions)
+        return joined(units, directions, rest)
 
     @property
     def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of units, directions and linear term in a flat point."""
         units, rest = self._other_shapes
-        return units, (0, 0) if self.directions is None else self.directions.shape[:2], rest
+        directions = (0, 0) if self.directions is None else self.directions.shape[:2]
+        return units, directions, rest
 
     @property
     @abstractmethod
     def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The shapes of units, and of what comes after the directions."""
+        """The shapes of the units, and of the linear term after the directions."""
 
     @abstractmethod
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the products for these two."""
+        """Return the products with the inverse for units and linear term."""
 
 
 class BlockMetric(JointMetric):
-    """The inverse of the blocks of units and of directions (k, m, m), with a diagonal ``rest`` after.
+    """The inverse of the blocks of units and of directions (k, m, m), then a diagonal ``rest`` for the linear term.
 
-    That of the unit r has the eigenvectors (d, d), in columns, which all share, and the eigenvalues ``units[r]``.
+    All blocks of units share the eigenvectors (d, d), in columns; block r has the eigenvalues ``units[r]``.
     """
 
     def __init__(
@@ -174,7 +192,8 @@ class BlockMetric(JointMetric):
         return self.units.shape, self.rest.shape
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return (of_units @ self.eigenvectors * self.units) @ self.eigenvectors.T, self.rest * of_rest
+        units = (of_units @ self.eigenvectors * self.units) @ self.eigenvectors.T
+        return units, self.rest * of_rest
 
 
 def regular(blocks: np.ndarray, least: np.ndarray) -> np.ndarray:
@@ -186,16 +205,19 @@ def regular(blocks: np.ndarray, least: np.ndarray) -> np.ndarray:
     return blocks
 
 
-def _solve(blocks: np.ndarray, right: np.ndarray, free: np.ndarray) -> np.ndarray:
+def _solve_free(blocks: np.ndarray, right: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Solve with the blocks (k, m, m) of the free variables alone; the others, zero in ``right``, are zero."""
-    among = blocks * free[:, :, None] * free[:, None, :]
+    free_blocks = blocks * free[:, :, None] * free[:, None, :]
     i = np.arange(right.shape[1])
-    among[:, i, i] += 1.0 - free
-    return np.linalg.solve(among, right[:, :, None])[:, :, 0]
+    free_blocks[:, i, i] += 1.0 - free
+    return np.linalg.solve(free_blocks, right[:, :, None])[:, :, 0]
 
 
 class RelationSums(NamedTuple):
-    """The curvature of the losses in the ``rows`` of tables, ``dummies`` and ``constants``, and what units earn."""
+    """The curvature of the losses in the ``rows`` of tables, in ``dummies`` and in ``constants``.
+
+    ``earned`` is the first-order gain of the units, as in :class:`Blocks`.
+    """
 
     rows: np.ndarray
     dummies: np.ndarray
@@ -217,6 +239,7 @@ class RelationCurvature:
 
     @staticmethod
     def pays(rows: Rows) -> bool:
+        """Whether the rows are made of tables."""
         return isinstance(rows.template.without_dummies, RelationDesign)
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> RelationSums:
@@ -224,7 +247,9 @@ class RelationCurvature:
         return RelationSums(*self.rows.sum(_table_blocks, self.kernel, A, E, W))
 
     def metric(self, blocks: RelationSums, costs: np.ndarray, directions: np.ndarray | None) -> RelationPreconditioner:
-        k, alphas = len(blocks.dummies), self.linear_term.alphas
+        """Return the inverse of the curvature, where the squares of units have the ``costs`` (k,)."""
+        k = len(blocks.dummies)
+        alphas = self.linear_term.alphas
         ridge = np.zeros(blocks.rows.shape[1])
         ridge[:k] = np.maximum(2.0 * costs, LEAST_RIDGE * blocks.rows[:, :k].mean(axis=0))
         ridge[:k] += ridge[:k] == 0.0
@@ -236,19 +261,25 @@ class RelationCurvature:
 
 
 def _table_blocks(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> tuple[Any, ...]:
+    """Return the fields of :class:`RelationSums` for a block of samples."""
     design = block.design.without_dummies
     assert isinstance(design, RelationDesign)
-    (k, m), dummies = E.shape, A.shape[1] - design.shape[1]
+    k, m = E.shape
+    dummies = A.shape[1] - design.shape[1]
     P, features, hessian, earned = second_order(block, kernel, A, E, W)
     own = design.tables.project(A[:, dummies:])
     of_rows = np.empty((len(own), k + m if W.shape[1] else k))
-    of_dummies, directions = np.empty((k, dummies)), np.empty((k, m, m))
+    of_dummies = np.empty((k, dummies))
+    directions = np.empty((k, m, m))
     for r in range(k):
-        along, p = hessian.along(E[r : r + 1])[:, 0], P[:, r]
-        # K(a, x) has the slope p in a row's number that is not in its own product, 2 p with squares.
+        along = hessian.along(E[r : r + 1])[:, 0]
+        p = P[:, r]
+        # Along the number of a table's row, K(a, x) has the slope 2 p with squares; without squares it has the slope p
+        # minus the row's own number.
         sums = design.by_table_row(np.stack([along * p * p, along * p, along], axis=1))
         if kernel.distinct:
-            of_rows[:, r] = np.maximum(sums[:, 0] - own[:, r] * (2.0 * sums[:, 1] - own[:, r] * sums[:, 2]), 0.0)
+            squared_slopes = sums[:, 0] - own[:, r] * (2.0 * sums[:, 1] - own[:, r] * sums[:, 2])
+            of_rows[:, r] = np.maximum(squared_slopes, 0.0)
         else:
             of_rows[:, r] = 4.0 * sums[:, 0]
         of_dummies[r] = (2.0 * kernel.of_square) ** 2 * float(along @ (p * p))
@@ -274,14 +305,18 @@ class RelationPreconditioner(JointMetric):
 
     @property
     def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        (k, dummies), (m, constants) = self.of_dummies.shape, self.of_constants.shape
+        k, dummies = self.of_dummies.shape
+        m, constants = self.of_constants.shape
         d = len(self.ids.ids) + len(self.ids.others)
         return (k, dummies + d), (m, constants * (1 + d))
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        (k, dummies), constants = self.of_dummies.shape, self.of_constants.shape[1]
+        k, dummies = self.of_dummies.shape
+        constants = self.of_constants.shape[1]
         of_linear = of_rest[:, constants:] if constants else np.zeros((0, of_units.shape[1] - dummies))
         of_tables = np.vstack([of_units[:, dummies:], of_linear])
         solved = self.ids.solve(np.ascontiguousarray(of_tables.T), *self.scales).T
         units = np.hstack([self.of_dummies * of_units[:, :dummies], solved[:k]])
-        return units, np.hstack([self.of_constants * of_rest[:, :constants], solved[k:]]) if constants else of_rest
+        if not constants:
+            return units, of_rest
+        return units, np.hstack([self.of_constants * of_rest[:, :constants], solved[k:]])

@@ -18,18 +18,18 @@ from mopn.solvers.sphere.bounds import eigen_error
 from mopn.solvers.tools.decorators import cached_property
 
 SMALLEST = float(np.finfo(float).smallest_subnormal)
-# Passes over the rows, at most, for a bound that is loose in any case.
+# Largest number of passes over the rows, for a bound that is loose in any case.
 _COLLATZ_STEPS = 20
-# Up to this many samples, the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
+# Samples up to which the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
 _GRAM_SAMPLES = 3000
-# The cost of an operation on a stored entry, in operations of a matrix product.
-_STORED = 30.0
-# Number of random vectors that estimate it for more samples.
+# Random vectors that estimate the Gram matrix for more samples.
 _GRAM_PROBES = 4
+# The cost of an operation on a stored entry, in operations of a matrix product.
+_COST_OF_ENTRY = 30.0
 
 
 class GradientForms:
-    """The ``Stack`` Gamma of a loss gradient G (n, m), matrix-free: of large data d x d does not fit.
+    """The ``Stack`` Gamma of a loss gradient G (n, m), matrix-free: d x d matrices of large data do not fit.
 
     ``seed`` draws the vectors that searches start from, and the estimate of the Gram matrix.
     """
@@ -77,7 +77,7 @@ class GradientForms:
             n, d = self.rows.shape
             return 4.0 * n * d, 1.0 * n * d * d
         entries, pairs = self.rows.sum(lambda block: block.design.work)
-        return _STORED * 4.0 * entries, _STORED * pairs
+        return _COST_OF_ENTRY * 4.0 * entries, _COST_OF_ENTRY * pairs
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""
@@ -85,15 +85,17 @@ class GradientForms:
         return matrices[0], (1 + len(w)) * float(self._forming_error(moduli, counts)[0])
 
     def _forming_error(self, moduli: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        # A sum of n products of three factors, or of two with the root of the third each, with the three sums that take
-        # away a center, errs by (n + 8) eps times the sum of moduli, whose spectral norm is at most its trace
-        # sum_i |G_ic| ||x_i||^2 (a sum of positive semidefinite matrices in |x_i|).
+        """Bound the spectral norms (m,) of the rounding errors in the matrices, from the sums of ``_moduli``."""
+        # The matrices are sums of n products of three factors (or of two, each with the root of the third), and of
+        # three more sums that subtract a center. They err by (n + 8) eps times the sum of moduli. Its spectral norm is
+        # at most its trace sum_i |G_ic| ||x_i||^2: it is a sum of positive semidefinite matrices in |x_i|.
         # The proof is for a point near G whose entries differ by ``dual_error`` units of rounding.
-        n, m = self.rows.shape[0], self.G.shape[1]
+        n = self.rows.shape[0]
+        m = self.G.shape[1]
         return (n + 8 + dual_error(m)) * EPS * moduli + self._underflow(counts)
 
     def _underflow(self, counts: np.ndarray) -> np.ndarray:
-        """Bound the underflow (k,) in sums of products of two features and a slope, from what ``_moduli`` counts."""
+        """Bound the underflow (k,) in sums of products of two features and a slope, from the counts of ``_moduli``."""
         return 4.0 * self.shape[1] * SMALLEST * (1.0 + math.sqrt(self.rows.largest_square)) * counts
 
     def gram(self) -> np.ndarray:
@@ -121,7 +123,8 @@ class GradientForms:
 
     def bound(self, p: float) -> float:
         """Proven upper bound of max ||q(h)||_p over unit h, without forming a d x d matrix."""
-        return min(self.collatz_bound(p), math.inf if self._few is None else self.gram_bound(p))
+        by_gram = math.inf if self._few is None else self.gram_bound(p)
+        return min(self.collatz_bound(p), by_gram)
 
     def gram_bound(self, p: float) -> float:
         """Bound by the Gram matrix M of the stack: ||q(h)||_2^2 <= lambda_max(M), and |q_c(h)|^2 <= M_cc.
@@ -130,14 +133,18 @@ class GradientForms:
         """
         design = self._few
         assert design is not None
-        (n, m), d, square = self.G.shape, self.shape[1], design.unit**2
+        n, m = self.G.shape
+        d = self.shape[1]
+        square = design.unit**2
         M = self._scaled_gram(design)
         sizes = design.squared_sizes / square @ np.abs(self.G)
         error = (2 * n + 2 * d + 6 + 2 * dual_error(m)) * EPS * float(sizes @ sizes) + eigen_error(M)
         # n^2 products of sums of d, and each may underflow.
         error += 4.0 * n * n * (d + 2) * SMALLEST * (1.0 + float(np.sum(self.G**2)))
         largest = float(np.diag(M).max() if p == math.inf else np.linalg.eigvalsh(M)[-1])
-        return math.sqrt((max(largest, 0.0) + error) * (m if p == 1 else 1)) * (1 + 4 * EPS) * square
+        # ||q||_1^2 is at most m ||q||_2^2.
+        factor = m if p == 1 else 1
+        return math.sqrt((max(largest, 0.0) + error) * factor) * (1 + 4 * EPS) * square
 
     def collatz_bound(self, p: float) -> float:
         """Bound by moduli, which is loose: it ignores that terms of different samples cancel.
@@ -146,28 +153,32 @@ class GradientForms:
         the data |x_i|, and lambda_max(A) <= max_j (A u)_j / u_j for every positive u (Collatz and Wielandt).
         """
         u = np.ones((1, self.shape[1]))
-        bound, best = math.inf, u
+        bound = math.inf
+        best = u
         for _ in range(_COLLATZ_STEPS):
             image = self.rows.sum(_absolute_products, self.kernel, p, u, along=(self.G,))
             ratio = float(np.max(image / u))
             if ratio < bound:
-                bound, best = ratio, u
+                bound = ratio
+                best = u
             if not image.max() > 0:
                 break
             # A small multiple of u keeps the entries of features that never occur positive.
             u = np.maximum(image, 0.0) / image.max() + 1e-3 * u
         # anova subtracts the diagonal, so rounding is relative to the sum with it: the homogeneous kernel's.
         whole, counts = self.rows.sum(_whole_and_counts, p, best, along=(self.G,))
-        lost = float(self._underflow(counts)[0] / best.min())
+        underflow = float(self._underflow(counts)[0] / best.min())
         n, d = self.rows.shape
-        units = 4 * (n + d + 10) + dual_error(self.shape[0])
-        return max(bound, 0.0) + units * EPS * float(np.max(whole / best)) + lost
+        roundings = 4 * (n + d + 10) + dual_error(self.shape[0])
+        return max(bound, 0.0) + roundings * EPS * float(np.max(whole / best)) + underflow
 
 
 def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sums of |G_ic| ||x_i||^2, and of what may underflow, where a row counts as 0."""
+    """Return the sums of |G_ic| ||x_i||^2, and the sums of 1 + |G_ic| over rows that are not 0 and may underflow."""
     sizes = abs(G)
-    return block.design.squared_sizes @ sizes, (block.design.squared_norms > 0).astype(np.float64) @ (1.0 + sizes)
+    moduli = block.design.squared_sizes @ sizes
+    nonzero = (block.design.squared_norms > 0).astype(np.float64)
+    return moduli, nonzero @ (1.0 + sizes)
 
 
 def _gammas_and_moduli(block: Block, G: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -181,16 +192,19 @@ def _combined_and_moduli(
     return kernel.gammas(block.design, (G @ w)[:, None]), *moduli
 
 
-def _lengths(G: np.ndarray, p: float) -> np.ndarray:
+def _row_lengths(G: np.ndarray, p: float) -> np.ndarray:
+    """Return the p-norms (n, 1) of the rows of G."""
     return np.linalg.norm(G, p, axis=1)[:, None]
 
 
 def _absolute_products(block: Block, G: np.ndarray, kernel: Kernel, p: float, u: np.ndarray) -> np.ndarray:
-    return kernel.products(block.design.absolute, _lengths(G, p), u)
+    return kernel.products(block.design.absolute, _row_lengths(G, p), u)
 
 
 def _whole_and_counts(block: Block, G: np.ndarray, p: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    lengths = _lengths(G, p)
-    return KERNELS["homogeneous"].products(block.design.absolute, lengths, u), _moduli(block, lengths)[
-        1
-    ] * lengths.any()
+    """Return A u for the homogeneous kernel, and the counts of ``_moduli`` for the row lengths of G."""
+    lengths = _row_lengths(G, p)
+    whole = KERNELS["homogeneous"].products(block.design.absolute, lengths, u)
+    _, counts = _moduli(block, lengths)
+    # A G of zeros loses nothing.
+    return whole, counts * lengths.any()

@@ -32,12 +32,12 @@ from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
 
-# Metrics pay in refits to tolerances up to this one; where units alone are variables, in all.
+# Largest tolerance of refits in which a metric pays; cheap metrics for units alone pay at any tolerance.
 _LARGEST_TOL = 1e-3
-# The relative decrease that sums over rows of products in single precision can show.
-_OF_SINGLE = 1e-8
-# How far random starts are from the network, relative to the length of units and directions.
-_NEARBY = 0.1
+# Smallest relative decrease that sums over rows of products in single precision can show.
+_RESOLUTION_OF_SINGLE = 1e-8
+# Distance of random starts from the network, relative to the length of units and directions.
+_DISTANCE_OF_STARTS = 0.1
 
 
 @doors
@@ -66,9 +66,9 @@ class JointProblem(Displayed, Problem):
         self.regularizer, self.linear_term, self.ridge = regularizer, linear_term, ridge
         self.directions = _DIRECTIONS[regularizer.norm.exponent](network.weights, regularizer.norm)
         self.layers = two_layers(rows, kernel, single=single)
-        self.resolution = _OF_SINGLE if single else 0.0
+        self.resolution = _RESOLUTION_OF_SINGLE if single else 0.0
         self.curvature = self._make_curvature(rows, kernel, seed)
-        parts = self._lengths(network), self.directions.start.ravel(), network.linear
+        parts = self._start_units(network), self.directions.start.ravel(), network.linear
         self._shapes = tuple(part.shape for part in parts)
         self.scales = joined(*map(np.broadcast_to, _scales(rows, linear_term), self._shapes))
         self._start = joined(*parts)
@@ -80,13 +80,16 @@ class JointProblem(Displayed, Problem):
         k = len(self.directions.rows)
         if k and Curvature.pays(rows.shape, k, rows.losses.n_outputs):
             return Curvature(rows, kernel, self.linear_term, seed)
-        return RelationCurvature(rows, kernel, self.linear_term) if RelationCurvature.pays(rows) else None
+        if RelationCurvature.pays(rows):
+            return RelationCurvature(rows, kernel, self.linear_term)
+        return None
 
     def _entries(self) -> dict[str, str]:
         units, _, _ = self._shapes
         return {"units": str(units)} | dict([self.regularizer.words.split("=")])
 
-    def _lengths(self, network: Network) -> np.ndarray:
+    def _start_units(self, network: Network) -> np.ndarray:
+        """Return the units of the network, as long as the norms of their weights ask."""
         rows, sizes = self.directions.rows, self.directions.sizes
         return network.basis[rows] * np.sqrt(sizes)[:, None]
 
@@ -95,7 +98,7 @@ class JointProblem(Displayed, Problem):
         if self.directions.box is None:
             return None
         upper = np.full(self._start.size, np.inf)
-        self._parts(upper)[1][:] = self.directions.box
+        self._views(upper)[1][:] = self.directions.box
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
@@ -105,21 +108,24 @@ class JointProblem(Displayed, Problem):
         return self._start.copy() if start is None else check_start(start, self._start.size)
 
     def _nearby(self, rng: np.random.Generator) -> np.ndarray:
+        """Return a random point near the network."""
         x = self._start.copy()
-        B, Z, _ = self._parts(x)
+        B, Z, _ = self._views(x)
         for part in (B, Z.reshape(-1, self.directions.shape[1])):
             lengths = np.linalg.norm(part, axis=1, keepdims=True)
-            part += _NEARBY * lengths / np.sqrt(part.shape[1]) * rng.standard_normal(part.shape)
+            part += _DISTANCE_OF_STARTS * lengths / np.sqrt(part.shape[1]) * rng.standard_normal(part.shape)
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return units A (k, d), directions E (k, m), and W."""
-        return self._mapped(*self._parts(x))
+        return self._mapped(*self._views(x))
 
     def _mapped(self, B: np.ndarray, Z: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return units A, directions E, and W, from the free variables."""
         return self.regularizer.scaled_units(B), self.directions.map(Z), W
 
-    def _parts(self, x: np.ndarray) -> list[np.ndarray]:
+    def _views(self, x: np.ndarray) -> list[np.ndarray]:
+        """Return views B, Z and W of a flat point."""
         return split(x, self._shapes)
 
     def default_solver(self) -> LBFGS:
@@ -135,16 +141,19 @@ class JointProblem(Displayed, Problem):
         return {"x": x, "basis": basis, "weights": weights, "linear": W}
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
-        B, Z, W = self._parts(x)
+        B, Z, W = self._views(x)
         A, E, W = self._mapped(B, Z, W)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
         if self.ridge.active and len(A):
             of_ridge, of_units, of_directions = self.ridge.value_gradient(A, E)
-            value, gradient_A, gradient_E = value + of_ridge, gradient_A + of_units, gradient_E + of_directions
+            value = value + of_ridge
+            gradient_A = gradient_A + of_units
+            gradient_E = gradient_E + of_directions
         if not math.isfinite(value):
             # A step of a line search that is too long for single precision; it needs no gradient.
             return Evaluation(math.inf, np.zeros_like(x))
-        value, gradient_W = value + self.linear_term.value(W), gradient_W + self.linear_term.gradient(W)
+        value = value + self.linear_term.value(W)
+        gradient_W = gradient_W + self.linear_term.gradient(W)
         penalty, gradient_B = self.regularizer.units_value_gradient(B, A, gradient_A)
         gradient = joined(gradient_B, self.directions.pull_back(Z, gradient_E), gradient_W)
         return Evaluation(value + penalty, gradient)
@@ -155,7 +164,7 @@ class JointProblem(Displayed, Problem):
             return None
         if tol > _LARGEST_TOL and not (self.curvature.is_cheap and self.directions.is_fixed):
             return None
-        B, Z, W = self._parts(x)
+        B, Z, W = self._views(x)
         A, E, W = self._mapped(B, Z, W)
         blocks: Any = self.curvature(A, E, W)
         # The penalty is strength * ||A||_F^2; in a ball, the gain of a unit of norm takes the place of the strength.
@@ -171,7 +180,7 @@ class JointProblem(Displayed, Problem):
 
 
 class RestProblem(JointProblem):
-    """The same with the units and their weights fixed: the convex fit of the linear term to what they leave."""
+    """The problem with units and weights fixed: the convex fit of the linear term after the outputs of the units."""
 
     def __init__(
         self,
@@ -192,17 +201,19 @@ class RestProblem(JointProblem):
 
 
 def _scales(rows: Rows, linear_term: LinearTerm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return steps in B, Z and W, entry by entry, that change outputs by about the size of these.
+    """Return steps in B, Z and W, entry by entry, that change outputs by about their own size.
 
     Outputs are K(a, x) e, of degree two in a and X. Steps in W have the curvature that a step in B has for the
-    square of the mean feature: many samples have a little of some features, which hardly curve the objective.
+    square of the mean feature: small features of many samples hardly curve the objective.
     """
     losses = SumOfLosses(rows)
     unit = losses.output_unit
     # Squares of the smallest numbers are zero.
     squares = (np.sqrt(rows.squares.mean()) / (rows.largest or 1.0)) ** 2 or losses.total_weight
     curvature = unit**2 * losses.smoothness * squares
-    return np.sqrt(unit) * rows.scales, np.ones(1), np.sqrt(curvature) * linear_term.scales(losses.smoothness)
+    of_units = np.sqrt(unit) * rows.scales
+    of_linear = np.sqrt(curvature) * linear_term.scales(losses.smoothness)
+    return of_units, np.ones(1), of_linear
 
 
 class _Directions(ABC):
@@ -225,11 +236,11 @@ class _Directions(ABC):
 
     @abstractmethod
     def pull_back(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return the gradient with respect to Z from that with respect to E."""
+        """Return the gradient with respect to Z from the gradient with respect to E."""
 
     @abstractmethod
     def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray | None:
-        """Return the curvature (k, m, m) in Z from the curvature in E and the cost of the units; None without Z."""
+        """Return the curvature (k, m, m) in Z from the curvature in E and the cost of the units; None if E is fixed."""
 
     def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return an equal network of smaller norm or fewer units."""
@@ -249,13 +260,14 @@ class _Sphere(_Directions):
         return (gradient - along * E) / self._sizes(Z.reshape(self.shape))
 
     def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray:
-        """Along the sphere; losses fall by the cost along E, so the sphere's curvature adds it."""
-        E, sizes = self.map(Z), self._sizes(Z.reshape(self.shape))[:, :, None]
+        """Return the curvature along the sphere; losses fall by the cost along E, which the sphere's curvature adds."""
+        E = self.map(Z)
+        sizes = self._sizes(Z.reshape(self.shape))[:, :, None]
         across = np.eye(E.shape[1]) - E[:, :, None] * E[:, None, :]
         return regular(across @ blocks @ across, costs) / sizes**2
 
     def _sizes(self, Z: np.ndarray) -> np.ndarray:
-        """Lengths (k, 1) of the rows; 1 for those that are zero, which a start may have: their direction is zero."""
+        """Return the lengths (k, 1) of the rows, or 1 for rows of zeros, which a start may have: E is zero there."""
         sizes = np.linalg.norm(Z, axis=1, keepdims=True)
         return np.where(sizes > 0, sizes, 1.0)
 
@@ -272,7 +284,7 @@ class _BoxDirections(_Directions):
         return gradient
 
     def curvature(self, Z: np.ndarray, blocks: np.ndarray, costs: np.ndarray) -> np.ndarray:
-        """Where the losses are flat, of the size of the units' cost: steps have no unit of their own."""
+        """Return the curvature of the losses; where these are flat, the units' cost, as steps have no other unit."""
         return regular(blocks, np.zeros_like(costs) if blocks.any() else costs)
 
 
@@ -302,15 +314,16 @@ class _Signs(_Directions):
 
     def merge(self, basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the eigenvectors of every W_c: its nuclear norm, and at most d units (Proposition 1 of the paper)."""
-        units, entries = [np.zeros((0, basis.shape[1]))], [np.zeros((0, weights.shape[1]))]
+        units = [np.zeros((0, basis.shape[1]))]
+        entries = [np.zeros((0, weights.shape[1]))]
         for c, column in enumerate(weights.T):
             alive = column != 0
             values, vectors = eigen_units(column[alive], basis[alive])
             units.append(vectors)
-            # Where weights are nonnegative, eigenvalues below 0 are rounding errors, which a prox takes away.
+            # For nonnegative weights, eigenvalues below 0 are rounding errors, which a prox removes.
             entries.append(self.norm.prox(np.outer(values, np.eye(weights.shape[1])[c]), 0.0))
         return np.vstack(units), np.vstack(entries)
 
 
-# By the exponents of norms.
+# The map of each norm, by its exponent.
 _DIRECTIONS: dict[float, type[_Directions]] = {math.inf: _Signs, 2.0: _Sphere, 1.0: _BoxDirections}

@@ -17,9 +17,9 @@ from mopn.data.validation import check_input, check_nonnegative, finite_numbers
 from mopn.solvers.numerics.precision import EPS, dot
 from mopn.solvers.tools.decorators import cached_property
 
-# The ridge on the constants, relative to alpha. It is small, as mainly the other coefficients should be shrunk, but not
-# zero: without a ridge the dual constraint of the constants, sum_i G_i = 0, would hold at the minimum only.
-_OF_CONSTANTS = 0.01
+# The ridge on the constants, relative to alpha. It is small, as mainly the other coefficients should be shrunk. It is
+# not zero: without a ridge the dual constraint of the constants, sum_i G_i = 0, would hold at the minimum only.
+_RIDGE_OF_CONSTANTS = 0.01
 
 
 class LinearTerm:
@@ -32,12 +32,13 @@ class LinearTerm:
         if alpha == 0:
             raise ValueError("alpha must be > 0, or None for no linear term: without it no certificate exists")
         check_input(alpha or 0.0, "alpha")
-        self.alpha, self.active = alpha, alpha is not None
+        self.alpha = alpha
+        self.active = alpha is not None
         self.alphas = np.zeros(0)
         if rows is not None and alpha is not None:
             self.rows = rows
             self.alphas = np.full(1 + rows.n_features, alpha)
-            self.alphas[0] *= _OF_CONSTANTS
+            self.alphas[0] *= _RIDGE_OF_CONSTANTS
 
     def on(self, rows: Rows) -> LinearTerm:
         """Return the same term on other data: on a sample of the rows, for instance."""
@@ -73,7 +74,7 @@ class LinearTerm:
         return 0.5 * dot(self.gradient(W).ravel(), W.ravel())
 
     def value_error(self, W: np.ndarray, n: int) -> float:
-        """Bound the rounding error of the penalty beyond the (n + 64) m eps of it that objectives of n rows have."""
+        """Bound the rounding error of the penalty beyond its (n + 64) m eps, which objectives of n rows allow for."""
         m, terms = W.shape
         return max(0.5 * terms - n, 0.0) * m * EPS * self.value(W)
 
@@ -99,18 +100,19 @@ class LinearTerm:
         """Return the moduli (m, 1 + d) of G' [1, X] of an active term, rounded up."""
         # Sums of n products, for a dual point near G; their moduli add up to at most the product of two lengths.
         lengths = np.sqrt(self.rows.sum(lambda block, G: np.sum(G * G, axis=0), along=(G,)))[:, None]
-        error = (self.rows.shape[0] + 4 + dual_error(G.shape[1])) * EPS * lengths * self._lengths
+        roundings = self.rows.shape[0] + 4 + dual_error(G.shape[1])
+        error = roundings * EPS * lengths * self._column_lengths
         return np.abs(self.adjoint(G)) + error
 
     @cached_property
-    def _lengths(self) -> np.ndarray:
+    def _column_lengths(self) -> np.ndarray:
         """Lengths of the columns of [1, X] (1 + d,), rounded up."""
         squares = self.rows.sum(lambda block: block.linear.squared_column_sizes)
         return np.sqrt(squares) * (1.0 + self.rows.shape[0] * EPS)
 
     def rounding_error(self, errors: np.ndarray, G: Any) -> float:
         """Bound the change of the losses, to first order, by errors (m,) of [1, X] W' relative to lengths of rows."""
-        return self.rows.sum(_sizes, errors, along=(G,)) if self.active else 0.0
+        return self.rows.sum(_errors_times_gradient, errors, along=(G,)) if self.active else 0.0
 
     def scales(self, smoothness: float) -> np.ndarray:
         """Return (1 + d,): in coefficients divided by these, losses of this smoothness have curvatures of at most 1."""
@@ -123,7 +125,7 @@ class LinearTerm:
         """Return an upper bound of the Lipschitz constant of the losses' gradient with respect to W."""
         if not self.active:
             return 0.0
-        # ||X' diag(w) X|| is at most its trace, and the product of the largest sums of columns and rows.
+        # ||X' diag(w) X|| is at most its trace, and at most the product of the largest sums of columns and rows.
         trace, columns = self.rows.sum(_weighted_sums)
         row = self.rows.reduce(_largest_row_sum, combine=max)
         return smoothness * min(trace, float(columns.max()) * row)
@@ -133,14 +135,16 @@ def _outputs(block: Block, W: np.ndarray) -> np.ndarray:
     return block.linear.project(W)
 
 
-def _sizes(block: Block, G: Any, lengths: Any) -> Any:
-    return block.linear.squared_sizes**0.5 @ (abs(G) @ lengths)
+def _errors_times_gradient(block: Block, G: Any, errors: Any) -> Any:
+    """Return the sum of |G_ic| e_c ||[1, x_i]|| for errors e (m,) relative to lengths of rows."""
+    return block.linear.squared_sizes**0.5 @ (abs(G) @ errors)
 
 
 def _weighted_sums(block: Block) -> tuple[float, np.ndarray]:
     """Return the trace of [1, X]' diag(w) [1, X], and the sums of the columns of w |[1, X]|."""
-    weights, absolute = block.losses.sample_weights, block.linear.absolute
-    return float(weights @ block.linear.squared_norms), absolute.adjoint(weights[:, None])[0]
+    weights = block.losses.sample_weights
+    trace = float(weights @ block.linear.squared_norms)
+    return trace, block.linear.absolute.adjoint(weights[:, None])[0]
 
 
 def _largest_row_sum(block: Block) -> float:

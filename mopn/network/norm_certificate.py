@@ -44,8 +44,8 @@ class NetworkCertificate(Displayed):
     relative_gap : float
         The gap relative to the objective; 0 for a perfect fit, whose objective and gap are rounding errors.
     restricted_gap : float
-        The same for the best such network of the units at hand. About as large as ``gap``: the weights are not yet
-        trained. Much smaller: only other or more units help.
+        The same for the best such network with these units. If it is about as large as ``gap``, the weights are not
+        yet trained; if it is much smaller, only other or more units help.
     norm : float
         Omega of the weights, for units of length 1.
     strength : float
@@ -60,7 +60,7 @@ class NetworkCertificate(Displayed):
     gain : float
         The decrease of the objective by both.
     proof : str
-        What ``lower`` rests on, as for :func:`certify`: "deterministic", or "probability 1 - 1e-09".
+        The proof of ``lower``, as for :func:`certify`: "deterministic", or "probability 1 - 1e-09".
     rounding : float
         Bound of the rounding error of the objective, which ``gap`` includes.
 
@@ -102,18 +102,19 @@ class NetworkCertificate(Displayed):
         return float(relative(gap, self.objective, self.rounding))
 
     def _entries(self) -> dict[str, str]:
-        gaps = self.gap, self.restricted_gap
-        gap, restricted = (f"{gap:.3g} ({100.0 * self._relative(gap):.3g} %)" for gap in gaps)
         return {
             "objective": f"{self.objective:.6g}",
             "best possible": f"at least {self.lower + 0.0:.6g} with this norm",
-            "gap": gap,
-            "with these units": restricted,
+            "gap": self._gap_in_words(self.gap),
+            "with these units": self._gap_in_words(self.restricted_gap),
             "norm": f"{self.norm:.4g}",
             "strength": f"{self.strength:.4g}",
             "unit to add": f"lowers the objective by {self.gain:.3g}",
             "proof": self.proof,
         }
+
+    def _gap_in_words(self, gap: float) -> str:
+        return f"{gap:.3g} ({100.0 * self._relative(gap):.3g} %)"
 
     def __str__(self) -> str:
         entries = self._entries()
@@ -195,7 +196,8 @@ def certify_network(
     >>> print((one.unit / one.unit[0]).round(1))
     [ 1.  -1.1]
     """
-    H, V = (finite_numbers(array, name) for array, name in ((H, "H"), (V, "V")))
+    H = finite_numbers(H, "H")
+    V = finite_numbers(V, "V")
     if not H.ndim == V.ndim == 2 or len(H) != len(V):
         raise ValueError(
             f"H must be (k, d) and V (k, m), with a row for each unit, got shapes {H.shape} and {V.shape}; "
@@ -207,30 +209,34 @@ def certify_network(
     options = data | {"loss": loss, "kernel": kernel, "norm": norm}
     with limited_threads(n_threads):
         basis, weights = unit_length(H, V, H.shape[1], V.shape[1])
-        get_norm(norm).check_feasible(weights)
-        omega = get_norm(norm).value(weights)
+        omega_norm = get_norm(norm)
+        omega_norm.check_feasible(weights)
+        omega = omega_norm.value(weights)
         if not omega > 0.0:
             raise ValueError("H and V have norm 0: no unit has a weight, and there is no other network of that norm")
         radius = _rounded_up(omega, H.size + V.size)  # at least the exact norm
-        make = partial(NetworkProblem, X, radius=radius, alpha=None if linear is None else 1.0, **options)
-        problem = _of_columns(make, H.shape[1])
+        alpha = None if linear is None else 1.0
+        make_problem = partial(NetworkProblem, X, radius=radius, alpha=alpha, **options)
+        problem = _problem_with_columns(make_problem, H.shape[1])
         _check_outputs(V.shape[1], problem)
-        network = problem.network(basis, weights, None if linear is None else _coefficients(linear, problem))
+        coefficients = None if linear is None else _coefficients(linear, problem)
+        network = problem.network(basis, weights, coefficients)
         return _certificate(problem, network, omega, radius, oracle)
 
 
 def _rounded_up(norm: float, n_terms: int) -> float:
-    """Bound a computed norm of so many numbers, or product of two."""
+    """Return an upper bound of the exact value of a computed norm, or product of two norms, of ``n_terms`` numbers."""
     return norm * (1.0 + 2 * (n_terms + 8) * EPS)
 
 
-def _of_columns(make: Any, columns: int) -> NetworkProblem:
-    """Return the problem whose units have so many columns: features alone, or biases before them."""
+def _problem_with_columns(make: Any, columns: int) -> NetworkProblem:
+    """Return the problem whose units have ``columns`` entries: for the features alone, or for biases and features."""
     for augment in (False, True):
         problem: NetworkProblem = make(augment=augment)
         if problem.rows.shape[1] == columns:
             return problem
-    d, most = problem.rows.n_features, problem.rows.shape[1]
+    d = problem.rows.n_features
+    most = problem.rows.shape[1]
     raise ValueError(f"H must have {d} columns, one for each feature of X, or {most} with biases first, got {columns}")
 
 
@@ -259,42 +265,46 @@ def _coefficients(linear: Any, problem: NetworkProblem) -> np.ndarray:
 
 
 def _largest_gain(W: np.ndarray, slopes: np.ndarray) -> float:
-    """Bound what constants and other coefficients can gain along slopes, each of the two up to its length in W."""
-    parts = zip(np.split(W, [1], axis=1), np.split(slopes, [1], axis=1), strict=True)
-    return sum(_rounded_up(float(np.linalg.norm(part) * np.linalg.norm(slope)), part.size) for part, slope in parts)
+    """Bound the gain along slopes of constants, and of other coefficients, that are no longer than in W."""
+    gains = []
+    for part, slope in zip(np.split(W, [1], axis=1), np.split(slopes, [1], axis=1), strict=True):
+        gains.append(_rounded_up(float(np.linalg.norm(part) * np.linalg.norm(slope)), part.size))
+    return sum(gains)
 
 
 def _certificate(
     problem: NetworkProblem, network: Network, omega: float, radius: float, oracle: OracleName | BasisOracle
 ) -> NetworkCertificate:
-    """Return the certificate of a network of a problem in the ball, of norm ``omega`` before it was rounded up."""
+    """Return the certificate of a network in the ball of a problem; its norm is ``omega``, rounded up ``radius``."""
     objective, G = problem.losses.value_gradient(network.outputs)
     rounding = OutputRounding(problem.rows, problem.linear_term)
-    at, failure_budget = OutputGradient(objective, G, problem.losses, network, rounding), FailureBudget()
+    at = OutputGradient(objective, G, problem.losses, network, rounding)
+    failure_budget = FailureBudget()
     atoms = problem.lmo(at, problem.oracle(oracle, failure_budget))
     of_linear = _largest_gain(network.linear, problem.linear_term.slopes(G)) if problem.linear_term.active else 0.0
 
     def lower(dual: float) -> float:
         return lower_bound(at.dual, Ball(problem.norm, 1.0), radius * dual + of_linear)
 
-    bounds = lower(atoms.bound), at.rounding, lower(problem.restricted_dual(network, at))
-    measure = Measure(objective, *bounds, failure_budget.failure, failure_budget.seed)
+    restricted_lower = lower(problem.restricted_dual(network, at))
+    measure = Measure(
+        objective, lower(atoms.bound), at.rounding, restricted_lower, failure_budget.failure, failure_budget.seed
+    )
     segment = problem.segment(network, at, atoms.basis[:1], whole=False)
     gamma = line_search(segment)
-    step = segment.point(gamma)
     return NetworkCertificate(
-        objective,
-        measure.lower,
-        measure.gap,
-        measure.restricted_gap,
-        omega,
-        float(atoms.values[0]),
-        atoms.basis[0],
-        step.weights[-1],
-        1.0 - gamma,
-        segment.value(0.0) - segment.value(gamma),
-        measure.proof,
-        at.rounding,
+        objective=objective,
+        lower=measure.lower,
+        gap=measure.gap,
+        restricted_gap=measure.restricted_gap,
+        norm=omega,
+        strength=float(atoms.values[0]),
+        unit=atoms.basis[0],
+        unit_weights=segment.point(gamma).weights[-1],
+        kept=1.0 - gamma,
+        gain=segment.value(0.0) - segment.value(gamma),
+        proof=measure.proof,
+        rounding=at.rounding,
     )
 
 

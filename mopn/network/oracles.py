@@ -35,11 +35,14 @@ from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_fraction, choice, count, number
 from mopn.solvers.tools.decorators import door, doors
 
-# Tolerance of the values relative to the bound's.
-_FINER = 0.01
-# Precision of random bounds, unless a finer one is asked for; for p = 2, where its price is a covering of a
-# sphere, a rougher one; and the finest.
-_PROBABLE, _PROBABLE_FOR_TWO, _FINEST = 1e-2, 5e-2, 1e-4
+# Tolerance of the values, relative to the precision of the bound.
+_RELATIVE_TOL_OF_VALUES = 0.01
+# Relative precision of random bounds, unless a finer one is asked for.
+_PRECISION_OF_RANDOM = 1e-2
+# The same for p = 2 and several outputs, where a bound costs a covering of a sphere.
+_PRECISION_OF_RANDOM_FOR_TWO = 5e-2
+# The finest relative precision of random bounds; finer ones would take too many products.
+_FINEST_OF_RANDOM = 1e-4
 
 
 class MatrixFreeSearch(SphereSearch):
@@ -59,14 +62,17 @@ class MatrixFreeSearch(SphereSearch):
         self.failure_budget, self.seed = failure_budget, seed
         # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
         exact = plan.proof is Proof.CHOLESKY or math.isinf(effort.work)
-        self.tol = max(self.tol, min(ROUGH, _FINER * (self.precision if exact else 1.0)))
+        precision = self.precision if exact else 1.0
+        self.tol = max(self.tol, min(ROUGH, _RELATIVE_TOL_OF_VALUES * precision))
 
     def bound(self) -> float:
         """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
         if not self.effort.work:
             return self.stack.collatz_bound(self.p)
         cheap = self.cheap_bound()
-        return cheap if self.plan.is_cheap else min(cheap, self._proof().bound)
+        if self.plan.is_cheap:
+            return cheap
+        return min(cheap, self._proof().bound)
 
     def cheap_bound(self) -> float:
         """Return the bound of the stack, by products with the data; none without work to spend."""
@@ -79,7 +85,7 @@ class MatrixFreeSearch(SphereSearch):
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine the best distinct starts; keep the starts."""
         rough, _ = distinct(H, values)
-        steps = min(STEPS, int(_FINER / self.tol))
+        steps = min(STEPS, int(_RELATIVE_TOL_OF_VALUES / self.tol))
         best, best_values = refine(self.stack, rough[:REFINED], self.p, self.tol, steps, self.left)
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
@@ -88,15 +94,23 @@ class MatrixFreeSearch(SphereSearch):
 
     def _proof(self, best: float = 0.0) -> Proven:
         """Return the proof; none if it is expected to exceed the work or the time allowed."""
-        stack, p, budget, failure = self.stack, self.p, self.budget(), self.failure_budget.next
-        precision = _PROBABLE_FOR_TWO if p == 2 and stack.shape[0] > 1 else _PROBABLE
+        stack = self.stack
+        p = self.p
+        budget = self.budget()
+        failure = self.failure_budget.next
+        precision = _PRECISION_OF_RANDOM_FOR_TWO if p == 2 and stack.shape[0] > 1 else _PRECISION_OF_RANDOM
         if self.effort.precision is not None:
-            precision = min(max(self.effort.precision, _FINEST), precision)
-        cholesky = self.plan.proof is Proof.CHOLESKY
-        work = expected_work(stack, p) if cholesky else stack.work[0] * expected_products(stack, p, precision, failure)
+            precision = min(max(self.effort.precision, _FINEST_OF_RANDOM), precision)
+
+        by_cholesky = self.plan.proof is Proof.CHOLESKY
+        if by_cholesky:
+            work = expected_work(stack, p)
+        else:
+            work = stack.work[0] * expected_products(stack, p, precision, failure)
         if not budget.affords(work) or work / OPERATIONS_A_SECOND > budget.seconds:
             return Proven(np.zeros((0, stack.shape[1])), math.inf)
-        if cholesky:
+
+        if by_cholesky:
             return Proven(*proven_bound(stack, p, self.precision, budget, one_sided=self.plan.one_sided))
         rng = self.failure_budget.draw(self.seed)
         return Proven(*probable_bound(stack, p, precision, failure, rng, budget, best))
@@ -107,7 +121,8 @@ METHODS = get_args(OracleName)
 
 # Value and bound agree to this, relative, when a unit is certified; it leaves room for rounding errors in the bound.
 _CERTIFIED_TOL = 1e-6
-_WORK, _SECONDS = (number(f"a number{of} > 0", lambda x: x > 0.0, finite=False) for of in ("", " of seconds"))
+_check_work = number("a number > 0", lambda x: x > 0.0, finite=False)
+_check_proof_seconds = number("a number of seconds > 0", lambda x: x > 0.0, finite=False)
 
 
 @dataclass(frozen=True)
@@ -129,7 +144,7 @@ class BasisAtoms:
     bound_is_best : bool
         Whether the method has no tighter bound, whatever the effort.
     from_user : bool
-        Whether a function of the user's selected the units: the best value is then no estimate of the dual norm.
+        Whether a user's function selected the units: the best value is then no estimate of the dual norm.
     rough : bool
         Whether units were not refined, by the methods "power" and "eigh" under l1/l2 and l1/linf: the best value may
         be far below the dual norm.
@@ -191,13 +206,15 @@ class BasisOracle:
             return gammas
         if not isinstance(gammas, GradientForms):
             return DenseStack(symmetric_matrices(as_numbers(gammas, "Gamma"), "Gamma"))
-        d, limit = gammas.shape[1], most_features(self.method)
+        d = gammas.shape[1]
+        limit = most_features(self.method)
         if d > limit:
             raise ValueError(
                 f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
                 "'power' (l1) or 'refine'"
             )
-        return gammas.dense() if plan(self.norm.exponent, *gammas.shape, self.method).formed else gammas
+        is_formed = plan(self.norm.exponent, *gammas.shape, self.method).formed
+        return gammas.dense() if is_formed else gammas
 
     def __repr__(self) -> str:
         proofs = proofs_in_words(self.norm.exponent, self.method)
@@ -220,7 +237,7 @@ class OracleRun:
         exceed the best value, relative. Default precision 1e-4 for l1/l2, the oracle's ``tol`` otherwise.
         """
         if self.oracle.function is not None:
-            return self._of_user(self.oracle.function, gammas, effort)
+            return self._user_atoms(self.oracle.function, gammas, effort)
         search, scale = self._search(gammas, effort)
         found = search.maximise()
         H, values = distinct(found.H, found.values)
@@ -235,8 +252,10 @@ class OracleRun:
         search, scale = self._search(gammas, effort)
         return search.bound() * scale
 
-    def _of_user(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
-        bound, stack = self.bound(gammas, effort), self.oracle.prepare(gammas)
+    def _user_atoms(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
+        """Return the units that a user's function selects, with a proven bound."""
+        bound = self.bound(gammas, effort)
+        stack = self.oracle.prepare(gammas)
         d = stack.shape[1]
         if not isinstance(stack, DenseStack):
             raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {d}; use 'refine'")
@@ -251,18 +270,20 @@ class OracleRun:
 
     def _search(self, gammas: Any, effort: Effort) -> tuple[SphereSearch, float]:
         """Return the search on the matrices in units of a scale, and the scale."""
-        oracle, p = self.oracle, self.oracle.norm.exponent
+        oracle = self.oracle
+        p = oracle.norm.exponent
         prepared = oracle.prepare(gammas)
         if effort.thorough and is_rough(p, prepared.shape[0], oracle.method):
             oracle = replace(oracle, method="refine")
             prepared = oracle.prepare(gammas)
         stack, scale = prepared.scaled()
         m, d = stack.shape
-        way = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
-        way = way._replace(one_sided=oracle.norm.nonnegative)
+        search_plan = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
+        search_plan = search_plan._replace(one_sided=oracle.norm.nonnegative)
+        common = (p, search_plan, oracle.limits, effort)
         if isinstance(stack, DenseStack):
-            return DenseSearch(stack, p, way, oracle.limits, effort, self._multipliers), scale
-        return MatrixFreeSearch(stack, p, way, oracle.limits, effort, self.failure_budget, oracle.seed), scale
+            return DenseSearch(stack, *common, self._multipliers), scale
+        return MatrixFreeSearch(stack, *common, self.failure_budget, oracle.seed), scale
 
 
 @door
@@ -288,7 +309,7 @@ def basis_oracle(
         improves many starts by block ascent; its bound may be loose. ``"enumerate"`` is exact for l1/linf, in 2^(m-1)
         eigenvalue problems, up to m = 20. ``"exact"`` refines and then tightens the bound, up to d = 3000.
         ``"lanczos"`` bounds matrices of any order, by products with the data, for l1, for l1/linf with at most 6
-        outputs, and for l1/l2 with at most 8. All bounds of a run, and of those that it continues, together hold with a
+        outputs, and for l1/l2 with at most 8. All bounds of a run, and of runs that it continues, together hold with a
         probability of at least 1 - 1e-9, over random starts.
         ``"auto"`` is ``"exact"`` up to d = 500, but with at most 3e10 operations (some seconds) a proof beyond d = 26,
         and where Cholesky factors are tight (l1, two outputs); else ``"power"`` for l1, or ``"refine"``. Printing an
@@ -302,9 +323,10 @@ def basis_oracle(
         Largest number of seconds of the proofs of one call; Cholesky factors are computed only if they are expected to
         take less. Proofs are also limited by a fixed amount of work, so that results repeat.
     seed : int, optional
-        Of the random starts of ``"lanczos"``, for runs that repeat to the last bit. You then promise that nobody who
-        chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default: new starts
-        from the entropy of the operating system for every proof, so that neither bounds nor runs repeat exactly.
+        The seed of the random starts of ``"lanczos"``, for runs that repeat to the last bit. You then promise that
+        nobody who chose the data, or saw a proof with this seed, made use of it; results say so in ``proof``. Default:
+        new starts from the entropy of the operating system for every proof, so that neither bounds nor runs repeat
+        exactly.
 
     Returns
     -------
@@ -334,8 +356,11 @@ def basis_oracle(
             f"the oracle 'lanczos' bounds moduli, got norm={norm.name!r}; take 'exact', which proves up to "
             "3,000 features"
         )
-    limits = Effort(check_fraction(tol, "tol"), _WORK(max_work, "max_work"), _SECONDS(max_time, "max_time"))
-    return BasisOracle(norm, method, limits, count(least=0).or_none()(seed, "seed"))
+    tol = check_fraction(tol, "tol")
+    work = _check_work(max_work, "max_work")
+    seconds = _check_proof_seconds(max_time, "max_time")
+    seed = count(least=0).or_none()(seed, "seed")
+    return BasisOracle(norm, method, Effort(tol, work, seconds), seed)
 
 
 def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> BasisOracle:

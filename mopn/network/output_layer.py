@@ -124,15 +124,22 @@ class OutputLayerProblem(Displayed, Smooth):
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered."""
         regularizer = self.regularizer
-        barrier = regularizer.has_barrier and self.losses.loss.has_hessian and not self.linear_term.active
-        offered = {"composite": True, "gradient": regularizer.smooth, "barrier": barrier}
-        return frozenset(name for name, there in offered.items() if there)
+        has_barrier = regularizer.has_barrier and self.losses.loss.has_hessian and not self.linear_term.active
+        names = {"composite"}
+        if regularizer.smooth:
+            names.add("gradient")
+        if has_barrier:
+            names.add("barrier")
+        return frozenset(names)
 
     def default_solver(self) -> Solver[Any]:
-        """Return the solver that :func:`mopn.minimize` takes by default: the fastest that there is an oracle for."""
-        solvers: dict[str, Solver[Any]] = {"barrier": InteriorPoint(), "gradient": LBFGS(), "composite": FISTA()}
-        offered = self.oracles - ({"barrier"} if self.newton_size > 1.0 else set())
-        return next(solver for oracle, solver in solvers.items() if oracle in offered)
+        """Return the solver that :func:`mopn.minimize` takes by default: the fastest one for the oracles offered."""
+        offered = self.oracles
+        if "barrier" in offered and self.newton_size <= 1.0:
+            return InteriorPoint()
+        if "gradient" in offered:
+            return LBFGS()
+        return FISTA()
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -142,7 +149,9 @@ class OutputLayerProblem(Displayed, Smooth):
             return {"barrier": "there is none for a smooth penalty; use LBFGS()"}
         if self.regularizer.norm.nonnegative:
             return {"barrier": "there is none for nonnegative weights; use FISTA()"}
-        return {} if loss.has_hessian else {"barrier": f"the loss {loss.name!r} has no hessian"}
+        if not loss.has_hessian:
+            return {"barrier": f"the loss {loss.name!r} has no hessian"}
+        return {}
 
     @property
     def newton_size(self) -> float:
@@ -166,8 +175,10 @@ class OutputLayerProblem(Displayed, Smooth):
 
     @cached_property
     def _shift_invariant(self) -> bool:
-        zero = _outputs(self.image(np.zeros(sum(map(math.prod, self._shapes)))))
-        return self.rows.reduce(_is_shift_invariant, along=(zero,), combine=min)
+        """Whether the second derivatives do not change if equal numbers are added to all outputs of a sample."""
+        size = sum(map(math.prod, self._shapes))
+        at_zero = _outputs(self.image(np.zeros(size)))
+        return self.rows.reduce(_is_shift_invariant, along=(at_zero,), combine=min)
 
     def start(self, start: Any = None) -> np.ndarray:
         """Return a point: zero, or given weights (k, m), which are projected onto the ball if there is one.
@@ -216,7 +227,8 @@ class OutputLayerProblem(Displayed, Smooth):
         value, G = self.losses.value_gradient(_outputs(image))
         of_weights = self.rows.crossed(self.features, G)
         if self.ridge is not None:
-            value, of_weights = value + self.ridge.value(image.V), of_weights + self.ridge.slopes(image.V)
+            value = value + self.ridge.value(image.V)
+            of_weights = of_weights + self.ridge.slopes(image.V)
         return Evaluation(value, joined(of_weights, self.linear_term.adjoint(G)), G, image)
 
     def regularizer_value(self, x: np.ndarray) -> float:
@@ -230,9 +242,9 @@ class OutputLayerProblem(Displayed, Smooth):
         return joined(self.regularizer.prox(V, step), self.linear_term.prox(W, step))
 
     def working_set(self, x: np.ndarray, least: int) -> WorkingSet | None:
-        """Return the problem of the units with weights and of those with the largest slopes (Massias et al., 2018).
+        """Return the problem of the units with weights and the units with the largest slopes (Massias et al., 2018).
 
-        It has at least ``least`` units, and twice as many as have weights; None where it would have half of all.
+        It has at least ``least`` units, and twice as many as have weights; None if that is half of all or more.
         """
         V, _ = self.split(x)
         used = V.any(axis=1)
@@ -243,12 +255,17 @@ class OutputLayerProblem(Displayed, Smooth):
         lower = self.dual_bound(at)
         if math.isinf(lower):
             return None
-        slopes = self.regularizer.norm.duals(self.split(at.gradient)[0])
-        units = np.sort(np.argsort(np.where(used, -np.inf, -slopes), kind="stable")[:size])
-        kept = joined(np.arange(V.size).reshape(V.shape)[units], np.arange(V.size, x.size))
-        return WorkingSet(self._of_units(units), kept, lower)
+        gradient_V, _ = self.split(at.gradient)
+        slopes = self.regularizer.norm.duals(gradient_V)
+        # Used units first, then by decreasing slope.
+        order = np.argsort(np.where(used, -np.inf, -slopes), kind="stable")
+        units = np.sort(order[:size])
+        entries_of_units = np.arange(V.size).reshape(V.shape)[units]
+        kept = joined(entries_of_units, np.arange(V.size, x.size))
+        return WorkingSet(self._with_units(units), kept, lower)
 
-    def _of_units(self, units: np.ndarray) -> OutputLayerProblem:
+    def _with_units(self, units: np.ndarray) -> OutputLayerProblem:
+        """Return the problem of some units."""
         features = self.rows.map(_some_features, units, along=(self.features,))
         ridge = None if self.ridge is None else self.ridge.of_units(units)
         return self.from_parts(features, len(units), self.rows, self.regularizer, self.linear_term, ridge)
@@ -294,17 +311,22 @@ class OutputLayerProblem(Displayed, Smooth):
         """Objective at V, and a proven lower bound, from scratch."""
         at = self.smooth(self.image(x))
         fun = at.value + self.regularizer_value(x)
-        point, (V, W) = DualPoint(self.losses, at.G, _outputs(at.image)), self.split(x)
+        point = DualPoint(self.losses, at.G, _outputs(at.image))
+        V, W = self.split(x)
         rounding = objective_rounding(point, fun) + self.linear_term.value_error(W, self.losses.n)
         if self.ridge is not None:
             rounding += self.ridge.error(V)
         return Measure(fun, self._dual_bound(at, point, search=True), rounding)
 
     def _dual_bound(self, at: Evaluation, point: DualPoint, *, search: bool) -> float:
-        G, image, of_squares = point.G, cast(Any, at.image), self.linear_term.conjugate(point.G)
+        """Return the lower bound at a dual point, for the ridge at the weights of an evaluation."""
+        G = point.G
+        image = cast(Any, at.image)
+        of_squares = self.linear_term.conjugate(G)
         adjoint, sizes = self.rows.sum(_adjoint_and_sizes, along=(self.features, self._row_maxima, G))
         # Each entry of Phi' D is a sum of n products, for a dual point D near G.
-        row_error = (self.losses.n + 3 + dual_error(self.losses.n_outputs)) * EPS * sizes
+        roundings = self.losses.n + 3 + dual_error(self.losses.n_outputs)
+        row_error = roundings * EPS * sizes
         if self.ridge is not None:
             adjoint = adjoint + self.ridge.slopes(image.V)
             row_error += float(self.ridge.slope_errors(image.V).sum())
@@ -323,8 +345,9 @@ class _Image(NDArrayOperatorsMixin):
         # In place, z += a binds z to the new image.
         if method != "__call__" or options.keys() - {"out"}:
             return NotImplemented
-        parts = ((x.outputs, x.V) if isinstance(x, _Image) else (x, x) for x in inputs)
-        return _Image(*(ufunc(*part) for part in zip(*parts, strict=True)))
+        outputs = [x.outputs if isinstance(x, _Image) else x for x in inputs]
+        weights = [x.V if isinstance(x, _Image) else x for x in inputs]
+        return _Image(ufunc(*outputs), ufunc(*weights))
 
 
 def _outputs(image: Any) -> Any:
@@ -377,6 +400,7 @@ def _unit_outputs(block: Block, features: np.ndarray, V: np.ndarray) -> np.ndarr
 
 
 def _adjoint_and_sizes(block: Block, features: Any, maxima: Any, G: Any) -> tuple[Any, Any]:
+    """Return Phi' G, and a bound of the sums of moduli in a row of it, for the row maxima (n,) of Phi."""
     return crossed(features, G), maxima @ abs(G).sum(axis=1)
 
 
@@ -394,7 +418,11 @@ def _product(block: Block, hessian: Hessian, features: np.ndarray, D: np.ndarray
 
 def _diagonal_blocks(block: Block, hessian: Hessian, features: np.ndarray) -> np.ndarray:
     weighted = np.empty_like(features)
-    return np.stack([crossed(np.multiply(features, h[:, None], out=weighted), features) for h in hessian.diagonal.T])
+    blocks = []
+    for h in hessian.diagonal.T:
+        np.multiply(features, h[:, None], out=weighted)
+        blocks.append(crossed(weighted, features))
+    return np.stack(blocks)
 
 
 def _predicted(block: Block, hessian: Hessian, G: np.ndarray, step: np.ndarray) -> np.ndarray:

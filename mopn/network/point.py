@@ -15,9 +15,9 @@ from mopn.data.validation import check_start_size, finite_numbers
 from mopn.network.maps import Maps
 from mopn.solvers.sphere.refinement import group_leaders
 
-# Up to so many features (128 MiB) are kept between the uses of a point; more are computed anew, block by block, as a
-# refit takes some fifty passes and the rest of a round two or three.
-_KEPT_FEATURES = 1 << 24
+# Features K(x_i, h_r) that are kept between the uses of a point: 128 MiB. More are computed again, block by block: a
+# refit takes some fifty passes over the data, and the rest of a round only two or three.
+_MOST_KEPT_FEATURES = 1 << 24
 
 
 class Network:
@@ -64,8 +64,8 @@ class Network:
 
     @property
     def _kept_features(self) -> np.ndarray | None:
-        """The features, or None where they are too many to be kept, or computed anew in every pass over the data."""
-        if self._features is None and self._maps.rows.shape[0] * self.n_units > _KEPT_FEATURES:
+        """The features, or None if they are too many to keep, or are computed again in every pass over the data."""
+        if self._features is None and self._maps.rows.shape[0] * self.n_units > _MOST_KEPT_FEATURES:
             return None
         return self.features if isinstance(self.features, np.ndarray) else None
 
@@ -82,14 +82,17 @@ class Network:
 
     def with_units(self, basis: np.ndarray) -> Network:
         """Return the network with more units, of weight zero."""
-        return self.plus(Network(self._maps, basis, np.zeros((len(basis), self.weights.shape[1])), self.linear))
+        weights = np.zeros((len(basis), self.weights.shape[1]))
+        return self.plus(Network(self._maps, basis, weights, self.linear))
 
     def plus(self, other: Network) -> Network:
         """Return the network with the units of another one, too."""
         if not self.n_units:
             return self._changed(other.basis, other.weights, other._features)
         own, others = self._kept_features, other._kept_features
-        features = None if own is None or others is None else np.concatenate([own.T, others.T]).T
+        features = None
+        if own is not None and others is not None:
+            features = np.concatenate([own.T, others.T]).T
         weights = np.vstack([self.weights, other.weights])
         return self._changed(np.vstack([self.basis, other.basis]), weights, features)
 
@@ -113,7 +116,9 @@ class Network:
 
     def of_units(self, kept: np.ndarray | list[int]) -> Network:
         """Return the network of some units, by index or by mask."""
-        features = self._features.T[kept].T if isinstance(self._features, np.ndarray) else None
+        features = None
+        if isinstance(self._features, np.ndarray):
+            features = self._features.T[kept].T
         return self._changed(self.basis[kept], self.weights[kept], features)
 
     def drop_zero_units(self, fraction: float = 0.0) -> Network:
@@ -122,7 +127,8 @@ class Network:
         alive = sizes > 0
         if fraction > 0 and alive.any():
             order = np.argsort(sizes)
-            alive[order[np.cumsum(sizes[order]) <= fraction * sizes.sum()]] = False
+            is_small = np.cumsum(sizes[order]) <= fraction * sizes.sum()
+            alive[order[is_small]] = False
         return self if alive.all() else self.of_units(alive)
 
     def without_smallest_unit(self) -> Network:
@@ -133,7 +139,7 @@ class Network:
         return self.of_units(np.arange(self.n_units) != unit)
 
     def merge_parallel_units(self) -> Network:
-        """Return the network with nearly parallel units merged into the one of largest weights, with their sum."""
+        """Return the network with nearly parallel units merged into the largest one, which gets the sum of weights."""
         order = np.argsort(-np.linalg.norm(self.weights, axis=1), kind="stable")
         keeper = group_leaders(self.basis, order, cosine=0.999)
         kept = np.flatnonzero(keeper == np.arange(self.n_units))
@@ -179,7 +185,8 @@ def joined(*arrays: np.ndarray) -> np.ndarray:
 
 def split(x: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
     """Return views of a flat point as arrays of these shapes."""
-    parts, first = [], 0
+    parts = []
+    first = 0
     for shape in shapes:
         stop = first + math.prod(shape)
         parts.append(x[first:stop].reshape(shape))

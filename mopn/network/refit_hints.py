@@ -1,4 +1,4 @@
-"""Hints of a network problem for refits: how many units, and samples of how many rows, a refit can use."""
+"""Hints of a network problem for refits: numbers of units, and sizes of samples, that a refit can use."""
 
 import math
 
@@ -10,18 +10,25 @@ from mopn.data.rows import Rows, SumOfLosses
 from mopn.network.point import Network
 from mopn.solvers.tools.decorators import doors
 
-# A network is filled at once up to a number of units between these: more cost time and memory, and few are needed.
-_LEAST_FILL, _LARGEST_FILL = 50, 200
-# Joint refits start on these fractions of the samples, each with as many rows for every parameter.
-_SAMPLE_FRACTIONS, _ROWS_PER_PARAMETER = (1 / 16, 1 / 4), 10
-# A model is first fitted to a sample of so many rows for every parameter, and at least so many in all, where that is at
-# most this fraction of the rows.
-_ROWS_OF_MODEL, _LEAST_ROWS, _LARGEST_SAMPLE = 100, 10_000, 1 / 4
-# Other fits start on this fraction where it has at least so many rows: on all of them rounds take longer.
-_LEAST_FIRST = 2000
-# The largest number of entries of a sample of data in blocks.
-_SAMPLE_ENTRIES = 1 << 25
-# With more features the local minima of joint refits are within about a thousandth of each other.
+# The least number of units up to which a network is filled at once.
+_LEAST_FILL = 50
+# The largest such number: more units cost time and memory, and few of them are needed.
+_LARGEST_FILL = 200
+# Fractions of the samples on which joint refits start, before they take all.
+_SAMPLE_FRACTIONS = (1 / 16, 1 / 4)
+# Rows for every parameter in a sample for the start of a refit, at least: with fewer it ends near a worse minimum.
+_ROWS_PER_PARAMETER = 10
+# Rows for every parameter in a sample for the units of a model.
+_ROWS_OF_MODEL = 100
+# Rows of such a sample, at least.
+_LEAST_ROWS_OF_MODEL = 10_000
+# The largest fraction of the rows that is a sample for a model, and the fraction on which other fits start.
+_LARGEST_SAMPLE = 1 / 4
+# Rows of the sample on which other fits start, at least. With fewer rows in all, rounds take little time.
+_LEAST_ROWS_TO_START = 2000
+# Entries of a sample of data in blocks, at most: 256 MiB.
+_MOST_ENTRIES_OF_SAMPLE = 1 << 25
+# Features up to which local minima of joint refits differ; beyond, they are within about a thousandth of each other.
 _FEW_FEATURES = 1000
 
 
@@ -47,12 +54,12 @@ class RefitHints:
 
     @property
     def minima_are_far_apart(self) -> bool:
-        """Whether few units may end in a poor local minimum: not if features are many, such as users and items."""
+        """Whether few units may end in a poor local minimum: not with many features, such as users and items."""
         return self.rows.shape[1] <= _FEW_FEATURES
 
     @property
     def gains_by_single(self) -> bool:
-        """Whether single precision holds the data and makes joint refits faster: those by products of dense data."""
+        """Whether single precision holds the data and makes joint refits faster, by products of dense data."""
         return self.rows.entries is None and fits_single(self.rows.largest, self._scales)
 
     def limited(self, network: Network, most: int, *, jointly: bool) -> Network:
@@ -67,32 +74,35 @@ class RefitHints:
 
     @property
     def _useful_units(self) -> int:
-        """How many units a network is filled up to at once: one for every eigenvector of the m matrices Gamma_c."""
+        """The number of units up to which a network is filled at once: one per eigenvector of the matrices Gamma_c."""
         rank = self.losses.n_outputs * min(self.rows.shape)
         return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
 
     def sample_fractions(self, network: Network) -> list[float]:
-        """Return fractions of the samples, with rows for every unit, on which to refit both layers before all.
+        """Return the fractions of the samples on which to refit both layers first, with enough rows for every unit.
 
-        With few rows for every parameter, or most of the weight on few, the refit ends near a worse local minimum.
+        With few rows for every parameter, or most of the weight on few rows, a refit ends near a worse local minimum.
         """
-        (n, d), size = self.rows.shape, self.rows.effective_size
+        n, d = self.rows.shape
         least = _ROWS_PER_PARAMETER * network.n_units * (d + self.losses.n_outputs)
-        fractions = [fraction for fraction in _SAMPLE_FRACTIONS if fraction * size >= least]
-        return [fraction for fraction in fractions if self._fits_memory(fraction * n)]
+        size = self.rows.effective_size
+        return [
+            fraction for fraction in _SAMPLE_FRACTIONS if fraction * size >= least and self._fits_memory(fraction * n)
+        ]
 
     def _fraction_for_model(self, n_units: int) -> float | None:
-        """Return the fraction of the samples that tells the units of a model; None where that is most rows."""
-        (n, d), m = self.rows.shape, self.losses.n_outputs
-        fraction = max(_ROWS_OF_MODEL * n_units * (d + m), _LEAST_ROWS) / self.rows.effective_size
+        """Return the fraction of the samples that suffices to choose the units of a model; None if it is large."""
+        n, d = self.rows.shape
+        wanted = max(_ROWS_OF_MODEL * n_units * (d + self.losses.n_outputs), _LEAST_ROWS_OF_MODEL)
+        fraction = wanted / self.rows.effective_size
         return fraction if fraction <= _LARGEST_SAMPLE and self._fits_memory(fraction * n) else None
 
     @property
     def _fraction_to_start(self) -> float | None:
-        """The fraction of the samples that tells where to start; None for few rows, or where one refit is the fit."""
-        enough = not self.can_rotate_units and _LARGEST_SAMPLE * self.rows.effective_size >= _LEAST_FIRST
+        """The fraction of the samples on which to start; None for few rows, or where a single refit is the fit."""
+        enough = not self.can_rotate_units and _LARGEST_SAMPLE * self.rows.effective_size >= _LEAST_ROWS_TO_START
         return _LARGEST_SAMPLE if enough and self._fits_memory(_LARGEST_SAMPLE * self.rows.shape[0]) else None
 
     def _fits_memory(self, n: float) -> bool:
-        """Whether a sample of n rows can be held; one of data in blocks takes memory of its own."""
-        return self.rows.design is not None or n * self.rows.shape[1] <= _SAMPLE_ENTRIES
+        """Whether a sample of n rows can be held; a sample of data in blocks takes memory of its own."""
+        return self.rows.design is not None or n * self.rows.shape[1] <= _MOST_ENTRIES_OF_SAMPLE

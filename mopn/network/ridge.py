@@ -64,20 +64,24 @@ class Ridge:
 
     def value_gradient(self, A: np.ndarray, E: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the value, and its gradients with respect to units and weights."""
-        units, along = DenseDesign(A), E @ E.T
+        units = DenseDesign(A)
+        along = E @ E.T
         of_weights = self.amount * (self.kernel.features(units, A) @ E)
         of_units = 2.0 * self.amount * self.kernel.products(units, along, A)
         return 0.5 * float(np.vdot(of_weights, E)), of_units, of_weights
 
     def forms(self, data: GradientForms, H: np.ndarray, V: np.ndarray) -> GradientForms:
         """Return the matrices of losses and ridge at a network, given the matrices of the losses."""
-        return RidgeForms(data, self, H, self.amount * V) if len(H) else data
+        if not len(H):
+            return data
+        return RidgeForms(data, self, H, self.amount * V)
 
     def segment(self, H: np.ndarray, V: np.ndarray, at: np.ndarray, weights: np.ndarray) -> RidgeSegment:
         """Return the ridge along a segment from (H, V) in the direction of another network."""
-        parts = (H, V, H, V), (H, V, at, weights), (at, weights, at, weights)
-        value, slope, curvature = (self.inner(*pair) for pair in parts)
-        return RidgeSegment(0.5 * value, slope, curvature)
+        value = 0.5 * self.inner(H, V, H, V)
+        slope = self.inner(H, V, at, weights)
+        curvature = self.inner(at, weights, at, weights)
+        return RidgeSegment(value, slope, curvature)
 
     def curvature(self, A: np.ndarray, E: np.ndarray) -> np.ndarray:
         """Return about the mean curvature (k,) in the entries of every unit, divided by 2, for a metric."""
@@ -85,12 +89,14 @@ class Ridge:
         return self.amount * self.kernel.of_square * squares
 
     def error(self, H: np.ndarray, V: np.ndarray) -> float:
+        """Bound the rounding error of the value."""
         k, d = H.shape
         sizes = np.linalg.norm(V, axis=1) * np.einsum("rd,rd->r", H, H)
-        return 0.5 * self.amount * (3 * d + 2 * k + V.shape[1] + 16) * EPS * float(sizes.sum()) ** 2
+        roundings = 3 * d + 2 * k + V.shape[1] + 16
+        return 0.5 * self.amount * roundings * EPS * float(sizes.sum()) ** 2
 
     def change(self, V: np.ndarray, errors: np.ndarray) -> float:
-        """Bound how the value changes where the functions K(h_r, .), of length 1, change by ``errors`` (k,)."""
+        """Bound the change of the value if the functions K(h_r, .), of length 1, change by ``errors`` (k,)."""
         sizes = np.linalg.norm(V, axis=1)
         changed = float(sizes @ errors)
         return self.amount * changed * (float(sizes.sum()) + changed)
@@ -151,7 +157,9 @@ class RidgeForms(GradientForms):
         return self.data.products(W, H) + self.kernel.products(self._units, self.slopes @ W.T, H)
 
     def scaled(self) -> tuple[RidgeForms, float]:
-        scale = max(self.data.scaled()[1], power_of_two(float(np.abs(self.slopes).max(initial=0.0))))
+        """Return the forms divided exactly by a power of two, and that power."""
+        _, scale_of_losses = self.data.scaled()
+        scale = max(scale_of_losses, power_of_two(float(np.abs(self.slopes).max(initial=0.0))))
         data = GradientForms(self.kernel, self.rows, self.G / scale, self.seed)
         return RidgeForms(data, self.ridge, self.H, self.slopes / scale), scale
 
@@ -167,14 +175,17 @@ class RidgeForms(GradientForms):
 
     @property
     def work(self) -> tuple[float, float]:
-        (product, combination), (k, d) = self.data.work, self.H.shape
+        """The cost of the product with one vector and of one combination, in operations of a matrix product."""
+        product, combination = self.data.work
+        k, d = self.H.shape
         return product + 4.0 * k * d, combination + 1.0 * k * d * d
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return sum_c w_c (Gamma_c + ridge W_c) (d, d), and a bound of the spectral norm of its error."""
         matrix, error = self.data.combination(w)
         own = self.kernel.gammas(self._units, (self.slopes @ w)[:, None])[0]
-        return matrix + own, 1.25 * error + (1 + len(w)) * float(self._own_errors @ np.abs(w))
+        own_error = (1 + len(w)) * float(self._own_errors @ np.abs(w))
+        return matrix + own, 1.25 * error + own_error
 
     @cached_property
     def _own_errors(self) -> np.ndarray:
@@ -185,7 +196,7 @@ class RidgeForms(GradientForms):
         return 1.25 * (k + 8 + dual_error(m)) * EPS * sizes + lost
 
     def _added(self, errors: np.ndarray) -> np.ndarray:
-        """Return the errors (m,) of the sums; the errors of each term are more than 8 roundings of it."""
+        """Return the errors (m,) of the sums of both; the error of each term exceeds 8 roundings of that term."""
         return 1.25 * errors + self._own_errors
 
     def gram(self) -> np.ndarray:
@@ -193,7 +204,7 @@ class RidgeForms(GradientForms):
         return self._estimated_gram()
 
     def bound(self, p: float) -> float:
-        """Proven upper bound of max ||q(h)||_p over unit h: the data's, and more, as |K(h, h_r)| <= ||h_r||^2."""
+        """Proven upper bound of max ||q(h)||_p over unit h; for the ridge by |K(h, h_r)| <= ||h_r||^2."""
         sizes = np.linalg.norm(self.slopes, p, axis=1) @ np.einsum("rd,rd->r", self.H, self.H)
         own = float(sizes) * (1.0 + (sum(self.H.shape) + 8) * EPS)
         return (self.data.bound(p) + own) * (1.0 + EPS)

@@ -22,8 +22,8 @@ class Vertex(NamedTuple):
     """An extreme point Delta, a network of units (q, d) with weights (q, m), and its penalty.
 
     Under a penalty the step is taken in the epigraph {(U, omega): Omega(U) <= omega <= radius} (Harchaoui, Juditsky and
-    Nemirovski, 2015), with the radius ``least / strength`` that no minimiser exceeds, as losses are nonnegative; its
-    extreme points are that multiple of an atom, if it is worth its penalty, and 0.
+    Nemirovski, 2015). No minimiser exceeds the radius ``least / strength``, as losses are nonnegative. The extreme
+    points are that multiple of an atom, if it is worth its penalty, and 0.
     """
 
     network: Network
@@ -39,7 +39,7 @@ class ActiveVertex(NamedTuple):
 
 
 def best_vertex(network: Network, q: np.ndarray, regularizer: NormRegularizer, least: float) -> Vertex:
-    """Return the extreme point on a unit, of values q (1, m) of the forms; with several units, the mean of theirs."""
+    """Return the extreme point on a unit with the values q (1, m) of the forms; the mean of these for several units."""
     directions = regularizer.norm.steepest(q) / network.n_units
     size, strength = regularizer.vertex(least, -float(np.vdot(directions, q)))
     return Vertex(network.with_weights(size * directions), strength * size)
@@ -97,9 +97,14 @@ class NetworkSegment:
     ) -> None:
         self.network, self.losses, self.linear_term = network, losses, linear_term
         self.towards, self.away, self.nonnegative = towards, away, regularizer.norm.nonnegative
-        # The coefficient of U in D.
-        self.own = -1.0 if away is None else 1.0 if towards is None else 0.0
-        self.limit = 1.0 if away is None else _limit(away.coefficient, pairwise=towards is not None)
+        # ``own`` is the coefficient of U in D.
+        if away is None:
+            self.own = -1.0
+            self.limit = 1.0
+        else:
+            self.own = 1.0 if towards is None else 0.0
+            self.limit = _largest_step(away.coefficient, pairwise=towards is not None)
+
         of_units = network.unit_outputs
         self.outputs = of_units + network.linear_outputs if network.linear.size else of_units
         self.step = self.own * of_units
@@ -107,10 +112,12 @@ class NetworkSegment:
             self.step = towards.network.unit_outputs + self.step
         if away is not None:
             self.step = self.step - away.vertex.network.unit_outputs
+
         self.linear = network.linear
         self.linear_step = linear_term.minimizer(G) - self.linear if linear_moves else np.zeros_like(self.linear)
         if self.linear_step.any():
             self.step += linear_term.outputs(self.linear_step)
+
         self.penalty = regularizer.value(network.weights)
         self.vertex_penalty = 0.0 if towards is None else towards.penalty
         if away is not None:
@@ -119,19 +126,24 @@ class NetworkSegment:
         self.gap = -self.own * self.penalty - self.vertex_penalty + fall - losses.rows.inner(G, self.step)
         self.curvature = losses.smoothness
         self.squared_length = losses.squared_length(self.step)
-        self.ridge = self._along(ridge) if ridge.active else None
+        self.ridge = self._ridge_along(ridge) if ridge.active else None
         if self.ridge is not None:
             self.gap -= self.ridge.slope
             self.squared_length += self.ridge.curvature / self.curvature
 
-    def _along(self, ridge: Ridge) -> RidgeSegment:
-        units, weights = [self.network.basis], [self.own * self.network.weights]
-        for sign, vertex in ((1.0, self.towards), (-1.0, self.away.vertex if self.away else None)):
-            if vertex is not None:
-                units.append(vertex.network.basis)
-                weights.append(sign * vertex.network.weights)
-        network = self.network.basis, self.network.weights
-        return ridge.segment(*network, np.vstack(units), np.vstack(weights))
+    def _ridge_along(self, ridge: Ridge) -> RidgeSegment:
+        """Return the ridge along the segment; D is a network, too."""
+        units = [self.network.basis]
+        weights = [self.own * self.network.weights]
+        if self.towards is not None:
+            vertex = self.towards.network
+            units.append(vertex.basis)
+            weights.append(vertex.weights)
+        if self.away is not None:
+            vertex = self.away.vertex.network
+            units.append(vertex.basis)
+            weights.append(-vertex.weights)
+        return ridge.segment(self.network.basis, self.network.weights, np.vstack(units), np.vstack(weights))
 
     def value(self, gamma: float) -> float:
         """Objective at U(gamma), with the penalty's upper bound (1 - gamma) Omega(U) + gamma Omega(Delta)."""
@@ -144,18 +156,22 @@ class NetworkSegment:
     def point(self, gamma: float) -> Network:
         weights = (1.0 + self.own * gamma) * self.network.weights
         if self.away is not None:
-            # At the limit the unit's weights are exactly 0, without rounding errors.
             rest = weights[self.away.rows] - gamma * self.away.vertex.network.weights
-            rest = np.maximum(rest, 0.0) if self.nonnegative else rest
+            if self.nonnegative:
+                rest = np.maximum(rest, 0.0)
+            # At the limit the unit's weights are exactly 0, without rounding errors.
             weights[self.away.rows] = 0.0 if gamma == self.limit > 0 else rest
         network = self.network.with_weights(weights)
         if self.towards is not None:
             vertex = self.towards.network
             network = network.plus(vertex.with_weights(gamma * vertex.weights))
-        return network.with_linear(self.linear + gamma * self.linear_step) if self.linear_step.any() else network
+        if not self.linear_step.any():
+            return network
+        return network.with_linear(self.linear + gamma * self.linear_step)
 
 
-def _limit(coefficient: float, *, pairwise: bool) -> float:
+def _largest_step(coefficient: float, *, pairwise: bool) -> float:
+    """Return the largest gamma of a step away from a vertex with this coefficient."""
     if pairwise:
         return coefficient
     return coefficient / (1.0 - coefficient) if 1.0 - coefficient > NULL else 0.0
@@ -173,7 +189,8 @@ class OutputRounding:
 
     def __call__(self, network: Network, G: Any, sizes: np.ndarray) -> float:
         """Return the bound, for the gradient G (n, m) and the sums (m,) of |G_ic| ||x_i||^2."""
-        (k, d), W = network.basis.shape, network.linear
+        k, d = network.basis.shape
+        W = network.linear
         of_units = (k + 2 * d + 4) * EPS * np.abs(network.weights).sum(axis=0)
         of_linear = (W.shape[1] + 4) * EPS * np.linalg.norm(W, axis=1)
         return self.of_errors(network, G, sizes, of_units, of_linear)
@@ -186,19 +203,24 @@ class OutputRounding:
         errors = np.array([np.linalg.norm(of_units), np.linalg.norm(of_linear), EPS])
         constant = self.rows.losses.loss.smoothness(self.rows.losses.n_outputs)
         if math.isfinite(constant):
-            return first + 0.5 * constant * float(errors @ self._lengths) ** 2
+            return first + 0.5 * constant * float(errors @ self._total_sizes) ** 2
         return first + self.rows.sum(_without_constant, errors, along=(network.outputs,))
 
     @cached_property
-    def _lengths(self) -> np.ndarray:
+    def _total_sizes(self) -> np.ndarray:
         """The roots (3,) of the sums of w_i ||x_i||^4, w_i ||[1, x_i]||^2 and w_i ||offset_i||^2, rounded up."""
-        squares = self.rows.sum(lambda block: tuple(block.losses.sample_weights @ part for part in _squares(block)))
+        squares = self.rows.sum(_weighted_squared_sizes)
         return np.sqrt(squares) * (1.0 + self.rows.shape[0] * EPS)
 
 
-def _squares(block: Block) -> tuple[Any, Any, Any]:
-    """Return the squared sizes (n,) to which the errors of a row are relative."""
-    offset, sizes = block.losses.offset, block.design.squared_sizes
+def _weighted_squared_sizes(block: Block) -> tuple[Any, ...]:
+    return tuple(block.losses.sample_weights @ squares for squares in _squared_sizes(block))
+
+
+def _squared_sizes(block: Block) -> tuple[Any, Any, Any]:
+    """Return the squared sizes (n,) to which the errors of a row are relative: of x, [1, x] and the offset."""
+    sizes = block.design.squared_sizes
+    offset = block.losses.offset
     offsets = 0.0 * sizes if offset is None else np.sum(offset * offset, axis=1)
     return sizes * sizes, block.linear.squared_sizes, offsets
 
@@ -206,9 +228,10 @@ def _squares(block: Block) -> tuple[Any, Any, Any]:
 def _without_constant(block: Block, outputs: np.ndarray, errors: np.ndarray) -> float:
     """Return the sum of w_i ||O_i - O'_i||^2 times the trace of the second derivative; inf for errors above 1.
 
-    Up to there the second derivative is to grow by a factor of e at most, as Poisson's does: then 2 (e - 2) < 2.
+    For errors up to 1 the second derivative is assumed to grow by a factor of e at most, as Poisson's does. The
+    remainder is then at most e - 2 < 1 times this sum.
     """
-    lengths = np.sqrt(np.stack(_squares(block), axis=1)) @ errors
+    lengths = np.sqrt(np.stack(_squared_sizes(block), axis=1)) @ errors
     if lengths.max(initial=0.0) > 1.0:
         return math.inf
     return float(block.losses.hessian(outputs).diagonal.sum(axis=1) @ lengths**2)

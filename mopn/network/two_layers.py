@@ -20,8 +20,8 @@ from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 
-# Arrays like the outputs that a loss and its gradient take.
-_ARRAYS = 4
+# Arrays of the shape of the outputs that a loss and its gradient take.
+_ARRAYS_OF_LOSS = 4
 
 
 def layer_outputs(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -50,10 +50,11 @@ class TwoLayers(ABC):
 
 
 class DenseLayers(TwoLayers):
-    """By matrix products."""
+    """The sums by matrix products."""
 
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
-        self.rows, self.kernel = rows.single() if single else rows, kernel
+        self.rows = rows.single() if single else rows
+        self.kernel = kernel
         self.dtype = np.float32 if single else np.float64
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
@@ -79,16 +80,22 @@ def _value(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.nda
 def _value_gradient(
     block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the losses of a block, and their gradients with respect to H, V and W."""
     P = block.design.project(H)
     features = kernel.features_of(block.design, H, P * P)
     value, G = block.losses.value_gradient(_outputs(block, features, V, W))
     G = G.astype(H.dtype, copy=False)
     of_weights = crossed(features, G)
     of_linear = block.linear.adjoint(G) if W.shape[1] else W
-    # Of one output G is enough, in place of G V' (n, k).
-    slopes, factor = (G, 2.0 * V) if V.shape[1] == 1 else (G @ V.T, 2.0)
-    of_units = factor * kernel.products_of(block.design, slopes, H, P)
-    return value, *(part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear))
+    if V.shape[1] == 1:
+        # G (n, 1) takes the place of G V' (n, k).
+        of_units = 2.0 * V * kernel.products_of(block.design, G, H, P)
+    else:
+        of_units = 2.0 * kernel.products_of(block.design, G @ V.T, H, P)
+    of_units, of_weights, of_linear = (
+        part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear)
+    )
+    return value, of_units, of_weights, of_linear
 
 
 def _outputs(block: Block, features: np.ndarray, V: np.ndarray, W: np.ndarray) -> np.ndarray:
@@ -107,11 +114,12 @@ def _products(block: Block, G: np.ndarray, kernel: Kernel, W: np.ndarray, H: np.
 
 
 class SparseLayers(TwoLayers):
-    """By compiled loops over the stored entries, row by row."""
+    """The sums by compiled loops over the stored entries, row by row."""
 
     def __init__(self, rows: Rows, kernel: Kernel, *, single: bool = False) -> None:
         assert rows.entries is not None
-        self.rows, self.layout = rows, SparseLayout(rows.entries, distinct=kernel.distinct)
+        self.rows = rows
+        self.layout = SparseLayout(rows.entries, distinct=kernel.distinct)
         self.distinct = kernel.distinct
         self.dtype = np.float32 if single else np.float64
 
@@ -134,8 +142,10 @@ class SparseLayers(TwoLayers):
         return 0.5 * self.layout.gradient(layers.at, of_constants, of_units, len(H))
 
     def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
+        """Lay out a point for compiled loops."""
         at = self.layout.units(H, self.dtype)
-        weights, linear = padded(V.T, self.dtype), self.layout.linear(W, self.dtype)
+        weights = padded(V.T, self.dtype)
+        linear = self.layout.linear(W, self.dtype)
         return _Layers(self.distinct, at, at.constants(), weights, linear)
 
 
@@ -149,33 +159,67 @@ class _Layers(NamedTuple):
     linear: np.ndarray
 
 
-def _parts(block: Block, layers: _Layers) -> Iterator[tuple[slice, Losses]]:
-    """Yield rows whose outputs and slopes stay in the cache, no fewer than the units' tables have, and losses."""
-    n, size = block.design.shape[0], max(rows_at_once(_ARRAYS * len(layers.weights)), len(layers.at.units))
+class _GradientSums(NamedTuple):
+    """Arrays to which compiled loops add gradients, or None for gradients that are not needed; in their order."""
+
+    constants: Any = None
+    units: Any = None
+    weights: Any = None
+    linear: Any = None
+
+
+def _add_gradients(lines: Any, first: int, stop: int, layers: _Layers, slopes: Any, sums: _GradientSums) -> None:
+    """Add the gradients over some rows, for loss slopes (m, rows); products need the weights of units."""
+    from mopn.compiled.degree_two import add_gradients
+
+    weights = layers.weights if sums.units is not None else None
+    add_gradients(
+        layers.distinct,
+        lines,
+        first,
+        stop,
+        layers.constants,
+        layers.at.units,
+        weights,
+        slopes,
+        sums.constants,
+        sums.units,
+        sums.weights,
+        sums.linear,
+    )
+
+
+def _cached_parts(block: Block, layers: _Layers) -> Iterator[tuple[slice, Losses]]:
+    """Yield rows and their losses: as many rows as stay in the cache, but no fewer than the units' tables have."""
+    n = block.design.shape[0]
+    size = max(rows_at_once(_ARRAYS_OF_LOSS * len(layers.weights)), len(layers.at.units))
     for begin in range(0, n, size):
         rows = slice(begin, min(begin + size, n))
         yield rows, block.losses.rows(rows)
 
 
 def _sparse_value(block: Block, layers: _Layers) -> float:
-    return sum((losses.value(_sparse_outputs(block, rows, layers)) for rows, losses in _parts(block, layers)), 0.0)
+    parts = _cached_parts(block, layers)
+    return sum((losses.value(_sparse_outputs(block, rows, layers)) for rows, losses in parts), 0.0)
 
 
 def _sparse_value_gradient(block: Block, layers: _Layers) -> tuple[float, Any, Any, Any, Any]:
     """Return the losses, and their gradients with respect to constants, units, weights and W'."""
-    from mopn.compiled.degree_two import add_gradients
-
-    distinct, at, constants, weights, linear = layers
+    units = layers.at.units
     # Sums to which every row contributes are in float64.
-    sums = np.zeros(constants.shape), np.zeros_like(at.units), np.zeros(weights.shape), np.zeros(linear.shape)
+    sums = _GradientSums(
+        constants=np.zeros(layers.constants.shape),
+        units=np.zeros_like(units),
+        weights=np.zeros(layers.weights.shape),
+        linear=np.zeros(layers.linear.shape),
+    )
     value = 0.0
-    for rows, losses in _parts(block, layers):
+    for rows, losses in _cached_parts(block, layers):
         of_rows, G = losses.value_gradient(_sparse_outputs(block, rows, layers))
-        slopes = np.ascontiguousarray(G.T, dtype=at.units.dtype)
-        add_gradients(distinct, block.lines, rows.start, rows.stop, constants, at.units, weights, slopes, *sums)
+        slopes = np.ascontiguousarray(G.T, dtype=units.dtype)
+        _add_gradients(block.lines, rows.start, rows.stop, layers, slopes, sums)
         value += of_rows
-    of_constants, of_units, of_weights, of_linear = sums
-    return value, of_constants, of_units.astype(np.float64, copy=False), of_weights, of_linear
+    return value, sums.constants, sums.units.astype(np.float64, copy=False), sums.weights, sums.linear
 
 
 def _sparse_outputs(block: Block, rows: slice, layers: _Layers) -> np.ndarray:
@@ -188,26 +232,22 @@ def _sparse_outputs(block: Block, rows: slice, layers: _Layers) -> np.ndarray:
 
 
 def _sparse_forms(block: Block, G: np.ndarray, layers: _Layers) -> np.ndarray:
-    from mopn.compiled.degree_two import add_gradients
-
+    """Return the sums (m, k') of G_ic K(h_r, x_i)."""
     slopes = np.ascontiguousarray(G.T)
     total = np.zeros((len(slopes), layers.at.units.shape[1]))
-    rows = layers.distinct, block.lines, 0, len(G), layers.constants, layers.at.units
-    add_gradients(*rows, None, slopes, None, None, total, None)
+    _add_gradients(block.lines, 0, len(G), layers, slopes, _GradientSums(weights=total))
     return total
 
 
 def _sparse_products(block: Block, G: np.ndarray, layers: _Layers) -> tuple[np.ndarray, np.ndarray]:
-    from mopn.compiled.degree_two import add_gradients
-
-    sums, slopes = (np.zeros_like(layers.constants), np.zeros_like(layers.at.units)), np.ascontiguousarray(G.T)
-    parts = layers.constants, layers.at.units, layers.weights
-    add_gradients(layers.distinct, block.lines, 0, len(G), *parts, slopes, *sums, None, None)
-    return sums
+    """Return the gradients of the sums of G_ic K(h_r, x_i) with respect to constants and units."""
+    sums = _GradientSums(constants=np.zeros_like(layers.constants), units=np.zeros_like(layers.at.units))
+    _add_gradients(block.lines, 0, len(G), layers, np.ascontiguousarray(G.T), sums)
+    return sums.constants, sums.units
 
 
 class RelationLayers(SparseLayers):
-    """By the same loops over S and over the tables B of the design S B.
+    """The sums by the same loops over S and over the tables B of the design S B.
 
     With a = B h, a number for every row of the tables, A^2(h, x_i) is A^2(a, s_i) plus the sum of A^2(h, b) over the
     rows b that make up the sample: a linear term of S. <h, x_i>^2 is <a, s_i>^2.
@@ -220,48 +260,52 @@ class RelationLayers(SparseLayers):
         self.tables = design.tables
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
-        from mopn.compiled.degree_two import add_gradients
-
-        layers, tables = self._layers(H, V, W), self._of_tables(H, V, W)
+        layers = self._layers(H, V, W)
+        tables = self._within_tables(H, V, W)
         value, of_constants, of_rows, of_weights, of_rest = self.rows.sum(_sparse_value_gradient, layers)
-        of_units, of_linear = self.tables.X.T @ of_rows, np.zeros(tables.linear.shape)
+        of_units = self.tables.X.T @ of_rows
+        of_linear = np.zeros(tables.linear.shape)
         slopes = np.ascontiguousarray(of_rest[1:].T, dtype=self.dtype)
+        # Without products of distinct features the tables add nothing to the weights' gradient.
         of_inside = of_weights if self.distinct else np.zeros_like(of_weights)
-        sums = np.zeros(of_constants.shape), of_units, of_inside, of_linear
-        add_gradients(*self._over_tables(tables), tables.weights, slopes, *sums)
+        sums = _GradientSums(np.zeros(of_constants.shape), of_units, of_inside, of_linear)
+        self._add_over_tables(tables, slopes, sums)
         of_linear[:1] = of_rest[:1]
         gradient = self.layout.gradient(layers.at, of_constants, of_units, len(H))
         return value, gradient, of_weights.T[: len(H)], self.layout.linear_gradient(of_linear)
 
     def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
-        from mopn.compiled.degree_two import add_gradients
-
-        nothing = np.zeros((len(H), 0)), np.zeros((0, 0))
-        tables = self._of_tables(H, *nothing)
-        total = self.rows.sum(_sparse_forms, self._between_tables(H, *nothing), along=(G,))
+        no_weights = np.zeros((len(H), 0))
+        no_linear = np.zeros((0, 0))
+        tables = self._within_tables(H, no_weights, no_linear)
+        total = self.rows.sum(_sparse_forms, self._between_tables(H, no_weights, no_linear), along=(G,))
         if self.distinct:
-            add_gradients(*self._over_tables(tables), None, self._slopes(G), None, None, total, None)
+            self._add_over_tables(tables, self._slopes(G), _GradientSums(weights=total))
         return total.T[: len(H)]
 
     def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
-        from mopn.compiled.degree_two import add_gradients
-
-        tables, layers = (of(H, W, np.zeros((0, 0))) for of in (self._of_tables, self._between_tables))
+        no_linear = np.zeros((0, 0))
+        tables = self._within_tables(H, W, no_linear)
+        layers = self._between_tables(H, W, no_linear)
         of_constants, of_rows = self.rows.sum(_sparse_products, layers, along=(G,))
         of_units = self.tables.X.T @ of_rows
         if self.distinct:
-            sums = np.zeros(of_constants.shape), of_units
-            add_gradients(*self._over_tables(tables), tables.weights, self._slopes(G), *sums, None, None)
+            sums = _GradientSums(np.zeros(of_constants.shape), of_units)
+            self._add_over_tables(tables, self._slopes(G), sums)
         return 0.5 * self.layout.gradient(layers.at, of_constants, of_units, len(H))
 
     def _layers(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         """Lay out a point for loops over S: the outputs within the rows of tables are its linear term."""
         from mopn.compiled.degree_two import set_outputs
 
-        layers, tables = self._between_tables(H, V, W), self._of_tables(H, V, W)
-        rest = np.zeros((1 + self.tables.shape[0], V.shape[1]), self.dtype)
-        inside = np.empty((V.shape[1], self.tables.shape[0]), self.dtype)
-        set_outputs(*self._over_tables(tables), tables.weights, tables.linear, inside)
+        layers = self._between_tables(H, V, W)
+        tables = self._within_tables(H, V, W)
+        n_rows = self.tables.shape[0]
+        rest = np.zeros((1 + n_rows, V.shape[1]), self.dtype)
+        inside = np.empty((V.shape[1], n_rows), self.dtype)
+        lines = self.tables.row_lines
+        units = tables.at.units
+        set_outputs(self.distinct, lines, 0, n_rows, tables.constants, units, tables.weights, tables.linear, inside)
         rest[1:] = inside.T
         if W.shape[1]:
             rest[0] = layers.linear[0]
@@ -273,7 +317,7 @@ class RelationLayers(SparseLayers):
         values = np.ascontiguousarray(self.tables.X @ layers.at.units, dtype=self.dtype)
         return layers._replace(at=PaddedUnits(layers.at.dummies, values))
 
-    def _of_tables(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
+    def _within_tables(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> _Layers:
         """Lay out a point for loops over the tables, which have the products of distinct features; no constants."""
         layers = super()._layers(H, V if self.distinct else np.zeros_like(V), W)
         # A copy, as with one output the transpose is W itself.
@@ -281,11 +325,12 @@ class RelationLayers(SparseLayers):
         linear[:1] = 0.0
         return layers._replace(constants=np.zeros_like(layers.constants), linear=linear)
 
-    def _over_tables(self, tables: _Layers) -> tuple[Any, ...]:
-        """Return the first arguments of loops over the tables."""
-        return self.distinct, self.tables.row_lines, 0, self.tables.shape[0], tables.constants, tables.at.units
+    def _add_over_tables(self, tables: _Layers, slopes: np.ndarray, sums: _GradientSums) -> None:
+        """Add the gradients over all rows of the tables, for slopes (m, rows of tables)."""
+        _add_gradients(self.tables.row_lines, 0, self.tables.shape[0], tables, slopes, sums)
 
     def _slopes(self, G: Any) -> np.ndarray:
+        """Return the slopes G, summed over the samples of each row of the tables (m, rows of tables)."""
         return np.ascontiguousarray(self.rows.sum(_by_table_row, along=(G,)).T)
 
 
@@ -299,8 +344,9 @@ def two_layers(rows: Rows, kernel: Kernel, *, single: bool = False) -> TwoLayers
     """Return the sums for rows: dense, sparse, or of relation blocks."""
     if rows.entries is None:
         return DenseLayers(rows, kernel, single=single)
-    related = isinstance(rows.template.without_dummies, RelationDesign)
-    return (RelationLayers if related else SparseLayers)(rows, kernel, single=single)
+    if isinstance(rows.template.without_dummies, RelationDesign):
+        return RelationLayers(rows, kernel, single=single)
+    return SparseLayers(rows, kernel, single=single)
 
 
 class PaddedUnits(NamedTuple):
@@ -330,7 +376,9 @@ class SparseLayout:
 
     def linear(self, W: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         """Return the coefficients W' (1 + d, m) of a linear term for compiled loops; (0, m) for an inactive one."""
-        return np.ascontiguousarray((uncentered(W, self.center, 1) if W.shape[1] else W).T, dtype)
+        if W.shape[1]:
+            W = uncentered(W, self.center, 1)
+        return np.ascontiguousarray(W.T, dtype)
 
     def linear_gradient(self, of_linear: np.ndarray) -> np.ndarray:
         """Return the gradient (m, 1 + d) with respect to W from the sums (1 + d, m) of the compiled loops."""
@@ -338,7 +386,7 @@ class SparseLayout:
 
     def gradient(self, at: PaddedUnits, of_constants: np.ndarray, of_units: np.ndarray, k: int) -> np.ndarray:
         """Return the gradient (k, q + d) from the sums of the compiled loops."""
-        # The derivative of A^2 in a dummy's entry is <h, x> without its own term, and of <h, x>^2 it is 2 <h, x>.
+        # In a dummy's entry, A^2 has the derivative <h, x> without the entry itself, and <h, x>^2 has 2 <h, x>.
         projections, slopes = of_constants
         if self.distinct:
             of_dummies = projections - at.dummies * slopes
@@ -360,6 +408,7 @@ def padded(table: np.ndarray, dtype: type = np.float64) -> np.ndarray:
     from mopn.compiled.jit import WIDTH
 
     rows, k = table.shape
-    filled = np.zeros((rows, -(-k // WIDTH) * WIDTH), dtype)
+    padded_k = -(-k // WIDTH) * WIDTH
+    filled = np.zeros((rows, padded_k), dtype)
     filled[:, :k] = table
     return filled

@@ -42,9 +42,11 @@ class UnitBallProblem(Displayed, Problem):
         self.shapes = network.basis.shape, network.weights.shape, network.linear.shape
         self.layers = two_layers(rows, kernel)
         squares, entries = rows.sum(_squares_and_entries)
-        unit = self._unit = squares / max(entries, 1.0) or 1.0
-        self._start = joined(network.basis, self._unit * network.weights, network.linear)
-        # A first guess for FISTA, which corrects it by backtracking; any does for features that are all zero.
+        # The mean square of the stored entries; any number will do for features that are all zero.
+        unit = squares / max(entries, 1.0) or 1.0
+        self._unit = unit
+        self._start = joined(network.basis, unit * network.weights, network.linear)
+        # A first guess for FISTA, which corrects it by backtracking.
         squared = rows.sum(lambda block: block.losses.squared_length(block.design.squared_norms[:, None] / unit))
         self.curvature = rows.losses.smoothness * squared or 1.0
 
@@ -57,8 +59,9 @@ class UnitBallProblem(Displayed, Problem):
         return H, V / self._unit, W
 
     def start(self, start: Any = None) -> np.ndarray:
-        """Return the point of the network given to the constructor, or a flat point or a result's, made feasible."""
-        return self.prox(self._start if start is None else check_start(start, self._start.size), 0.0)
+        """Return the point of the constructor's network, or a flat point or the point of a result; made feasible."""
+        point = self._start if start is None else check_start(start, self._start.size)
+        return self.prox(point, 0.0)
 
     def default_solver(self) -> FISTA:
         return FISTA()
@@ -85,7 +88,9 @@ class UnitBallProblem(Displayed, Problem):
         value, of_units, of_weights, of_linear = self.layers.value_gradient(H, V, W)
         if self.ridge.active and len(H):
             of_ridge, units, weights = self.ridge.value_gradient(H, V)
-            value, of_units, of_weights = value + of_ridge, of_units + units, of_weights + weights
+            value = value + of_ridge
+            of_units = of_units + units
+            of_weights = of_weights + weights
         return Evaluation(value, joined(of_units, of_weights / self._unit, of_linear))
 
     def regularizer_value(self, x: np.ndarray) -> float:

@@ -26,9 +26,9 @@ _LABELS = {
 }
 # Columns with a logarithmic axis.
 _LOGARITHMIC = ("gap", "restricted_gap", "relative_gap", "suboptimality", "value", "bound")
-# Time has one if runs differ by this factor.
-_LOG_TIME = 10.0
-#: The colours of the norms in all figures of mopn (Okabe and Ito's, told apart by the colour-blind).
+# The axis of time is logarithmic if the longest run takes more than this multiple of the shortest.
+_LOG_TIME_RATIO = 10.0
+#: The colours of the norms in all figures of mopn: Okabe and Ito's palette, which the colour-blind can tell apart.
 NORM_COLORS = {"l1": "#0072B2", "l1/l2": "#D55E00", "l1/linf": "#009E73"}
 
 
@@ -84,19 +84,26 @@ def plot_convergence(
     for name, column in {"x": x, "y": y}.items():
         if not isinstance(column, str):
             raise TypeError(f"{name} must be the name of a column of the trace, got {shown(column)}")
-    traces = {label: _trace(result) for label, result in _named(results).items()}
-    reference = _minimum(traces.values()) if y == "suboptimality" else None
-    curves = {label: (_column(trace, x, "x"), _column(trace, y, "y", reference)) for label, trace in traces.items()}
+    traces = {label: _trace(result) for label, result in _results_by_label(results).items()}
+    lower_bound = _best_lower_bound(traces.values()) if y == "suboptimality" else None
+    xs = []
+    ys = []
+    for trace in traces.values():
+        xs.append(_column(trace, x, "x"))
+        ys.append(_column(trace, y, "y", lower_bound))
+
     ax = new_axes(ax)
-    for label, curve in curves.items():
-        ax.plot(*curve, **{"marker": ".", "markersize": 3, "label": label, "color": NORM_COLORS.get(label)} | style)
-    if reference is not None:
-        level = np.fmin.reduce(np.concatenate([values for _, values in curves.values()]))
-        ax.axhline(level, color="0.6", linestyle=":", linewidth=1, zorder=0)
-    if y in _LOGARITHMIC and any((values > 0.0).any() for _, values in curves.values()):
+    for label, x_values, y_values in zip(traces, xs, ys, strict=True):
+        look = {"marker": ".", "markersize": 3, "label": label, "color": NORM_COLORS.get(label)} | style
+        ax.plot(x_values, y_values, **look)
+    if lower_bound is not None:
+        best = np.fmin.reduce(np.concatenate(ys))
+        ax.axhline(best, color="0.6", linestyle=":", linewidth=1, zorder=0)
+
+    if y in _LOGARITHMIC and any((y_values > 0.0).any() for y_values in ys):
         ax.set_yscale("log")
-    ends = [curve[0][-1] for curve in curves.values() if len(curve[0])]
-    if x == "time" and max(ends, default=0.0) > _LOG_TIME * min(ends, default=0.0) > 0.0:
+    ends = [x_values[-1] for x_values in xs if len(x_values)]
+    if x == "time" and max(ends, default=0.0) > _LOG_TIME_RATIO * min(ends, default=0.0) > 0.0:
         ax.set_xscale("log")
     ax.set_xlabel(_LABELS.get(x, x))
     ax.set_ylabel(_LABELS.get(y, y))
@@ -106,7 +113,7 @@ def plot_convergence(
     return ax
 
 
-def _named(results: Any) -> dict[str, Any]:
+def _results_by_label(results: Any) -> dict[str, Any]:
     if isinstance(results, Mapping) and not isinstance(results, Result):
         return dict(results)
     if isinstance(results, Result) or not isinstance(results, Sequence):
@@ -123,28 +130,30 @@ def _trace(result: Any) -> Trace:
     )
 
 
-def _minimum(traces: Iterable[Trace]) -> float:
-    """Return the best proven lower bound, up to rounding: the last row of a run has its best one."""
-    level = max((float(trace["fun"][-1] - trace["gap"][-1]) for trace in traces), default=-np.inf)
-    if not np.isfinite(level):
+def _best_lower_bound(traces: Iterable[Trace]) -> float:
+    """Return the best lower bound that a run has proven, up to rounding: each run has its best one in the last row."""
+    best = max((float(trace["fun"][-1] - trace["gap"][-1]) for trace in traces), default=-np.inf)
+    if not np.isfinite(best):
         raise ValueError("no run has proven a lower bound of the minimum; take y='fun'")
-    return level
+    return best
 
 
-def _column(trace: Trace, column: str, name: str, reference: float | None = None) -> np.ndarray:
-    """Return the values of a column, stored or computed."""
+def _column(trace: Trace, column: str, name: str, lower_bound: float | None = None) -> np.ndarray:
+    """Return the values of a column, stored or computed; NaN where they are infinite, or not above the bound."""
     if column == "suboptimality":
-        assert reference is not None
-        if reference == 0:
+        assert lower_bound is not None
+        if lower_bound == 0:
             raise ValueError("the best lower bound is 0, to which no distance is relative; take y='fun'")
-        above = (trace["fun"] - reference) / abs(reference)
+        above = (trace["fun"] - lower_bound) / abs(lower_bound)
         return np.where(above > 0, above, np.nan)
     if column == "relative_gap":
         values = np.array([relative(gap, fun) for gap, fun in zip(trace["gap"], trace["fun"], strict=True)])
     else:
         stored = "nit" if column == "n_iter" else column
         if stored not in trace:
-            others = ", or 'relative_gap' or 'suboptimality'" * (name == "y")
-            raise ValueError(f"{name} must be a column of the trace ({', '.join(trace)}){others}, got {shown(column)}")
+            computed = ", or 'relative_gap' or 'suboptimality'" if name == "y" else ""
+            raise ValueError(
+                f"{name} must be a column of the trace ({', '.join(trace)}){computed}, got {shown(column)}"
+            )
         values = trace[stored]
     return np.where(np.isfinite(values), values, np.nan)

@@ -10,10 +10,11 @@ from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.display import printable
 from mopn.solvers.tools.signals import signals_later
 
-# Of bars, as in the map of values of both signs.
-_POSITIVE, _NEGATIVE = "#b2182b", "#2166ac"
-# So many characters fit below a map next to its colour bar.
-_CHARACTERS = 40
+# Colours of bars: the ends of RdBu, the colour map for values of both signs.
+_POSITIVE_COLOR = "#b2182b"
+_NEGATIVE_COLOR = "#2166ac"
+# Characters that fit below a map, next to its colour bar; longer rows of names slant.
+_CHARACTERS_BELOW = 40
 
 
 def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any, ax: Any) -> Any:
@@ -38,13 +39,14 @@ def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any,
 
 def name_ticks(ax: Any, names: list[str]) -> None:
     """Name the ticks of the horizontal axis, slanting if the names would not fit next to each other."""
-    crowded = len(names) * max(map(len, names)) > _CHARACTERS
-    slanting = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    ax.set_xticks(range(len(names)), map(plain, names), **slanting if crowded else {})
+    crowded = len(names) * max(map(len, names)) > _CHARACTERS_BELOW
+    slant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+    ax.set_xticks(range(len(names)), map(plain, names), **slant)
 
 
 def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:
-    ax.barh(range(len(values)), values, color=np.where(values >= 0, _POSITIVE, _NEGATIVE))
+    """Draw horizontal bars, the first at the top, coloured by their signs."""
+    ax.barh(range(len(values)), values, color=np.where(values >= 0, _POSITIVE_COLOR, _NEGATIVE_COLOR))
     ax.set_yticks(range(len(values)), map(plain, labels))
     ax.invert_yaxis()
     ax.axvline(0.0, color="0.35", linewidth=0.8)
@@ -52,12 +54,13 @@ def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a text of the data as matplotlib shows it as it is: no formula, and no label that legends leave out."""
-    return " " * text.startswith("_") + printable(text).replace("$", r"\$")
+    """Return a text that matplotlib shows as given, without formulas; legends would leave out a leading underscore."""
+    shown_text = printable(text).replace("$", r"\$")
+    return f" {shown_text}" if text.startswith("_") else shown_text
 
 
 def colors(values: np.ndarray) -> dict[str, Any]:
-    """Return the colours of values: white for 0, which is in the middle unless none is negative."""
+    """Return the map of colours for values: white is 0, in the middle if some values are negative."""
     largest = float(np.abs(values).max()) or 1.0
     if values.size and values.min() >= 0:
         return {"cmap": "Reds", "vmin": 0.0, "vmax": largest}
@@ -65,15 +68,16 @@ def colors(values: np.ndarray) -> dict[str, Any]:
 
 
 def output_names(model: Any, outputs: Any) -> Any:
-    """Return the given names, or the classes of a model with an output each, or the names of its outputs, or None."""
+    """Return the given names, else the classes if each has an output, else the model's names of outputs or None."""
     network = getattr(model, "model", model)
     if outputs is not None or not isinstance(network, Model):
         return outputs
-    alike = network.classes is not None and len(network.classes) == network.weights.shape[1]
-    return network.classes if alike else network.output_names
+    output_per_class = network.classes is not None and len(network.classes) == network.weights.shape[1]
+    return network.classes if output_per_class else network.output_names
 
 
 def checked_labels(labels: Any, count: int, name: str) -> list[str]:
+    """Return labels as strings, by default the numbers from 0 on; ``ValueError`` unless there are ``count``."""
     labels = range(count) if labels is None else labels
     if not np.iterable(labels) or len(list(labels)) != count:
         raise ValueError(f"{name} must hold {count} labels, got {shown(labels)}")
@@ -85,9 +89,11 @@ def new_axes(ax: Any) -> Any:
 
 
 def subplots(*shape: int, **options: Any) -> Any:
+    """Return the axes of a new figure."""
     try:
         with signals_later():
             import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("plots need matplotlib: pip install matplotlib") from None
-    return plt.subplots(*shape, layout="constrained", **options)[1]
+    _, axes = plt.subplots(*shape, layout="constrained", **options)
+    return axes

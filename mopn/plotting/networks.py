@@ -52,11 +52,18 @@ def plot_interactions(
         model = fitted_model(interactions)
         outputs = output_names(model, outputs)
         interactions = strongest_interactions(model)
-    of_row = any(isinstance(item, Contribution) for item in interactions)
-    names = [item.fields if isinstance(item, Contribution) else item.names for item in interactions]
-    values = [item.value if isinstance(item, Contribution) else item.weight for item in interactions]
-    words = "contribution to the output" if of_row else "weight"
-    return plot_weights(list(map(" × ".join, names)), values, words, outputs, ax)
+    caption = "weight"
+    labels = []
+    values = []
+    for item in interactions:
+        if isinstance(item, Contribution):
+            caption = "contribution to the output"
+            labels.append(" × ".join(item.fields))
+            values.append(item.value)
+        else:
+            labels.append(" × ".join(item.names))
+            values.append(item.weight)
+    return plot_weights(labels, values, caption, outputs, ax)
 
 
 @door
@@ -88,7 +95,7 @@ def plot_unit(
     Returns
     -------
     pair of matplotlib Axes
-        Of the unit and of its weights.
+        The axes of the unit and of its weights.
 
     Raises
     ------
@@ -115,18 +122,24 @@ def plot_unit(
         raise TypeError(
             "model must be a mopn.Model, or an estimator of networks; models of one output have no units h_r"
         )
-    k, d = len(machine.basis), machine.n_features
+    k = len(machine.basis)
+    d = machine.n_features
     if not k:
         raise ValueError("model has no units to draw: its outputs are constant, or linear; fit with a smaller strength")
     if isinstance(unit, bool) or not isinstance(unit, (int, np.integer)) or not 0 <= unit < k:
         raise ValueError(f"unit must be an integer from 0 to {k - 1}, got {shown(unit)}")
-    h, v = machine.basis[unit, machine.basis.shape[1] - d :], machine.weights[unit]
-    scale = machine.feature_scales if scale is None else scale
-    h = h if scale is None else h * check_scale(scale, d)
+    dummies = machine.basis.shape[1] - d
+    h = machine.basis[unit, dummies:]
+    v = machine.weights[unit]
+    if scale is None:
+        scale = machine.feature_scales
+    if scale is not None:
+        h = h * check_scale(scale, d)
     if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != d):
         raise ValueError(f"shape must be (height, width) of {d} pixels in all, got {shown(shape)}")
     labels = checked_labels(machine.feature_names, d, "feature_names")
     outputs = checked_labels(output_names(machine, None), len(v), "outputs")
+
     left, right = subplots(1, 2, figsize=(7.2, 3.4)) if axes is None else axes
     if shape is None:
         largest = np.argsort(-np.abs(h), kind="stable")[:10]

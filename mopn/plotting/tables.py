@@ -22,12 +22,20 @@ from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.decorators import door
 from mopn.solvers.tools.signals import signals_later
 
-# Points of a curve or of the rows on a map, and cells along the sides of a map.
-_POINTS, _CELLS = 400, 80
-# A table with more cells has no numbers in them.
-_WRITTEN = 100
-# Effects in a row of the page of a model.
-_ACROSS = 3
+# Points of a curve. More could not be seen in a figure of this width.
+_POINTS_OF_CURVE = 400
+# Rows of the data that are drawn as points on a map; more would hide it.
+_ROWS_ON_MAP = 400
+# Grid points along each side of a map; the colours between them are interpolated.
+_POINTS_OF_SIDE = 80
+# Cells of a table up to which each shows its number; in smaller cells numbers would overlap.
+_MOST_NUMBERED_CELLS = 100
+# Effects side by side on the page of a model.
+_EFFECTS_ACROSS = 3
+# Effects that the page of a model draws.
+_DRAWN_EFFECTS = 9
+# Effects whose sizes the page of a model lists.
+_LISTED_SIZES = 18
 
 
 @door
@@ -47,7 +55,7 @@ def plot_model(model: Fitted, X: Any = None) -> Any:
     Returns
     -------
     list of matplotlib Axes
-        Of the sizes, then of each effect.
+        The axes of the sizes, then of each effect.
 
     Raises
     ------
@@ -68,21 +76,31 @@ def plot_model(model: Fitted, X: Any = None) -> Any:
     """
     drawing = _Drawing(model, X, most=6)
     sizes = drawing.found.sizes()
-    drawn = len(sizes[:9])
-    rows = max(1, -(-drawn // _ACROSS))
-    cells = subplots(rows, 1 + _ACROSS, figsize=(4.0 * (1 + _ACROSS), 3.2 * rows), squeeze=False)
-    first, axes = cells[0, 0].figure.add_subplot(cells[0, 0].get_gridspec()[:, 0]), cells[:, 1:].ravel()
-    for unused in (*cells[:, 0], *axes[drawn:]):
-        unused.remove()
-    axes = axes[:drawn]
-    drawing.sizes(first, sizes[:18])
-    mains = [ax for ax, size in zip(axes, sizes, strict=False) if len(size.columns) == 1]
-    for ax, size in zip(axes, sizes, strict=False):
-        drawing.of_size(ax, size, legend=ax in mains[:1])
+    drawn = sizes[:_DRAWN_EFFECTS]
+    first, axes = _axes_of_page(len(drawn))
+    drawing.sizes(first, sizes[:_LISTED_SIZES])
+
+    mains = [ax for ax, size in zip(axes, drawn, strict=True) if len(size.columns) == 1]
+    for ax, size in zip(axes, drawn, strict=True):
+        drawing.effect_with_size(ax, size, legend=ax in mains[:1])
+
     limits = [ax.get_ylim() for ax in mains]
     for ax in mains:
         ax.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
     return [first, *axes]
+
+
+def _axes_of_page(count: int) -> tuple[Any, Any]:
+    """Return the axes of the sizes, in the first column of a page, and the axes of ``count`` effects."""
+    rows = max(1, -(-count // _EFFECTS_ACROSS))
+    columns = 1 + _EFFECTS_ACROSS
+    cells = subplots(rows, columns, figsize=(4.0 * columns, 3.2 * rows), squeeze=False)
+    corner = cells[0, 0]
+    first = corner.figure.add_subplot(corner.get_gridspec()[:, 0])
+    axes = cells[:, 1:].ravel()
+    for unused in (*cells[:, 0], *axes[count:]):
+        unused.remove()
+    return first, axes[:count]
 
 
 @door
@@ -107,15 +125,15 @@ def plot_effect(
     X : DataFrame, array-like of shape (n, c), or dict, optional
         The background, by default the distributions in the encoding; see :func:`mopn.explain.effects`.
     scale : {"output", "probability"}, default "output"
-        The effect on the outputs; or the probabilities of classes, if all other effects are 0, of two classes the
-        second one's.
+        The effect on the outputs; or the probabilities of classes if all other effects are 0. With two classes, only
+        the second one's is drawn.
     axes : pair of matplotlib Axes, optional
         Where to draw; default a new figure.
 
     Returns
     -------
     pair of matplotlib Axes
-        Of the effect and of the distribution.
+        The axes of the effect and of the distribution.
 
     Raises
     ------
@@ -147,7 +165,7 @@ def plot_effect(
 
 @door
 def plot_pair(model: Fitted, a: str | int, b: str | int, X: Any = None, *, output: Any = None, ax: Any = None) -> Any:
-    """Plot the effect of a pair of columns on an output: what they add together, beyond what each adds alone.
+    """Plot the effect of a pair of columns on an output: their joint effect beyond the effect of each alone.
 
     Two columns of numbers have a map, with rows of X as points; a column of numbers and one of categories have a curve
     for each category; two columns of categories have a table. The eight most frequent categories are drawn.
@@ -186,51 +204,75 @@ def plot_pair(model: Fitted, a: str | int, b: str | int, X: Any = None, *, outpu
     ['red', 'blue']
     """
     drawing = _Drawing(model, X, most=8)
-    i, j = drawing.found.index(a), drawing.found.index(b)
+    i = drawing.found.index(a)
+    j = drawing.found.index(b)
     c, name = drawing.output(output, i, j)
     ax = new_axes(ax)
-    ax.set_title(drawing.pair(ax, i, j, c) + f", {name}" * bool(name))
+    title = drawing.pair(ax, i, j, c)
+    if name:
+        title += f", {name}"
+    ax.set_title(title)
     return ax
 
 
 class _Drawing:
-    """The effects of a model and their background, and the drawn outputs: of two classes the second alone."""
+    """The effects of a model and their background, and the outputs to draw: only the second one of two classes.
+
+    ``chosen`` holds the indices of these outputs, ``names`` their names, and ``named`` these names if the model has
+    any, else None. ``most`` is the largest number of categories of a column that are drawn.
+    """
 
     def __init__(self, model: Fitted, X: Any, scale: str = "output", most: int = 20) -> None:
-        self.found, self.scale, self.most = effects(model, X), scale, most
-        self.machine, self.encoding, self.with_rows = self.found.model, self.found.model.encoding, X is not None
-        machine, count = self.machine, np.size(self.found.constant)
+        self.found = effects(model, X)
+        self.scale = scale
+        self.most = most
+        self.machine = machine = self.found.model
+        self.encoding = machine.encoding
+        self.with_rows = X is not None
         if scale == "probability" and machine.target in ("outputs", "vector"):
             raise TypeError("scale='probability': a model of numbers predicts no probabilities; take scale='output'")
-        self.chosen, self.named = list(range(count)), output_names(machine, None)
+        self.chosen = list(range(np.size(self.found.constant)))
+        self.named = output_names(machine, None)
         if machine.target == "labels" and machine.classes is not None and len(machine.classes) == 2:
-            self.chosen, self.named = [-1], machine.classes[1:]
+            self.chosen = [-1]
+            self.named = machine.classes[1:]
         self.names = checked_labels(self.named, len(self.chosen), "outputs")
-        self.of = "output" if machine.classes is None else "output of"
+        self.output_word = "output" if machine.classes is None else "output of"
         self.ylabel = "effect on the output" if scale == "output" else "probability"
         if len(self.names) == 1 and self.named is not None:
-            self.ylabel += " of" * (machine.classes is not None) + f" {plain(self.names[0])}"
+            link = " " if machine.classes is None else " of "
+            self.ylabel += link + plain(self.names[0])
 
     # -- sizes ---------------------------------------------------------------------------------------------------------
 
     def sizes(self, ax: Any, sizes: list[EffectSize]) -> None:
-        deviations = [np.atleast_1d(size.deviation)[self.chosen].squeeze() for size in sizes]
+        """Draw the standard deviations of effects as bars, or as a heat map of several outputs."""
+        deviations = [self._deviations(size).squeeze() for size in sizes]
         labels = [" × ".join(size.columns) for size in sizes]
         plot_weights(labels, deviations, "standard deviation of the effect", self.named, ax)
 
-    def of_size(self, ax: Any, size: EffectSize, *, legend: bool) -> None:
+    def effect_with_size(self, ax: Any, size: EffectSize, *, legend: bool) -> None:
+        """Draw the effect of a column or of a pair, with its size in the title."""
         i, *others = (self.found.index(column) for column in size.columns)
-        length = f": {np.linalg.norm(np.atleast_1d(size.deviation)[self.chosen]):.3g}"
+        length = f": {np.linalg.norm(self._deviations(size)):.3g}"
         if others:
             c, name = self.output(None, i, others[0])
-            ax.set_title(self.pair(ax, i, others[0], c) + f"\n{name}" * bool(name) + length, fontsize="medium")
+            title = self.pair(ax, i, others[0], c)
+            if name:
+                title += f"\n{name}"
+            ax.set_title(title + length, fontsize="medium")
             return
+
         self.effect(ax, i)
         ax.set_title(plain(size.columns[0]) + length, fontsize="medium")
         if legend:
             ax.set_ylabel(self.ylabel)
             if len(self.names) > 1:
                 ax.legend(fontsize="small")
+
+    def _deviations(self, size: EffectSize) -> np.ndarray:
+        """Return the standard deviations of an effect on the drawn outputs."""
+        return np.atleast_1d(size.deviation)[self.chosen]
 
     # -- effects of columns --------------------------------------------------------------------------------------------
 
@@ -242,48 +284,61 @@ class _Drawing:
         return effect[:, self.chosen]
 
     def effect(self, ax: Any, j: int) -> None:
+        """Draw the effect of a column on the outputs."""
         if self.is_number(j):
             self._curves(ax, j)
             self._mark_dates(ax.xaxis, j)
         else:
-            texts, _ = self.frequent(j)
-            values = self.main(j, texts)
-            width = 0.8 / values.shape[1]
-            for c, (label, column) in enumerate(zip(self.names, values.T, strict=True)):
-                ax.bar(np.arange(len(texts)) + (c + 0.5) * width - 0.4, column, width, label=self._label(label))
-            name_ticks(ax, list(map(_text, texts)))
+            self._bars_of_categories(ax, j)
         if self.scale == "output":
             ax.axhline(0.0, color="0.35", linewidth=0.8, zorder=1)
         ax.grid(True, alpha=0.3)
         ax.set_axisbelow(True)
 
+    def _bars_of_categories(self, ax: Any, j: int) -> None:
+        """Draw a group of bars for each category: a bar for each output."""
+        texts, _ = self.frequent(j)
+        effects_of_outputs = self.main(j, texts).T
+        width = 0.8 / len(effects_of_outputs)
+        for c, (name, heights) in enumerate(zip(self.names, effects_of_outputs, strict=True)):
+            centers = np.arange(len(texts)) + (c + 0.5) * width - 0.4
+            ax.bar(centers, heights, width, label=self._label(name))
+        name_ticks(ax, list(map(_text, texts)))
+
     def _curves(self, ax: Any, j: int) -> None:
-        (least, largest), knots = self.range(j), self.encoding.of_column(j).numbers.knots[0]
+        """Draw a curve for each output, a dotted line for missing values, and grey outside the training data."""
+        least, largest = self.range(j)
+        knots = self.encoding.of_column(j).numbers.knots[0]
         knots = knots[np.isfinite(knots)]
-        grid = np.union1d(np.linspace(least, largest, _POINTS), knots[(knots > least) & (knots < largest)])
-        lines = zip(self.names, self.main(j, grid).T, strict=True)
-        curves = [ax.plot(grid, y, label=self._label(name))[0] for name, y in lines]
+        inner_knots = knots[(knots > least) & (knots < largest)]
+        grid = np.union1d(np.linspace(least, largest, _POINTS_OF_CURVE), inner_knots)
+        curves = []
+        for name, y in zip(self.names, self.main(j, grid).T, strict=True):
+            (curve,) = ax.plot(grid, y, label=self._label(name))
+            curves.append(curve)
+
         missing = np.isnan(self.found.background.columns[j])
         if missing.any():
             for curve, level in zip(curves, self.main(j, [np.nan])[0], strict=True):
                 ax.axhline(level, color=curve.get_color(), linestyle=":")
             ax.plot([], [], color="0.35", linestyle=":", label=f"missing\n({missing.mean():.0%} of rows)")
+
         for first, last in ((least, knots[0]), (knots[-1], largest)):
             if first < last:
                 ax.axvspan(first, last, color="0.9", zorder=0)
 
     def distribution(self, ax: Any, j: int) -> None:
         """Draw how many rows have the values of a column, in percent if the rows are not known."""
-        x, n = self.found.background.columns[j], self.found.background.n
-        each = 1.0 if self.with_rows else 100.0 / n
+        unit = 1.0 if self.with_rows else 100.0 / self.found.background.n
         if self.is_number(j):
-            there = x[~np.isnan(x)]
-            ax.hist(there, bins=40, color="0.6", weights=np.full(len(there), each))
+            x = self.found.background.columns[j]
+            present = x[~np.isnan(x)]
+            ax.hist(present, bins=40, color="0.6", weights=np.full(len(present), unit))
             ax.set_xlabel(plain(self.encoding.columns[j]))
             self._mark_dates(ax.xaxis, j)
         else:
             texts, counts = self.frequent(j)
-            ax.bar(range(len(texts)), each * np.array(counts), color="0.6")
+            ax.bar(range(len(texts)), unit * np.array(counts), color="0.6")
             name_ticks(ax, list(map(_text, texts)))
             ax.set_xlabel(self.name(j))
         ax.set_ylabel("rows" if self.with_rows else "% of rows")
@@ -292,6 +347,7 @@ class _Drawing:
     # -- effects of pairs ----------------------------------------------------------------------------------------------
 
     def pair(self, ax: Any, i: int, j: int, c: int) -> str:
+        """Draw the effect of a pair of columns on an output; return the names of both for a title."""
         if self.is_number(j) and not self.is_number(i):
             i, j = j, i
         if self.is_number(j):
@@ -308,23 +364,27 @@ class _Drawing:
         return plain(f"{columns[i]} × {columns[j]}")
 
     def _map(self, ax: Any, i: int, j: int, c: int) -> None:
-        x, y = self.found.background.columns[i], self.found.background.columns[j]
+        """Draw the effect of two columns of numbers as a map, with rows as points."""
+        x = self.found.background.columns[i]
+        y = self.found.background.columns[j]
         both = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
         if not len(both):
             raise ValueError("no row of X has a value of both columns, so there is nothing to plot")
-        grids = [np.linspace(v[both].min(), v[both].max(), _CELLS) for v in (x, y)]
-        Z = self.combinations(i, j, *grids)[..., c]
-        # Colours are for the rows: where there are none, effects can be large.
+        across, up = (np.linspace(v[both].min(), v[both].max(), _POINTS_OF_SIDE) for v in (x, y))
+        Z = self.combinations(i, j, across, up)[..., c]
+        # The scale of colours is chosen for the rows: elsewhere effects can be large.
         at_rows = np.reshape(self.found.pair(i, j), (len(x), -1))[both, c] if self.with_rows else Z
-        image = ax.pcolormesh(*grids, Z.T, shading="gouraud", rasterized=True, **colors(at_rows))
+        image = ax.pcolormesh(across, up, Z.T, shading="gouraud", rasterized=True, **colors(at_rows))
         ax.figure.colorbar(image, ax=ax, label="effect on the output", extend="both")
         if self.with_rows:
-            some = np.random.default_rng(0).permutation(both)[:_POINTS]
+            some = np.random.default_rng(0).permutation(both)[:_ROWS_ON_MAP]
             ax.scatter(x[some], y[some], s=5, color="0.15", alpha=0.5, linewidths=0)
         ax.set_ylabel(plain(self.encoding.columns[j]))
 
     def _curves_of_categories(self, ax: Any, i: int, j: int, c: int) -> None:
-        grid, (texts, _) = np.linspace(*self.range(i), _POINTS), self.frequent(j)
+        """Draw the effect of numbers and categories as a curve for each category."""
+        grid = np.linspace(*self.range(i), _POINTS_OF_CURVE)
+        texts, _ = self.frequent(j)
         for text, curve in zip(texts, self.combinations(i, j, grid, texts)[..., c].T, strict=True):
             ax.plot(grid, curve, label=plain(_text(text)))
         ax.axhline(0.0, color="0.35", linewidth=0.8, zorder=1)
@@ -333,23 +393,28 @@ class _Drawing:
         _legend(ax, title=self.name(j))
 
     def _cells(self, ax: Any, i: int, j: int, c: int) -> None:
-        (across, _), (down, _) = self.frequent(i), self.frequent(j)
+        """Draw the effect of two columns of categories as a table."""
+        across, _ = self.frequent(i)
+        down, _ = self.frequent(j)
         Z = self.combinations(i, j, across, down)[..., c].T
         image = ax.imshow(Z, aspect="auto", **colors(Z))
         ax.figure.colorbar(image, ax=ax, label="effect on the output")
-        if Z.size <= _WRITTEN:
+        if Z.size <= _MOST_NUMBERED_CELLS:
+            largest = np.abs(Z).max()
             for (row, column), value in np.ndenumerate(Z):
-                dark = abs(value) > 0.6 * np.abs(Z).max()
-                ax.text(column, row, f"{value:.2g}", ha="center", va="center", color="white" if dark else "0.15")
+                on_dark = abs(value) > 0.6 * largest
+                color = "white" if on_dark else "0.15"
+                ax.text(column, row, f"{value:.2g}", ha="center", va="center", color=color)
         name_ticks(ax, list(map(_text, across)))
         ax.set_yticks(range(len(down)), [plain(_text(text)) for text in down])
         ax.set_ylabel(self.name(j))
 
     def combinations(self, i: int, j: int, u: Any, v: Any) -> np.ndarray:
         """Return the effect (len(u), len(v), m) of two columns at all combinations of their values."""
-        rows, columns = np.indices((len(u), len(v))).reshape(2, -1)
+        shape = (len(u), len(v))
+        rows, columns = np.indices(shape).reshape(2, -1)
         values = self.found.pair(i, j, [u[r] for r in rows], [v[c] for c in columns])
-        return values.reshape(len(u), len(v), -1)
+        return values.reshape(*shape, -1)
 
     def output(self, output: Any, i: int, j: int) -> tuple[int, str]:
         """Return the number of an output of a pair, and its name in a title."""
@@ -361,8 +426,9 @@ class _Drawing:
             at = labels.index(output)
         else:
             raise ValueError(f"output must be one of {shown(labels)}, got {shown(output)}")
-        named = len(labels) > 1 or self.named is not None
-        return self.chosen[at], plain(f"{self.of} {labels[at]}") if named else ""
+        if len(labels) == 1 and self.named is None:
+            return self.chosen[at], ""
+        return self.chosen[at], plain(f"{self.output_word} {labels[at]}")
 
     # -- columns -------------------------------------------------------------------------------------------------------
 
@@ -370,6 +436,7 @@ class _Drawing:
         return j in self.encoding.number_columns
 
     def range(self, j: int) -> tuple[float, float]:
+        """Return the least and the largest number of a column in the background."""
         x = self.found.background.columns[j]
         if np.isnan(x).all():
             raise ValueError(f"column {self.encoding.columns[j]!r} of X has no value, so there is nothing to plot")
@@ -377,20 +444,23 @@ class _Drawing:
 
     def frequent(self, j: int) -> tuple[list[str | None], list[int]]:
         """Return the most frequent categories of a column, and how many rows have them."""
-        texts, counts = zip(*Counter(self.found.background.columns[j]).most_common(self.most), strict=True)
+        rows_of_categories = Counter(self.found.background.columns[j])
+        texts, counts = zip(*rows_of_categories.most_common(self.most), strict=True)
         return list(texts), list(counts)
 
     def name(self, j: int) -> str:
-        """Return the name of a column of categories, and how many of them are drawn if these are not all."""
+        """Return the name of a column of categories, with the number of drawn ones if some are left out."""
+        name = self.encoding.columns[j]
         count = len(set(self.found.background.columns[j]))
-        return plain(self.encoding.columns[j] + f" ({self.most} of {count})" * (count > self.most))
+        return plain(f"{name} ({self.most} of {count})" if count > self.most else name)
 
     def _label(self, name: str) -> str:
         return plain(name) if len(self.names) > 1 else ""
 
     def _mark_dates(self, axis: Any, j: int) -> None:
         """Write dates in place of numbers of days, if the column holds dates."""
-        if self.encoding.number_kinds[self.encoding.number_columns.index(j)] in (DATES, ZONED_DATES):
+        kind = self.encoding.number_kinds[self.encoding.number_columns.index(j)]
+        if kind in (DATES, ZONED_DATES):
             with signals_later():
                 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 

@@ -15,7 +15,7 @@ from mopn.solvers.result import Status
 class CorrectiveStep(ABC):
     """The options of a correction; ``begin`` returns the :class:`CorrectiveRun` of one run."""
 
-    # The solver that takes a correction, for those who give it in place of one.
+    # The solver that takes a correction: messages name it where a correction is given in place of a solver.
     taken_by = "ConditionalGradient"
     # Names of the oracles that a problem must offer.
     needs: frozenset[str]
@@ -37,10 +37,12 @@ class CorrectiveRun(ABC):
 
     # Whether units enter with weights that are not zero, so that a polish may follow in the same round.
     inserts_by_line_search = False
-    # Whether the purpose of the run is a model, which a sample of the rows may tell: ``settle`` then fits it to all.
+    # Whether the purpose of the run is a model. A sample may tell its units; ``settle`` then fits it to all rows.
     fits_a_model = False
-    # Tolerance and iterations of the fit in ``start``, as of a polish.
-    start_tol, start_iter = 1e-6, 500
+    # Tolerance of the fit in ``start``.
+    start_tol = 1e-6
+    # Largest number of iterations of this fit, as for a polish.
+    start_iter = 500
 
     def __init__(self, problem: Any, monitor: Monitor) -> None:
         self.problem, self.monitor = problem, monitor
@@ -54,10 +56,11 @@ class CorrectiveRun(ABC):
     def _refit(self, point: Any, form: Form, solver: Solver[Any], tol: float, max_iter: int) -> Any:
         """Return the point after a refit of both layers, or of the linear term, in this form."""
         joint = self.problem.joint(point, form)
-        return point.with_layers(self.monitor.solve(joint, solver, start=None, tol=tol, max_iter=max_iter))
+        refit = self.monitor.solve(joint, solver, start=None, tol=tol, max_iter=max_iter)
+        return point.with_layers(refit)
 
     def settle(self, point: Any) -> Any:
-        """Fit the model of a sample of the rows to all; its units stay."""
+        """Fit the model that was found on a sample to all rows, without an exchange of units."""
         raise NotImplementedError
 
     def set_target(self, selection: Selection) -> None:  # noqa: B027

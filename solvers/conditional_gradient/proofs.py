@@ -10,19 +10,26 @@ from typing import Any, NamedTuple
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
 
-# Operations for the bound in a round: no limit of time, so that runs repeat.
+# Operations for the bound in a round; there is no limit of time, so that runs repeat.
 _ROUND_WORK = 2e8
-# The final proof is tried when the estimated gap is at most this fraction of the tolerance, or below the tolerance and
-# more than this fraction of the last round's; in a run for a model, when it is below the tolerance.
+# Fraction of the tolerance at which the final proof is tried. Below the tolerance it is also tried if the estimated gap
+# is more than this fraction of the last round's; in a run for a model, always.
 _WELL_BELOW = 0.5
-# With units of the user's another final proof waits until the objective has fallen by so much of the gap.
-_OF_A_GAP = 0.1
-# Range of the precision of the final proof, relative to the tolerance.
-_LOOSEST, _TIGHTEST = 8.0, 0.01
-# A tight bound is computed when the estimated gap has fallen to this fraction of the proven one. These bounds may take
-# this fraction of the time of the run, and the one of a complete model that one. One that missed its precision is
-# followed by one that may take so many times as long.
-_FALLEN, _OVERHEAD, _OF_A_MODEL, _LONGER = 0.3, 0.35, 0.5, 2.0
+# With a user's units, fraction of the gap by which the objective must fall before another final proof.
+_FALL_BEFORE_PROOF = 0.1
+# The loosest precision of the final proof, relative to the tolerance.
+_LOOSEST = 8.0
+# The tightest precision of the final proof, relative to the tolerance.
+_TIGHTEST = 0.01
+# Fraction of the proven gap to which the estimated one must fall before a tight bound is computed.
+_FALL_BEFORE_BOUND = 0.3
+# Fraction of the time of the run that tight bounds may take.
+_TIME_OF_BOUNDS = 0.35
+# Fraction of the time of the run that the tight bound of a complete model may take.
+_TIME_OF_MODEL_BOUND = 0.5
+# A tight bound reached its precision if it exceeds the best value by at most this multiple of it. After one that did
+# not, the next waits until it may take this multiple of its time.
+_LONGER = 2.0
 
 
 class Selection(NamedTuple):
@@ -30,8 +37,8 @@ class Selection(NamedTuple):
 
     atoms: Atoms
     bound: float
-    # Estimate of the relative gap: the value of the best atom in place of the bound. The proven one if a function of
-    # the user's selected the atoms, as better ones may exist.
+    # Estimate of the relative gap: with the value of the best atom in place of the bound. If a user's function selected
+    # the atoms, it is the proven gap, as better atoms may exist.
     estimate: float
     # Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
     exhausted: bool = False
@@ -42,9 +49,10 @@ class ProofSchedule:
 
     In every round the effort is small, and the precision is the estimated gap of the round before. When the estimated
     gap has fallen far below the proven one, a tight bound is computed, within a fraction of the time of the run. When
-    the estimated gap reaches the tolerance, the final proof may use all limits of the oracle. So that a model does not
-    depend on the clock, its tight bound waits until it is complete; its final proof takes at most as long as the run
-    before it, selects no units, and ends the run. Without ``prove`` there are searches alone.
+    the estimated gap reaches the tolerance, the final proof may use all limits of the oracle.
+
+    A model must not depend on the clock. So its tight bound waits until it is complete. Its final proof takes at most
+    as long as the run before it, selects no units, and ends the run. Without ``prove`` there are only searches.
     """
 
     def __init__(
@@ -52,12 +60,19 @@ class ProofSchedule:
     ) -> None:
         self.prove = prove
         self.problem, self.oracle, self.monitor, self.schedule = problem, oracle, monitor, schedule
-        self.estimate, self.proven = math.inf, math.inf
-        self.seconds_spent, self.least_seconds = 0.0, 0.0
-        # Seconds in the searches for units, and in proofs beyond these.
-        self.oracle_time, self.proof_time = 0.0, 0.0
-        # The estimated gap at the last final proof, and with units of the user's the objective that allows another.
-        self.at_final_proof, self.next_proof = math.inf, math.inf
+        # The estimated gap of the last round, and the least proven one.
+        self.estimate = math.inf
+        self.proven = math.inf
+        # Seconds spent on tight bounds, and the least that another one needs.
+        self.seconds_spent = 0.0
+        self.least_seconds = 0.0
+        # Seconds in the searches for units, and in proofs besides these.
+        self.oracle_time = 0.0
+        self.proof_time = 0.0
+        # The estimated gap at the last final proof.
+        self.at_final_proof = math.inf
+        # With a user's units, the objective that allows another final proof.
+        self.next_proof = math.inf
 
     def __call__(self, point: AtomicPoint, at: AtOutputs, *, last: bool = False) -> Selection:
         """Return the best units for a gradient, and the bound on all units; ``last``: the model is complete."""
@@ -72,11 +87,12 @@ class ProofSchedule:
         return selection
 
     def _select(self, point: AtomicPoint, at: AtOutputs, last: bool) -> Selection:
+        """Return the answer of the oracle, with a final proof or a tight bound where one is due."""
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
         effort = Effort(max(before, tol), work=_ROUND_WORK if self.prove else 0.0, seconds=self.monitor.left)
         atoms = self.problem.lmo(at, self.oracle, effort)
-        # A gap takes as long as many products. Once the time is over, the proven one serves, which is due anyway.
+        # A gap takes as long as many products. Once the time is over, the proven gap serves, which is needed anyway.
         self.estimate = gap(atoms.values[0] if self.monitor.left > 0.0 else atoms.bound)
         selection = Selection(atoms, atoms.bound, self.estimate)
         if gap(atoms.bound) <= tol:
@@ -86,16 +102,21 @@ class ProofSchedule:
                 return selection
             bound = min(atoms.bound, self.problem.bound(at, self.oracle, effort))
             return selection._replace(bound=bound, exhausted=self.estimate <= tol)
-        # Where a model is fitted, the run ends here in any case, and so before a tight bound, which depends on the
-        # clock, could end it.
+
+        # In a run for a model the final proof ends the run in any case. So it comes before a tight bound, which depends
+        # on the clock, could end the run.
         level = self.schedule.fits_a_model or self.estimate > _WELL_BELOW * before
         due = self.estimate <= _WELL_BELOW * tol or (level and self.estimate <= tol)
-        if due and not (is_from_user(atoms) and self._is_soon(at.value, gap(atoms.bound))):
+        if due and not (is_from_user(atoms) and self._is_premature(at.value, gap(atoms.bound))):
             return self._with_final_proof(at, selection, gap)
+
         self.proven = min(self.proven, gap(atoms.bound))
-        # While the estimated gap exceeds the tolerance no bound ends the run: if one is ready depends on the clock.
-        decides = last if self.schedule.fits_a_model else tol < self.estimate <= _FALLEN * self.proven < math.inf
-        if decides and not atoms.bound_is_best:
+        # While the estimated gap exceeds the tolerance, no bound ends the run, ready or not: that depends on the clock.
+        if self.schedule.fits_a_model:
+            wants_tight_bound = last
+        else:
+            wants_tight_bound = tol < self.estimate <= _FALL_BEFORE_BOUND * self.proven < math.inf
+        if wants_tight_bound and not atoms.bound_is_best:
             selection = self._with_tight_bound(at, selection)
             self.proven = min(self.proven, gap(selection.bound))
         return selection
@@ -127,23 +148,24 @@ class ProofSchedule:
         bound = min(selection.bound, atoms.bound)
         return Selection(atoms, bound, self.estimate, exhausted=self.estimate <= self.monitor.tol)
 
-    def _is_soon(self, fun: float, proven: float) -> bool:
-        """Whether none can end the run, or the last one was at about this objective: poor units seem the best ones."""
+    def _is_premature(self, fun: float, proven: float) -> bool:
+        """Whether a final proof is premature: tol is 0, or the objective has hardly fallen since the last one."""
         if self.monitor.tol == 0.0 or fun > self.next_proof:
             return True
-        self.next_proof = fun - _OF_A_GAP * abs(fun) * min(proven, 1.0)
+        self.next_proof = fun - _FALL_BEFORE_PROOF * abs(fun) * min(proven, 1.0)
         return False
 
     def _is_exhausted(self, proven: float) -> bool:
         """Whether the oracle alone keeps the proven gap above the tolerance, or refits no longer help it."""
-        tol, looseness = self.monitor.tol, proven - self.estimate
+        tol = self.monitor.tol
+        looseness = proven - self.estimate
         stuck = self.estimate > _WELL_BELOW * self.at_final_proof
         self.at_final_proof = self.estimate
         return self.estimate <= tol and (looseness >= tol or stuck)
 
     def _with_tight_bound(self, at: AtOutputs, selection: Selection) -> Selection:
         """Return the same atoms with a tighter bound; atoms that depend on the clock would change the run."""
-        fraction = _OF_A_MODEL if self.schedule.fits_a_model else _OVERHEAD
+        fraction = _TIME_OF_MODEL_BOUND if self.schedule.fits_a_model else _TIME_OF_BOUNDS
         seconds = min(fraction * self.monitor.elapsed - self.seconds_spent, self.monitor.left)
         if seconds <= self.least_seconds:
             return selection
@@ -158,7 +180,7 @@ class ProofSchedule:
 
 
 def is_from_user(atoms: Atoms) -> bool:
-    """Whether a function of the user's selected the atoms; atoms of other problems need not say so."""
+    """Whether a user's function selected the atoms; atoms of other problems need not say so."""
     return getattr(atoms, "from_user", False)
 
 

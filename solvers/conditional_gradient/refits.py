@@ -31,33 +31,47 @@ from mopn.solvers.tools.checks import check_nonnegative, check_options, check_po
 Precision = Literal["double", "single"]
 # Oracles of output-layer problems.
 _LAYER_ORACLES = frozenset({"composite", "barrier", "gradient"})
-# Refits of the output layer between rounds stop at this fraction of the present gap, as more accuracy would be wasted,
-# and prove their gap when the target gap is at most this multiple of the tolerance.
-_LOOSENESS, _NEAR = 0.01, 10.0
-# The target gap falls at least by this factor from refit to refit, but where longer refits serve nothing; and it and
-# the least one, 1e-6 with tol = 0, fall by the other factor when a round changed nothing.
-_FALL, _STUCK, _LEAST_TARGET = 0.7, 0.1, 1e-6
-# A joint refit ends when ten iterations decrease the objective by less than this times the square of the target gap,
-# relative: loose while the gap is large, and tight enough near the end, where L-BFGS converges slowly. Less than this
-# times the target gap itself is enough where the gap is of second order (benchmarks/ablation, "A ridge"); a fraction of
-# it after two refits that left most of the gap.
-_JOINT_TOL, _LEFT, _TIGHTER = 3e-3, 0.9, 0.1
-# Before units enter, the linear term is fitted to this fraction of the tolerance of a polish of the output layer, or,
-# where a model is fitted, of a polish of both layers, which goes on from there.
-_START_TOL, _START_OF_MODEL = 1e-3, 0.1
-# Between rounds, units whose weights are together less than this times the target gap, relative, are dropped: refits
-# shrink superfluous units for ever. They stay if the objective would rise by more than this share of the target gap:
-# outputs may be differences of much larger terms, to which small weights matter.
-_NEGLIGIBLE, _RISE = 1e-4, 0.1
-# Refits on a fraction of the samples stop at this decrease over ten iterations, relative, as they are a start; refits
-# of more units than a model may have stop at the other one: the units that leave again are known early.
-_SAMPLE_TOL, _SURPLUS_TOL = 5e-3, 5e-2
-# After joint refits the linear term is fitted until ten iterations decrease the objective by less than this, relative,
-# or, where a model is fitted, by less than this fraction of the tolerance of the polish.
-_REST_TOL, _OF_POLISH = 1e-13, 1e-4
-# Tolerance of the step by which units enter before a refit, relative: every trial reads the data.
+# Tolerances of joint refits are relative decreases of the objective in ten iterations.
+
+# Fraction of the present gap at which refits of the output layer between rounds stop: more accuracy would be wasted.
+_LAYER_TOL = 0.01
+# Multiple of the tolerance up to which the target gap is near the end: refits of the output layer prove their gap.
+_NEAR = 10.0
+# Factor by which the target gap falls at least from refit to refit; 1 where longer refits gain nothing.
+_FALL = 0.7
+# Factor by which it falls when a round changed nothing.
+_FALL_WHEN_STUCK = 0.1
+# The least target gap with tol = 0.
+_LEAST_TARGET = 1e-6
+# Tolerance of a joint refit, in units of the square of the target gap: loose while the gap is large, and tight enough
+# near the end, where L-BFGS converges slowly. If the gap is of second order, the unit is the target gap itself
+# (benchmarks/ablation, "A ridge").
+_JOINT_TOL = 3e-3
+# Fraction of the target gap above which a refit left most of the gap.
+_LEFT = 0.9
+# Factor by which such refits, from the second one on, tighten the tolerance where the gap is of second order.
+_TIGHTER = 0.1
+# Tolerance of the fit of the linear term before units enter, relative to the polish of the output layer.
+_START_TOL = 1e-3
+# The same in a run for a model, relative to the polish of both layers, which continues this fit.
+_START_TOL_OF_MODEL = 0.1
+# Units whose weights are together less than this times the target gap, relative, are dropped between rounds: refits
+# would shrink superfluous units for ever.
+_NEGLIGIBLE = 1e-4
+# They stay if the objective would rise by more than this share of the target gap: outputs may be differences of much
+# larger terms, to which small weights matter.
+_RISE = 0.1
+# Tolerance of refits on a fraction of the samples, which are a start for others.
+_SAMPLE_TOL = 5e-3
+# Tolerance of refits of more units than a model may have: the units that leave again are known early.
+_SURPLUS_TOL = 5e-2
+# Tolerance of the fit of the linear term after joint refits.
+_REST_TOL = 1e-13
+# The same in a run for a model, relative to the tolerance of the polish.
+_REST_TOL_OF_MODEL = 1e-4
+# Relative tolerance of the step by which units enter before a refit: every trial reads the data.
 _STEP_TOL = 1e-2
-# Ten iterations in single precision, or on a grid, can see a decrease of this, relative, above the rounding.
+# Least tolerance in single precision, or on a grid: the decrease in ten iterations that exceeds the rounding errors.
 _COARSE_TOL = 1e-6
 
 
@@ -131,8 +145,8 @@ class FullRefit(_Refit):
     polish_iter : int, default 500
         Largest number of iterations of the polish. The last units enter in the polish if it is by L-BFGS.
     solver : Solver, default LBFGS()
-        ``LBFGS()`` on the smooth form, or ``FISTA()`` on the form of the paper. Each refit by FISTA, and with L-BFGS
-        those near the end of a run, follow a refit of the output layer.
+        ``LBFGS()`` on the smooth form, or ``FISTA()`` on the form of the paper. A refit of the output layer comes
+        before each refit by FISTA, and before refits by L-BFGS near the end of a run.
     polish_tol : float, default 1e-6
         The polish by L-BFGS stops when ten iterations decrease the objective by less than this, relative. Predictions
         are often as good with 5e-3.
@@ -202,30 +216,35 @@ class _OutputRefits(CorrectiveRun):
             )
         super().__init__(problem, monitor)
         self.options, self.layer_solver = options, solver
-        self.start_tol, self.start_iter = _START_TOL * options.tol, options.polish_iter
+        self.start_tol = _START_TOL * options.tol
+        self.start_iter = options.polish_iter
         self.max_iter, self.max_units = options.max_iter, schedule.max_units
-        self.target, self.near, self.estimate, self.fall = math.inf, False, math.inf, _FALL
+        self.target = math.inf
         self.least_target = monitor.tol or _LEAST_TARGET
+        self.fall = _FALL
+        self.near = False
+        self.estimate = math.inf
 
     def start(self, point: Any) -> Any:
-        """Fit the linear term of an empty point; of a point beyond the limit keep the largest units."""
+        """Fit the linear term of an empty point; keep the largest units of a point beyond the limit."""
         return self._limited(super().start(point))
 
     def _limited(self, point: Any) -> Any:
+        """Return the point with its largest units, up to ``max_units``."""
         if self.max_units is None:
             return point
         return self.problem.limited(point, self.max_units, jointly=self.options.can_move_units)
 
     def set_target(self, selection: Selection) -> None:
-        """Set the target gap: the estimated one, but mostly at most 0.7 times the last, and at least the tolerance.
+        """Set the target gap: the estimated one, but usually at most 0.7 times the last, and at least the tolerance.
 
-        If the last round changed nothing, the point met the target without the new units. So that the run is not stuck,
-        the target then falls faster, and maybe below the tolerance.
+        If the last round changed nothing, the point met the target without the new units. The target then falls faster,
+        and maybe below the tolerance, so that the run is not stuck.
         """
         fall = self.fall
         if selection.estimate == self.estimate:
-            fall = _STUCK
-            self.least_target *= _STUCK
+            fall = _FALL_WHEN_STUCK
+            self.least_target *= _FALL_WHEN_STUCK
         self.estimate = selection.estimate
         self.target = max(min(selection.estimate, fall * self.target), self.least_target)
         self.near = self.target <= _NEAR * self.monitor.tol
@@ -236,18 +255,20 @@ class _OutputRefits(CorrectiveRun):
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit the output layer, to a fraction of the target gap."""
-        return self._output_layer(point, _LOOSENESS * self._finite_target(), self.max_iter, prove=self.near)
+        return self._refit_layer(point, _LAYER_TOL * self._finite_target(), self.max_iter, prove=self.near)
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit the output layer of the full model to ``tol``."""
-        return self._output_layer(point, self.options.tol, self.options.polish_iter, prove=True)
+        return self._refit_layer(point, self.options.tol, self.options.polish_iter, prove=True)
 
     def _finite_target(self) -> float:
-        """Return the target gap; without a regulariser, one for which refits stop at ``tol``."""
-        return self.target if math.isfinite(self.target) else self.options.tol / _LOOSENESS
+        """Return the target gap; without a regulariser, a gap for which refits stop at ``tol``."""
+        return self.target if math.isfinite(self.target) else self.options.tol / _LAYER_TOL
 
-    def _output_layer(self, point: CorrectivePoint, tol: float, max_iter: int, *, prove: bool) -> CorrectivePoint:
-        problem, solver = self.problem.output_layer(point), self.layer_solver
+    def _refit_layer(self, point: CorrectivePoint, tol: float, max_iter: int, *, prove: bool) -> CorrectivePoint:
+        """Refit the output layer, and drop units without weights."""
+        problem = self.problem.output_layer(point)
+        solver = self.layer_solver
         if solver is None:
             newton = InteriorPoint.needs <= problem.oracles and cast(WithBarrier, problem).newton_size <= 1.0
             solver = InteriorPoint(prove=prove) if newton else FISTA()
@@ -267,11 +288,14 @@ class _FullRefits(_OutputRefits):
         self.inserts_by_line_search = self.smooth and problem.regularized and "atomic" in problem.oracles
         self.fits_a_model = self.inserts_by_line_search and schedule.fits_a_model
         if self.fits_a_model:
-            self.start_tol = max(self.start_tol, _START_OF_MODEL * options.polish_tol)
+            self.start_tol = max(self.start_tol, _START_TOL_OF_MODEL * options.polish_tol)
+        # Refits in a row that left most of the gap, and the factor of the tolerance that follows.
+        self.misses = 0
+        self.tightness = 1.0
+
         far_apart = self.fits_a_model and problem.minima_are_far_apart
         self._exchange = Exchange(problem, monitor) if far_apart else None
         few = far_apart and schedule.max_units is not None and schedule.max_units <= FEW_UNITS
-        self.tightness, self.misses = 1.0, 0
         self._coarse = CoarseLBFGS(*astuple(options.solver)) if few and type(options.solver) is LBFGS else None
         if problem.joint_refits_get_stuck:
             # More rounds are needed, and many short refits soon leave the saddles that a long one would approach.
@@ -281,11 +305,12 @@ class _FullRefits(_OutputRefits):
 
     def set_target(self, selection: Selection) -> None:
         self.misses = self.misses + 1 if selection.estimate > _LEFT * self.target else 0
-        # Many losses may outweigh a ridge: a loose refit then leaves most of the gap that it was to close.
-        self.tightness *= _TIGHTER if self.misses >= 2 else 1.0
+        # Many losses may outweigh a ridge: a loose refit then leaves most of the gap that it should close.
+        if self.misses >= 2:
+            self.tightness *= _TIGHTER
         super().set_target(selection)
         # Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends
-        # on it. A joint refit in the smooth form goes without it if the oracle has no tighter bound.
+        # on it. A joint refit in the smooth form needs none if the oracle has no tighter bound.
         self.near = self.near and not (self.smooth and selection.atoms.bound_is_best)
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
@@ -298,7 +323,7 @@ class _FullRefits(_OutputRefits):
         return segment.point(line_search(segment, _STEP_TOL)).compact()
 
     def exchange(self, point: CorrectivePoint, at: AtOutputs, selection: Selection) -> CorrectivePoint:
-        """Exchange units of a full model, where the schedule is for one and units can enter with weight."""
+        """Exchange units of a full model, if the schedule fits a model and units can enter with weight."""
         if self._exchange is None:
             return super().exchange(point, at, selection)
         return self.insert(*self._exchange(point, at, selection.atoms, selection.estimate))
@@ -313,8 +338,9 @@ class _FullRefits(_OutputRefits):
         if not self.inserts_by_line_search or self.near:
             point = super().improve(point)
         target = min(self._finite_target(), 1.0)
-        tol = _JOINT_TOL * (max(self.tightness, target) if self.problem.gap_is_of_second_order else target) * target
-        # Many short ones would leave most of the gap again, but leave saddles sooner.
+        factor = max(self.tightness, target) if self.problem.gap_is_of_second_order else target
+        tol = _JOINT_TOL * factor * target
+        # Many short refits would leave most of the gap again, but leave saddles sooner.
         patient = self.misses >= 2 and not self.problem.joint_refits_get_stuck
         max_iter = self.options.polish_iter if patient else self.max_iter
         point = self._with_rest(point, max(tol, self.options.least_tol), max_iter)
@@ -332,8 +358,8 @@ class _FullRefits(_OutputRefits):
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of the full model to ``polish_tol``, first on fractions of the samples if there are many.
 
-        Units beyond ``max_units`` leave before. L-BFGS starts at random nearby: the model is close to stationary, and
-        some stationary points are saddles, by symmetries of data and units, which refits keep.
+        Units beyond ``max_units`` leave before. L-BFGS starts from a random point nearby: the model is nearly
+        stationary, and some stationary points are saddles due to symmetries of data and units, which refits keep.
         """
         tol, max_iter = self.options.polish_tol, self.options.polish_iter
         start = np.random.default_rng(self.monitor.seed) if self.smooth else None
@@ -346,14 +372,14 @@ class _FullRefits(_OutputRefits):
         return self._with_rest(point, tol, max_iter, start)
 
     def _without_surplus(self, point: CorrectivePoint) -> CorrectivePoint:
-        """Refit both layers of a model of too many units, loosely, and take out those that serve least."""
+        """Refit both layers of a model of too many units, loosely, and remove the units that serve least."""
         if self.max_units is None or point.n_units <= self.max_units:
             return point
         point = point.drop_zero_units()
         fraction = next(iter(self.problem.sample_fractions(point)), 1.0)
         max_iter = self.options.max_iter
         point, _ = self._joint(point, _SURPLUS_TOL, max_iter, sample_fraction=fraction, within_limits=False)
-        self.problem.output_layer(point)  # computes features, for all that follows
+        self.problem.output_layer(point)  # computes the features that all networks below share
         while point.n_units > self.max_units:
             rests = map(point.without_unit, range(point.n_units))
             point = min(rests, key=lambda rest: self.problem.output_gradient(rest).value)
@@ -366,7 +392,7 @@ class _FullRefits(_OutputRefits):
         point = self._both_layers(point, tol, max_iter, start)
         if not point.extra_size or not self.smooth:
             return point
-        least = _OF_POLISH * self.options.polish_tol if self.fits_a_model else 0.0
+        least = _REST_TOL_OF_MODEL * self.options.polish_tol if self.fits_a_model else 0.0
         return self._refit(point, REST, LBFGS(gtol=0.0), max(least, _REST_TOL), self.options.polish_iter)
 
     def _both_layers(
@@ -393,7 +419,10 @@ class _FullRefits(_OutputRefits):
         *,
         within_limits: bool = True,
     ) -> tuple[CorrectivePoint, float]:
-        """Refit both layers; return the point and its objective. A model of more than ``max_units`` is no result."""
+        """Refit both layers; return the point and its objective.
+
+        Without ``within_limits`` the point may have more than ``max_units`` units, and is no result of the run.
+        """
         if not (point.n_units or point.extra_size):
             return point, math.inf
         if within_limits:
@@ -404,7 +433,7 @@ class _FullRefits(_OutputRefits):
         if self._coarse is not None and tol >= _COARSE_TOL:
             solver = self._coarse
         elif self._coarse is not None:
-            # Rounding errors would choose the local minimum; where it is known, they do no harm.
+            # Rounding errors would choose the local minimum. They do no harm once a coarse refit has chosen it.
             point, _ = self._joint(point, _COARSE_TOL, max_iter, start, sample_fraction, within_limits=within_limits)
             start = None
         problem = self.problem.joint(point, form)

@@ -1,4 +1,4 @@
-"""How many units enter in a round of conditional gradient, when the model is full, and which units leave it again."""
+"""Schedules of units: their number in each round of conditional gradient, the end, and the exchange of units."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from mopn.solvers.result import Status
 
 ScheduleName = Literal["grow", "fill"]
 
-# Units added in a round: at least this many, and this fraction of the present units.
-_MIN_UNITS, _GROWTH = 5, 0.1
-# If the weights of a unit cannot rotate, "fill" adds this fraction of max_units in a round.
+# Least number of units added in a round.
+_LEAST_UNITS_PER_ROUND = 5
+# Units added in a round, relative to the present units, where these do not move.
+_GROWTH = 0.1
+# Units that "fill" adds in a round, relative to max_units, if the weights of a unit cannot rotate.
 _FILL_FRACTION = 0.25
-# A run may try this multiple of max_units candidates. It goes on after a polish that leaves less than this fraction of
-# max_units.
-_MAX_TRIED, _LEFT_BY_POLISH = 2, 0.5
-# An exchange pays if it lowers the objective by this fraction, and none is tried unless the estimated gap is more than
-# this fraction of it.
-_PAYS, _WIDE = 0.01, 0.5
-# Local minima of refits of both layers are far apart up to so many units; with more, each of them is good.
+# Largest number of candidates that a run tries, relative to max_units.
+_MOST_TRIED = 2
+# Fraction of max_units that a polish must leave to end the run; below it, more units are added.
+_LEFT_BY_POLISH = 0.5
+# Relative decrease of the objective from which an exchange pays.
+_LEAST_GAIN_OF_EXCHANGE = 0.01
+# Estimated gap, relative to the objective, above which an exchange is tried.
+_LEAST_GAP_OF_EXCHANGE = 0.5
+# Units up to which local minima of refits of both layers are far apart; with more units, each minimum is good.
 FEW_UNITS = 10
 
 
@@ -41,8 +45,11 @@ class Schedule(ABC):
             self.tried += 1
             return atoms.basis[:1]
         room = math.inf if self.max_units is None else self.max_units - point.n_units
-        given = self.atoms_per_round
-        count, fill = (given, False) if given else self._wanted(point.n_units, room, problem.can_rotate_units)
+        count: float
+        if self.atoms_per_round:
+            count, fill = self.atoms_per_round, False
+        else:
+            count, fill = self._wanted(point.n_units, room, problem.can_rotate_units)
         units = problem.select_units(point, at, atoms, int(min(count, room)), fill=fill, seed=seed)
         self.tried += len(units)
         return units
@@ -51,12 +58,12 @@ class Schedule(ABC):
         """Whether no more units may be added; a polish that leaves fewer than half of ``max_units`` makes room."""
         if self.max_units is None:
             return False
-        limit = (_LEFT_BY_POLISH if polished else 1.0) * self.max_units
-        return n_units >= limit or self.tried >= _MAX_TRIED * self.max_units
+        fraction = _LEFT_BY_POLISH if polished else 1.0
+        return n_units >= fraction * self.max_units or self.tried >= _MOST_TRIED * self.max_units
 
     @abstractmethod
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:
-        """Return how many units to add, and whether to fill up with other units if there are too few atoms."""
+        """Return the number of units to add, and whether other units make up for too few atoms."""
 
 
 class Grow(Schedule):
@@ -65,17 +72,18 @@ class Grow(Schedule):
     fits_a_model = False
 
     def _wanted(self, n_units: int, room: float, can_rotate: bool) -> tuple[float, bool]:
-        return max(_MIN_UNITS, n_units if self.can_move_units else int(_GROWTH * n_units)), False
+        growth = n_units if self.can_move_units else int(_GROWTH * n_units)
+        return max(_LEAST_UNITS_PER_ROUND, growth), False
 
 
 class Fill(Schedule):
     """For the best model with ``max_units`` units: they enter as early as possible, as refits are expensive.
 
     If refits move the units and can rotate their weights, all units enter in the first round, with random ones if there
-    are too few atoms, and one long refit follows; of a generous ``max_units``, as many as the problem says that a refit
-    can use. If the weights cannot rotate (one output for each unit, or two outputs in all), a fraction of the units
-    enters in each round, selected by the new gradient. If refits do not move the units, each unit must be a good
-    choice, so few enter in a round. Few units that refits can move are then exchanged; see :class:`Exchange`.
+    are too few atoms, and one long refit follows. If ``max_units`` is large, only as many enter as a refit can use,
+    which the problem knows. If the weights cannot rotate (one output for each unit, or two outputs in all), a fraction
+    of the units enters in each round, selected by the new gradient. If refits do not move the units, each unit must be
+    a good choice, so few enter in a round. Few units that refits can move are then exchanged; see :class:`Exchange`.
     """
 
     fits_a_model = True
@@ -102,18 +110,24 @@ class Exchange:
 
     def __init__(self, problem: Corrective, monitor: Monitor) -> None:
         self.problem, self.monitor = problem, monitor
-        self.fun, self.paid = math.inf, True
+        # The least objective so far, and whether the last exchange paid.
+        self.fun = math.inf
+        self.paid = True
 
     def __call__(
         self, point: CorrectivePoint, at: AtOutputs, atoms: Any, estimate: float
     ) -> tuple[CorrectivePoint, AtOutputs, Any]:
         """Return the point that units enter, its gradient, and the units; or end the run."""
-        pays = at.value <= (1.0 - _PAYS) * self.fun
-        if not (0 < point.n_units <= FEW_UNITS and (pays or self.paid) and estimate > _WIDE):
+        pays = at.value <= (1.0 - _LEAST_GAIN_OF_EXCHANGE) * self.fun
+        may_pay = (pays or self.paid) and estimate > _LEAST_GAP_OF_EXCHANGE
+        if not (may_pay and 0 < point.n_units <= FEW_UNITS):
             self.monitor.stop(Status.MAX_UNITS)
-        self.fun, self.paid, count = min(self.fun, at.value), pays, point.n_units
+        self.fun = min(self.fun, at.value)
+        self.paid = pays
+        count = point.n_units
         if pays:
-            point, count = point.without_smallest_unit(), 1
+            point = point.without_smallest_unit()
+            count = 1
             at = self.problem.output_gradient(point)
         units = self.problem.select_units(point, at, atoms, count, fill=True, seed=self.monitor.seed)
         return point, at, units

@@ -20,14 +20,15 @@ from mopn.solvers.tools.checks import check_options, choice
 
 RULES = ("line-search", "open-loop", "short")
 Direction = Literal["towards", "away", "pairwise"]
-# The first interval of a line search is the short step times this factor. It grows by the same factor while the best
-# step exceeds this fraction of it.
-_STRETCH, _NEAR_THE_END = 10.0, 0.9
-# Tolerance of the best step, relative to the interval, where nothing corrects it.
+# The first interval of a line search, relative to the short step, and the factor by which it grows.
+_STRETCH = 10.0
+# It grows while the best step exceeds this fraction of the interval.
+_NEAR_THE_END = 0.9
+# Tolerance of the best step, relative to the interval, where no refit corrects it.
 _STEP_TOL = 1e-10
-# Vertices whose slopes differ by less than this, relative to the gap, are equally bad.
+# Difference of slopes, relative to the gap, up to which vertices are equally bad.
 _TIE = 1e-6
-# A decrease that is negligible, relative.
+# Decrease, relative to the objective, that is negligible.
 _NEGLIGIBLE = 1e-16
 
 
@@ -89,7 +90,9 @@ class _Stepper(CorrectiveRun):
     def __init__(self, options: PlainStep, problem: Atomic, monitor: Monitor) -> None:
         super().__init__(problem, monitor)
         self.rule, self.direction = options.rule, options.direction
-        self.t, self.curvature, self.least = 0, math.nan, math.inf
+        self.t = 0
+        self.curvature = math.nan
+        self.least = math.inf
 
     def insert(self, point: AtomicPoint, at: AtOutputs, units: Any) -> AtomicPoint:
         self.least = min(self.least, at.value)
@@ -104,13 +107,16 @@ class _Stepper(CorrectiveRun):
         return segment.point(gamma)
 
     def _segment(self, point: AtomicPoint, at: AtOutputs, units: Any) -> Segment:
+        """Return the segment in the direction of this run."""
         segment = partial(self.problem.segment, point, at, least=self.least)
         if self.direction == "towards":
             return segment(units)
         slopes = self.problem.active_units(point, at, least=self.least).slopes
         if self.direction == "pairwise":
             return _away_from_worst(partial(segment, units), slopes)
-        return max(segment(units), _away_from_worst(partial(segment, None), slopes), key=lambda along: along.gap)
+        towards = segment(units)
+        away = _away_from_worst(partial(segment, None), slopes)
+        return max(towards, away, key=lambda along: along.gap)
 
     def improve(self, point: AtomicPoint) -> AtomicPoint:
         return point.drop_zero_units()
@@ -120,7 +126,7 @@ class _Stepper(CorrectiveRun):
 
 
 def _away_from_worst(segment: Callable[..., Segment], slopes: np.ndarray) -> Segment:
-    """Return the segment away from the worst vertex, and of equally bad ones from the last, so from 0 before a unit."""
+    """Return the segment away from the worst vertex; among equally bad ones from the last, as 0 is the last one."""
     # A line search ends where both vertices of a pairwise step are equally bad, so that rounding would choose.
     worst = int(np.argmax(slopes))
     found = segment(away=worst)
@@ -129,20 +135,21 @@ def _away_from_worst(segment: Callable[..., Segment], slopes: np.ndarray) -> Seg
 
 
 def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:
-    """Return the best step on [0, limit] of a convex objective, up to ``tol``, relative to an interval little longer.
+    """Return the best step on [0, limit] of a convex objective, up to ``tol``, relative to an interval around it.
 
     A limit that is as good as the best step, up to rounding errors, is taken: else negligible shares of a vertex would
     stay for ever.
     """
     # The best step may be tiny if the vertex is far away, so the interval starts near the short step and grows.
-    upper = min(segment.limit, _STRETCH * segment.gap / max(segment.curvature * segment.squared_length, math.ulp(0.0)))
+    curvature = max(segment.curvature * segment.squared_length, math.ulp(0.0))
+    upper = min(segment.limit, _STRETCH * segment.gap / curvature)
     if not upper > 0:
         return 0.0
     while True:
         options = {"xatol": tol * upper}
         found = minimize_scalar(segment.value, bounds=(0.0, upper), method="bounded", options=options)
         if upper == segment.limit or found.x < _NEAR_THE_END * upper:
-            values = {gamma: segment.value(gamma) for gamma in (0.0, upper)} | {float(found.x): found.fun}
+            values = {0.0: segment.value(0.0), upper: segment.value(upper), float(found.x): found.fun}
             if upper == segment.limit and values[upper] <= min(values.values()) + NOISE * abs(values[0.0]):
                 return upper
             return min(values, key=values.__getitem__)

@@ -22,9 +22,9 @@ from mopn.solvers.tools.signals import signals_later
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-# Multiplications and additions of a product from which it is worth it to start threads: some 50 ms of one thread. Two
-# idle cores gain from 1e7 on, but if one of them is busy, each product waits for it for a slice of the scheduler, 8 ms.
-_LARGE = 1e9
+# Multiplications and additions of a product from which threads pay: some 50 ms of one thread. Two idle cores gain from
+# 1e7 on. But if one of them is busy, each product waits for it for a slice of the scheduler, 8 ms.
+_LARGE_OPERATIONS = 1e9
 
 
 class _Call(threading.local):
@@ -43,8 +43,8 @@ check_threads = count(1).or_none()
 class _Blas:
     """The BLAS libraries of this process, whose numbers of threads all its Python threads share.
 
-    The first of the Python threads that call at the same time sets and restores them; the others take what they find.
-    The last one cannot restore them: OpenBLAS 0.3.31 ignores what another thread sets after the main one.
+    Among Python threads that call at the same time, the first one sets and restores the numbers; the others use them as
+    they are. The last one cannot restore them: OpenBLAS 0.3.31 ignores settings of another thread after the main one.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class _Blas:
         return self._owner == threading.get_ident()
 
     def set(self, most: int | None) -> None:
-        """Set the numbers of threads; None for those that were found."""
+        """Set the numbers of threads to ``most``, or for None to the numbers before the call."""
         for library, found in self._found:
             library.set_num_threads(found if most is None else most)
 
@@ -106,7 +106,8 @@ def limited_threads(n_threads: int | None = None) -> Iterator[None]:
     if _CALL.is_running:
         yield
         return
-    _CALL.is_running, _CALL.number = True, n_threads
+    _CALL.is_running = True
+    _CALL.number = n_threads
     limited = _BLAS.limit()
     try:
         yield
@@ -119,7 +120,8 @@ def limited_threads(n_threads: int | None = None) -> Iterator[None]:
 @contextmanager
 def single_threaded() -> Iterator[None]:
     """Keep linear algebra at one thread, whatever the size of its products: blocks of rows share the threads."""
-    before, _CALL.in_blocks = _CALL.in_blocks, True
+    before = _CALL.in_blocks
+    _CALL.in_blocks = True
     try:
         yield
     finally:
@@ -128,8 +130,8 @@ def single_threaded() -> Iterator[None]:
 
 @contextmanager
 def threads_for(operations: float) -> Iterator[None]:
-    """Give one product of so many operations the threads of the call, if a call has limited them."""
-    lifted = operations >= _LARGE and _BLAS.owned() and not _CALL.in_blocks
+    """Give a product the threads of the call, if it takes many operations and a call has limited the threads."""
+    lifted = operations >= _LARGE_OPERATIONS and _BLAS.owned() and not _CALL.in_blocks
     if lifted:
         _BLAS.set(_CALL.number)
     try:
@@ -151,7 +153,9 @@ def n_workers() -> int:
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)
@@ -166,7 +170,8 @@ def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> 
     if workers == 1:
         yield from map(function, items)
         return
-    pool, errors = _pool(os.getpid(), n_workers()), np.geterr()
+    pool = _pool(os.getpid(), n_workers())
+    errors = np.geterr()
     pending: deque[Future[_Result]] = deque()
     try:
         for item in items:

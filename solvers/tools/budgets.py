@@ -1,4 +1,4 @@
-"""Limits of a call: seconds until a deadline, operations of a proof, probability that a random proof fails."""
+"""Limits of a call: seconds until a deadline, operations of a proof, failure probability of random proofs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FAILURE = 1e-9
 
 
 class Deadline:
-    """The end of the seconds that a call may take: made where the call begins, and handed to all that it does."""
+    """The end of the seconds that a call may take: made where the call begins, and passed to all of its steps."""
 
     def __init__(self, seconds: float | None) -> None:
         self._end = math.inf if seconds is None else time.perf_counter() + seconds
@@ -32,10 +32,11 @@ class Deadline:
 
 
 class Budget:
-    """Operations, roughly, and seconds left to a proof; limited by the former alone it ends at the same place."""
+    """Operations, roughly, and seconds left to a proof; a proof that only operations limit repeats exactly."""
 
     def __init__(self, work: float = math.inf, seconds: float = math.inf) -> None:
-        self.work, self.spent = work, 0.0
+        self.work = work
+        self.spent = 0.0
         self._end = time.perf_counter() + seconds
 
     @property
@@ -54,20 +55,20 @@ class Budget:
         return Budget(min(work, self.work - self.spent), self.seconds)
 
     def spend(self, work: float) -> None:
-        """Take off so many operations."""
+        """Count operations as spent."""
         self.spent += work
 
 
 class FailureBudget:
     """The budget of failure of a run, which every random proof spends from.
 
-    Proof n may fail with a probability of FAILURE / (n (n + 1)); these add up to less than FAILURE. They are over the
-    starts of the proofs, which whoever chose the data, or saw earlier proofs, must not know: so the starts come from
-    the entropy of the operating system, unless the user gives a seed.
+    Proof n may fail with a probability of FAILURE / (n (n + 1)); these add up to less than FAILURE. The probability is
+    over the random starts, which must be unknown to anyone who chose the data or saw earlier proofs. So the starts come
+    from the entropy of the operating system, unless the user gives a seed.
     """
 
     def __init__(self, spent: float = 0.0) -> None:
-        # The number of random proofs of the run and of those that it continues.
+        # The number of random proofs of the run, and of the runs that it continues.
         self.proofs = round(spent / (FAILURE - spent))
         # Whether the run itself has random proofs, and the seed of their starts that the user gave.
         self.used = False
@@ -75,7 +76,7 @@ class FailureBudget:
 
     @property
     def failure(self) -> float:
-        """The largest probability that any proof so far is false, in this run or before it; 0 without random ones."""
+        """The largest probability that a proof of this run, or before it, is false; 0 without random proofs."""
         return FAILURE * self.proofs / (self.proofs + 1)
 
     @property
@@ -84,6 +85,8 @@ class FailureBudget:
         return FAILURE / ((self.proofs + 1) * (self.proofs + 2))
 
     def draw(self, seed: int | None) -> np.random.Generator:
-        """Spend ``next``; return a generator for the starts, new ones for every proof of the chain."""
-        self.proofs, self.used, self.seed = self.proofs + 1, True, seed
+        """Spend ``next``; return a generator for the starts, which are new for every proof of the chain."""
+        self.proofs += 1
+        self.used = True
+        self.seed = seed
         return np.random.default_rng(None if seed is None else (seed, self.proofs))

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-# Drawn seeds are nonnegative numbers of int64.
-_SEEDS = 2**63
-# Longer representations are cut off in messages.
+# Number of seeds that can be drawn: the nonnegative numbers of int64.
+_SEED_COUNT = 2**63
+# Characters of a representation in messages; longer ones are cut off.
 _MOST_CHARACTERS = 120
 # Share of the letters that similar names have in common, as "hinge" and "squared-hinge".
 _SIMILAR = 0.5
@@ -59,7 +59,9 @@ class Rule:
                 return self.convert(value)
             except TypeError as error:
                 # Another text is a wrong value, not a wrong type.
-                raise (ValueError if type(value) is type(other) else error) from None
+                if type(value) is type(other):
+                    raise ValueError from None
+                raise error from None
 
         return Rule(f"{self.takes} or {other!r}", convert, self.names)
 
@@ -97,6 +99,7 @@ def count(least: int = 1) -> Rule:
 
 
 def choice(names: Iterable[str]) -> Rule:
+    """Return the rule of one of some names."""
     names = tuple(names)
 
     def convert(value: Any) -> str:
@@ -120,7 +123,7 @@ def _callback(value: Any) -> Any:
         raise TypeError
     try:
         signature = inspect.signature(value)
-    except ValueError:  # nothing is known of some builtins
+    except ValueError:  # some builtins have no signature
         return value
     try:
         signature.bind(intermediate_result=None)
@@ -147,19 +150,22 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
 
 
 def check_options(options: Any, **rules: Rule) -> None:
+    """Convert the attributes of a frozen dataclass by the rules of their names."""
     for name, rule in rules.items():
         object.__setattr__(options, name, rule(getattr(options, name), name))
 
 
-def _plain(value: Any) -> Any:
+def _without_numpy_scalars(value: Any) -> Any:
+    """Return a value, or a list or tuple of values, with the scalars of NumPy as Python's."""
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
-        return type(value)(map(_plain, value))
+        return type(value)(map(_without_numpy_scalars, value))
     return value.item() if isinstance(value, np.number | np.bool_ | np.str_) else value
 
 
 def shown(value: Any) -> str:
+    """Return a value as text for a message."""
     try:
-        text = repr(_plain(value))
+        text = repr(_without_numpy_scalars(value))
     except ValueError:  # Python refuses to print integers of more than some thousand digits.
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
@@ -176,8 +182,10 @@ def make_generator(rng: Any, name: str = "rng") -> np.random.Generator:
 
 
 def make_seed(rng: Any) -> int:
-    """Return the seed for an ``rng=`` argument: a seed as it is, one drawn from a generator, and 0 for None."""
+    """Return the seed for an ``rng=`` argument: a given seed, a seed drawn from a generator, or 0 for None."""
     if rng is None:
         return 0
     generator = make_generator(rng)
-    return int(rng) if isinstance(rng, int | np.integer) else int(generator.integers(_SEEDS))
+    if isinstance(rng, int | np.integer):
+        return int(rng)
+    return int(generator.integers(_SEED_COUNT))

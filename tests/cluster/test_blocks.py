@@ -93,7 +93,7 @@ class AtOnce:
 
 @pytest.mark.parametrize("large", [0, 1 << 20], ids=["parameters of their own", "in each task"])
 def test_terms_are_added_in_the_tree_of_one_process(monkeypatch, large):
-    monkeypatch.setattr(of_dask, "_LARGE", large)
+    monkeypatch.setattr(of_dask, "_LARGE_TASK_BYTES", large)
     for n in [*range(1, 34), 63, 64, 65, 200]:
         expected = tree_sum(map(str, range(n)), lambda a, b: f"({a} {b})")
         for size in (1, 2, 4, 16):
@@ -201,7 +201,7 @@ def test_what_the_scheduler_cannot_read(client):
 
 @pytest.mark.parametrize("restarts", [(), ((0.0, {}),)], ids=["unknown", "memory"])
 def test_what_ends_workers_is_said(restarts, monkeypatch):
-    monkeypatch.setattr(of_dask, "_ANSWER", 0.0)
+    monkeypatch.setattr(of_dask, "_ANSWER_SECONDS", 0.0)
     answers = {"ncores": {}, "events": restarts}
     scheduler = SimpleNamespace(ncores="ncores", events="events")
     client = SimpleNamespace(status="running", scheduler=scheduler, sync=lambda what, **_: answers[what])
@@ -233,7 +233,7 @@ def test_blocks_without_rows(client):
 
 
 def test_a_block_of_a_group_is_named(client, monkeypatch):
-    monkeypatch.setattr(of_dask.DaskBlocks, "_asked", lambda *_, **__: {"tcp://a": 1})
+    monkeypatch.setattr(of_dask.DaskBlocks, "_ask_scheduler", lambda *_, **__: {"tcp://a": 1})
     blocks = problem(chunked(X, (10,) * 20), chunked(Y, (10,) * 20)).rows.chunks
     assert blocks.size == 16
 
@@ -254,7 +254,7 @@ def test_a_block_of_a_group_is_named(client, monkeypatch):
 
 
 def test_a_pass_that_takes_too_long(client, monkeypatch):
-    monkeypatch.setattr(of_dask, "_PART", 0.1)
+    monkeypatch.setattr(of_dask, "_PART_SECONDS", 0.1)
     spread = problem(chunked(X))
     spread.rows.chunks.timeout = 0.2
 
@@ -283,9 +283,9 @@ def test_a_worker_dies_in_a_run(client, undisturbed):
 @pytest.mark.slow
 def test_workers_join_late(undisturbed, threads, monkeypatch):
     with threads(0) as (cluster, _):
-        monkeypatch.setattr(of_dask, "_PART", 0.1)
+        monkeypatch.setattr(of_dask, "_PART_SECONDS", 0.1)
         with monkeypatch.context() as impatient:
-            impatient.setattr(of_dask, "_ANSWER", 0.5)
+            impatient.setattr(of_dask, "_ANSWER_SECONDS", 0.5)
             with pytest.raises(TimeoutError, match="has had no worker"):
                 problem(chunked(X))
         late = threading.Timer(0.5, cluster.scale, (1,))
@@ -364,10 +364,10 @@ def test_a_scheduler_dies(tmp_path):
 @pytest.mark.slow
 def test_the_best_point_survives_the_cluster(what, threads, monkeypatch):
     """It is lost in the middle of the first refit; no pass waits for the cluster after the one that lost it."""
-    monkeypatch.setattr(of_dask, "_PART", 0.1)
+    monkeypatch.setattr(of_dask, "_PART_SECONDS", 0.1)
     with threads(1) as (cluster, client):
         spread = problem(chunked(X))
-        monkeypatch.setattr(of_dask, "_ANSWER", 0.5)
+        monkeypatch.setattr(of_dask, "_ANSWER_SECONDS", 0.5)
         chunks, passes, late = spread.rows.chunks, [], []
         ends = {
             "client": client.close,

@@ -108,7 +108,7 @@ def test_a_search_that_is_cut_off_bounds_what_it_missed(monkeypatch):
     whole = strongest_interactions(model, 3, 4)
     assert whole.exact
     for nodes in (50, 1):
-        monkeypatch.setattr("mopn.explain.interactions._NODES", nodes)
+        monkeypatch.setattr("mopn.explain.interactions._MOST_NODES", nodes)
         found = strongest_interactions(model, 3, 4)
         assert bool(found) == (nodes > 1)
         assert not found.exact
