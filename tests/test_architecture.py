@@ -191,6 +191,68 @@ def number_of_nodes(parsed):
     return sum(not isinstance(node, UNCOUNTED) for node in ast.walk(parsed)) - docstrings
 
 
+# The rooms that are written so; a line here is for each that joins them.
+ONE_IDEA_A_LINE = {"core", "dask", "explain", "factorization", "plotting"}
+
+
+def test_a_line_has_one_idea():
+    """What has to be read twice is written in several statements."""
+    found = [
+        f"{module}:{node.lineno}: {words}"
+        for module in sources()
+        if layer(module) in ONE_IDEA_A_LINE
+        for node in ast.walk(tree(module))
+        for words, is_dense in DENSE.items()
+        if is_dense(node)
+    ]
+    assert not found, "\n".join(found)
+
+
+def computes_several(node):
+    pairs = (
+        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple)
+    )
+    return pairs and sum(not is_plain(value) for value in node.value.elts) >= 2
+
+
+def is_plain(node):
+    if isinstance(node, ast.Attribute | ast.UnaryOp):
+        return is_plain(node.value if isinstance(node, ast.Attribute) else node.operand)
+    return isinstance(node, ast.Name | ast.Constant)
+
+
+def nests_conditions(node):
+    parts = (node.test, node.body, node.orelse) if isinstance(node, ast.IfExp) else ()
+    return any(isinstance(part, ast.IfExp) for part in parts)
+
+
+def repeats_a_text(node):
+    parts = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else ()
+    return any(
+        isinstance(part, ast.JoinedStr | ast.List | ast.Tuple)
+        or (isinstance(part, ast.Constant) and isinstance(part.value, str))
+        for part in parts
+    )
+
+
+def stars_two_arguments(node):
+    return isinstance(node, ast.Call) and sum(isinstance(argument, ast.Starred) for argument in node.args) > 1
+
+
+def is_for_its_side_effect(node):
+    kinds = ast.Call | ast.Yield | ast.YieldFrom | ast.Await | ast.Constant
+    return isinstance(node, ast.Expr) and not isinstance(node.value, kinds)
+
+
+DENSE = {
+    "two computed values are assigned at once": computes_several,
+    "a conditional expression in another": nests_conditions,
+    "a text, list or tuple times a condition": repeats_a_text,
+    "two starred arguments": stars_two_arguments,
+    "a statement for its side effect": is_for_its_side_effect,
+}
+
+
 def assignments(module):
     """The names that a module defines at its top, with their values as nodes."""
     for node in tree(module).body:

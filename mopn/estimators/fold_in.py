@@ -6,7 +6,7 @@ Kernels of distinct features are affine in each of them, A^m([p, h], [x, 1]) = A
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import minimize
@@ -182,7 +182,7 @@ def _folded_in_for_user_y(user_y: UserY, model: Model, X: Any, Y: np.ndarray, lo
     weights, linear = user_y.of_problem(model.weights, model.linear)
     offset = user_y.offset_of_problem(model.offset)
     in_units = replace(model, weights=weights, linear=linear, offset=offset)
-    found = _folded_in(in_units, X, user_y.targets(Y.reshape(len(Y), -1)), loss, new)
+    found = cast(Model, _folded_in(in_units, X, user_y.targets(Y.reshape(len(Y), -1)), loss, new))
     weights, linear = user_y.network(found.weights, found.linear)
     return replace(found, weights=weights, linear=linear, offset=model.offset)
 

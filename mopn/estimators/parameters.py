@@ -97,7 +97,7 @@ def _of_records(records: Any, name: str) -> Any:
 
 def warn_of_small_weights(rows: Rows, **strengths: Any) -> None:
     """Warn where numbers among the strengths meet weights that sum to far less than the number of rows."""
-    numbers = [name for name, value in strengths.items() if isinstance(value, Real) and value > 0]
+    numbers = [name for name, value in strengths.items() if isinstance(value, Real) and float(value) > 0.0]
     if not numbers:
         return
     _, total, squares = rows.target_sums

@@ -282,7 +282,7 @@ class SingleOutputRegressor(Scored, RegressorMixin):
     _losses: ClassVar[tuple[str, ...]] = ("squared", "huber", "quantile", "poisson")
     loss: SingleLossName | Loss | None
     loss_: Loss
-    degree: int | None
+    degree: Any
     fit_intercept: bool
 
     def _encode(self, y: np.ndarray) -> np.ndarray:

@@ -264,8 +264,8 @@ def _sparse_codes(X: Any) -> np.ndarray:
     places = np.sign(X.data) * (X.shape[1] - X.indices.astype(np.float64))
     counts = np.diff(X.indptr)
     if counts[0] > 0 and np.all(counts == counts[0]):
-        entries = [places] if np.all(X.data == 1.0) else [places, X.data]
-        return _numbered(np.stack(entries, axis=1).reshape(len(counts), -1))
+        columns = [places] if np.all(X.data == 1.0) else [places, X.data]
+        return _numbered(np.stack(columns, axis=1).reshape(len(counts), -1))
     entries = _ordered_bytes(np.stack([places, X.data.astype(np.float64)], axis=1))
     end = _ordered_bytes(np.zeros(2)).tobytes()
     rows = np.empty(X.shape[0], dtype=object)

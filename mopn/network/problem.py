@@ -494,16 +494,16 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         of_outputs = self._output_rounding.of_errors(network, at.G, at.sizes, of_units, errors.linear)
         if self.user_y is not None:
             # Second-order terms of a sum of two errors are at most twice the sum of theirs.
-            of_outputs = 2.0 * (of_outputs + self._user_y_rounding(at))
+            of_outputs = 2.0 * (of_outputs + self._user_y_rounding(self.user_y, at))
         of_penalties = self._penalty_rounding(network, errors)
         if self.ridge:
             of_penalties += self._ridge.change(network.weights, errors.units)
         return float(proven_upper(of_outputs + of_penalties))
 
-    def _user_y_rounding(self, at: OutputGradient) -> float:
+    def _user_y_rounding(self, user_y: UserY, at: OutputGradient) -> float:
         """Bound the change of the losses by rounding errors of the targets, and of a constant for the user's y."""
         offset = self.losses.offset
-        constant = self.user_y.offset_error(0.0 if offset is None else offset[0])
+        constant = user_y.offset_error(0.0 if offset is None else offset[0])
         first, second = self.rows.sum(_errors_of_targets, constant, along=(at.G,))
         return float(first + 0.5 * self.losses.smoothness * second)
 
