@@ -44,7 +44,7 @@ CEILINGS = {
     "nodes of tests": 219_000,
     "nodes of benchmarks": 82_600,
     "public names": 70,
-    "numeric constants": 374,
+    "numeric constants": 391,
 }
 PACKAGES = "dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers"
 PUBLIC = ("mopn", *(f"mopn.{name}" for name in PACKAGES))
