@@ -51,6 +51,7 @@ many_levels = pytest.mark.filterwarnings("ignore:y has .* levels")
     ],
     expected_failed_checks=expected_failed,
 )
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_one_estimator_of_each_kind(estimator, check):
     check(estimator)
 
