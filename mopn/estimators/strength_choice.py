@@ -27,9 +27,6 @@ from mopn.solvers.tools.budgets import Deadline
 SHARE_OF_CHOICE = 1 / 3
 # Ratios to choose from.
 RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
-# Classes are fitted around their frequencies, so that little is left to learn where one is frequent: a larger strength
-# in front lowers the log loss on noise. On numbers, paths that begin there end too early (benchmarks/tables).
-RATIOS_OF_CLASSES = (Ratio(0.3), *RATIOS)
 # Every sample is held out once, or, of more samples than this, only the first part.
 PARTS, FEW = 3, 1000
 # Relative increase of the loss in the first of several folds after which the others are not asked.
@@ -63,9 +60,8 @@ def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -
     networks start to overfit, and take longer. Out of time, or after Ctrl-C, it is the best strength so far; the
     largest, whose fit is the shortest, if there was no time at all. Ctrl-C before the first model is raised.
     """
-    ratios = RATIOS_OF_CLASSES if targets.form in ("labels", "indicator") else RATIOS
-    say(single.verbose, f"choice of the strength among {len(ratios)}, by the loss on held-out samples")
-    strengths, weight, n = _of_all(single._problem_of_all(X, targets)[0], ratios)
+    say(single.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
+    strengths, weight, n = _of_all(single._problem_of_all(X, targets)[0])
     losses: list[float] = []
     folds: list[Fold] = []
     ended = None
@@ -74,7 +70,7 @@ def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -
         for loss in _losses([fold.walk(strengths, deadline) for fold in folds]):
             losses.append(loss)
             units = len(folds[0].networks[len(losses) - 1].basis)
-            ratio = ratios[len(losses) - 1]
+            ratio = RATIOS[len(losses) - 1]
             words = f"{loss:.6g}" if math.isfinite(loss) else "clearly larger"
             say(single.verbose, f"  strength {len(losses)}: {ratio!r}, loss {words}, {units} units")
     except KeyboardInterrupt:
@@ -110,9 +106,9 @@ def _losses(walks: list[Iterator[tuple[Result, float]]]) -> Iterator[float]:
         least = sums
 
 
-def _of_all(problem: NetworkProblem, ratios: tuple[Ratio, ...]) -> tuple[np.ndarray, float, int]:
+def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
     """Return the strengths, the weight and the number of all samples, of whose problem nothing else is kept."""
-    return check_strengths(problem, ratios), problem.losses.total_weight, problem.losses.n
+    return check_strengths(problem, RATIOS), problem.losses.total_weight, problem.losses.n
 
 
 def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadline: Deadline) -> list[Fold]:

@@ -305,7 +305,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         With the others classes share units. "auto" is "l1", but "l1/l2" with at most 30 units where features times
         classes are more than 3,000, or 3 units a class.
     strength : "auto", float or Ratio, default "auto"
-        Strength of the penalty; larger means fewer units. "auto" takes, of seven :class:`mopn.Ratio` from 0.3 down
+        Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
         to 0.0003, the last one before the loss on held-out samples rises.
     curves : int or None, default None
         Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.

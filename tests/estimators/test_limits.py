@@ -105,9 +105,9 @@ def test_out_of_time_the_best_strength_so_far_is_fitted(clock, monkeypatch, limi
     table, y = limited("TableClassifier", limit, tol=0.1)
     table.fit(X, y)
     largest = limited("TableClassifier", 0.0, strength=mopn.Ratio(0.5))[0].fit(X, y).strength_ / 0.5
-    best = strength_choice.RATIOS_OF_CLASSES[np.argmin(losses) if losses else 0]
+    best = strength_choice.RATIOS[np.argmin(losses) if losses else 0]
     assert table.strength_ == pytest.approx(best(largest))
-    assert len(losses) < len(strength_choice.RATIOS_OF_CLASSES)
+    assert len(losses) < len(strength_choice.RATIOS)
     assert table.status_ == Status.MAX_TIME
     assert "max_time" in table.status_.message
 

@@ -155,7 +155,7 @@ def test_paths_end_where_the_loss_rises(monkeypatch, last, n_computed):
     monkeypatch.setattr(Fold, "walk", losses)
     table = TableClassifier(curves=0).fit(FRAME, LABELS)
     largest = 2.0 * TableClassifier(curves=0, strength=Ratio(0.5)).fit(FRAME, LABELS).strength_
-    assert table.strength_ == pytest.approx(strength_choice.RATIOS_OF_CLASSES[1](largest))
+    assert table.strength_ == pytest.approx(strength_choice.RATIOS[1](largest))
     assert len(computed) == n_computed
 
 
@@ -413,7 +413,6 @@ def cheap_choice(monkeypatch):
     """One part is held out, for two strengths."""
     monkeypatch.setattr(strength_choice, "FEW", 0)
     monkeypatch.setattr(strength_choice, "RATIOS", (Ratio(0.3), Ratio(0.1)))
-    monkeypatch.setattr(strength_choice, "RATIOS_OF_CLASSES", (Ratio(0.3), Ratio(0.1)))
 
 
 LEVELS = np.column_stack([HIGH == "high", FRAME["known"]]).astype(int)
