@@ -219,6 +219,10 @@ EXCEPTIONS = [
     ("weights (of sum|of 1000)", "^Ordinal", "strength and alpha are numbers"),
     ("targets in", "-quantile-linear$", "alpha is in the unit of the targets"),
     ("(CS|relation)", TABLE_CASES, "tables are dense"),
+    ("row blocks", "^Polynomial", "products of factors take X in memory"),
+    ("columns from", "^OrdinalPN", "there is no constant, so that X is not centered"),
+    ("weights of sum", "^Polynomial.*-quantile-lbfgs$", "L-BFGS ends elsewhere"),
+    ("(labels|weights of|columns in|row b)", "^TableClassifier.*-squared-hinge-defaults$", "ends at its tol"),
     ("row blocks", f"{SINGLE_CASES}.*-(defaults|lbfgs)$", 'blocks need L-BFGS, and "auto" means 1'),
     ("relation", "^MultiOutputPN", "a constant needs centered features"),
     ("(columns|labels|weights of sum|weights of 1|CS|row b|relation)", "^MultiOutputFM.*-defaults$", "ends at its tol"),
@@ -250,7 +254,7 @@ def test_predictions_are_the_same(key, relation):
     found = outputs(key, RELATIONS[relation](samples))
     # By default fits end earlier near the same minimum, and networks of classes are refitted in single precision.
     tolerance = 1e-3 if key.endswith("-defaults") else 1e-5
-    tolerance *= 30.0 if key.startswith("Multi") and "Classifier" in key else 1.0
+    tolerance *= 100.0 if key.startswith("Multi") and "Classifier" in key else 1.0
     assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 

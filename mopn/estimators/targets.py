@@ -96,7 +96,7 @@ def level_and_unit(targets: Targets, *, named: bool) -> UserY | None:
     loss = targets.loss
     if not isinstance(loss, Squared | Clipped):
         return None
-    level = loss.constant(targets.values, targets.weights)
+    level = _level(loss, targets.values, targets.weights)
     unit = np.ones(len(level))
     if len(unit) > 1 and (named or isinstance(loss, Squared)):
         of_one = _deviation if isinstance(loss, Squared) else _robust_deviation
@@ -106,8 +106,14 @@ def level_and_unit(targets: Targets, *, named: bool) -> UserY | None:
             unit[varies] = spreads[varies] / spreads[varies].mean()
         if isinstance(loss, Clipped):
             # The loss is for targets in these units.
-            level = unit * loss.constant(targets.values / unit, targets.weights)
+            level = unit * _level(loss, targets.values / unit, targets.weights)
     return UserY(level, unit)
+
+
+def _level(loss: Loss, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
+    """Return the constants (m,) of least loss; for equal targets exactly these, without the rounding of a mean."""
+    least = y.min(axis=0)
+    return np.where(least == y.max(axis=0), least, loss.constant(y, sample_weight))
 
 
 def _deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:

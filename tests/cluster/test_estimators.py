@@ -15,6 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 import mopn
 from mopn import Ratio, estimators
 
+# Fits of loose tolerances are quick, and may be constant.
+pytestmark = pytest.mark.filterwarnings("ignore:.*predictions are the same")
+
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 frames = pytest.importorskip("dask.dataframe")
@@ -73,7 +76,6 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, case):
     plain, y, weights = made(case)
     local = clone(plain).fit(mopn.RowBlocks(parts(X), y, weights))
@@ -96,7 +98,6 @@ def test_fits_on_workers_are_those_of_blocks_in_one_process(client, on_workers, 
 
 
 @pytest.mark.parametrize("case", ["labels", "columns", "levels"])
-@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_small_data_are_fitted_in_this_process(client, case):
     plain, y, weights = made(case)
     weights = np.where(np.arange(150) % 10, WEIGHTS, 0.0)
@@ -344,7 +345,6 @@ of_both_kinds = pytest.mark.parametrize(
 
 
 @of_both_kinds
-@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_tables_on_workers_are_those_of_blocks_in_one_process(client, on_workers, name, y):
     X, labels = spread(y)
     plain = getattr(estimators, name)(**FIXED)

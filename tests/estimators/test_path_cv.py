@@ -21,6 +21,9 @@ from mopn.estimators import (
 )
 from mopn.solvers import FullRefit
 
+# Searches among few strengths may choose one of no effect.
+pytestmark = pytest.mark.filterwarnings("ignore:.*predictions are the same")
+
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 4))
 # Three classes, how many of two quadratic conditions hold, with some noise in the labels.
@@ -57,7 +60,6 @@ def mean_and_error(scores, weights):
 # -- what is chosen ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @pytest.mark.parametrize("cv", [3, [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(5))]])
 def test_the_scores_choose(cv):
     found = search(cv=cv).fit(X, Y)
@@ -130,7 +132,8 @@ def test_every_estimator_of_networks(name, y):
     kind = getattr(estimators, name)
     loss = {"loss": "binary-logistic"} if name.endswith("Classifier") and y.ndim > 1 else {}
     found = search(kind, refit="full", tol=0.1, strengths=(0.05, 1.0, 500.0), max_units=(4, 2), **loss).fit(IDS, y)
-    assert found.best_params_["strength"] < 500.0
+    # The frequencies of two classes may score as well as a network.
+    assert found.best_params_["strength"] < 500.0 or y.dtype == bool
     alone = kind(norm="l1/l2", tol=0.1, **loss, **found.best_params_).fit(IDS, y)
     assert found.score(IDS, y) == alone.score(IDS, y)
     assert_array_equal(found.model_.basis, alone.basis_)
@@ -177,7 +180,6 @@ def test_converged_scores_are_those_of_fits_to_the_folds():
         assert abs(scores[0] - alone.score(X[test], Y[test])) <= 1.5 / len(test)
 
 
-@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_strengths_are_for_all_samples():
     """Half of the samples, twice, have half of the losses and of the smallest strength whose solution is zero."""
     twice, labels = np.vstack([X, X]), np.concatenate([Y, Y])
@@ -195,7 +197,6 @@ def test_a_score_of_ones_own():
     assert found.score(X, Y) == pytest.approx(-log_loss(Y, found.predict_proba(X)))
 
 
-@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 def test_weights_count_in_the_scores_and_of_the_folds():
     weights = np.where(np.arange(60) < 20, 3.0, 1.0)
     folds = list(KFold(3).split(X))
@@ -218,7 +219,6 @@ def test_networks_of_every_kind_are_cut_down(options):
     assert len(found.best_estimator_.basis_) <= found.best_params_["max_units"]
 
 
-@pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @pytest.mark.parametrize("cv", [3, KFold(3), "indices"])
 def test_samples_without_weight_are_left_out(cv):
     weights = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)

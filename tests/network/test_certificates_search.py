@@ -12,6 +12,7 @@ from mopn.data.losses_of_rows import Losses
 EPS = np.finfo(float).eps
 
 
+@pytest.mark.filterwarnings("ignore:arithmetic.* change class")
 @pytest.mark.parametrize("rounds", [2, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_draw_has_a_false_certificate(kind, rounds):
