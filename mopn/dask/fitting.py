@@ -216,7 +216,7 @@ def predict(model: Any, X: Any, *, method: str = "predict") -> Any:
     if hasattr(X, "columns"):
         return X.map_partitions(partial(_predicted, model, method, empty), meta=empty, enforce_metadata=False)
     model = copy(model)
-    # Arrays have no names, of which the row above has warned already.
+    # Arrays have no names; the call above has warned of this.
     vars(model).pop("feature_names_in_", None)
     shape = {"drop_axis": 1} if of_row.ndim == 1 else {"chunks": (X.chunks[0], of_row.shape[1:])}
     return X.map_blocks(partial(_predicted, model, method, empty), dtype=of_row.dtype, meta=empty, **shape)
