@@ -457,6 +457,10 @@ class Atomic(Problem, Protocol):
         """Return the dual point behind ``lower``, small enough to be kept; None if it is not to be had."""
         return None
 
+    def better_dual(self, point: Any, at: Any, gap: float, seed: int = 0) -> Any | None:
+        """Return a point near one of relative gap ``gap``, at which the gradient has a smaller dual norm, or None."""
+        return None
+
     def restricted_lower(self, point: Any, at: Any) -> float:
         """Proven lower bound of the minimum over the weights alone, with the units of the point as they are."""
         return -math.inf
@@ -571,6 +575,10 @@ class Corrective(Atomic, Protocol):
         while point.n_units > most:
             point = point.without_smallest_unit()
         return point
+
+    def thinned(self, point: Any, at: Any, most: float) -> tuple[Any, Any]:
+        """Return a point of fewer units whose objective is at most ``most``, and its gradient, or the same point."""
+        return point, at
 
     def output_layer(self, point: Any) -> Composite:
         """Return the convex problem in the weights, with the units fixed."""

@@ -102,6 +102,7 @@ class FitPolicy:
     patience: int = 10
     validated_units: int = 5
     prove: bool | None = None
+    within_budget: bool = False
 
     def for_problem(self, problem: NetworkProblem, max_units: int | None) -> Self:
         """Return the policy for a problem, where ``prove`` is None: large ones of a number of units have no proof."""
@@ -111,7 +112,8 @@ class FitPolicy:
     def solver(self, problem: NetworkProblem, estimator: Any, *, validates: bool) -> ConditionalGradient:
         """Return the solver of a fit with the parameters of an estimator."""
         tol, max_units = estimator.tol or self.tol_at_zero, estimator.max_units
-        least_tol = 0.0 if self.prove else _REFITTED * tol
+        thorough = self.prove and not self.within_budget
+        least_tol = 0.0 if thorough else _REFITTED * tol
         polish_tol, precision = min(tol, self.polish_tol), self._precision(problem, max_units)
         full = {"polish_tol": polish_tol, "least_tol": least_tol, "precision": precision}
         step = make_corrective_step(estimator.refit, full=full, tol=min(tol, self.layer_tol))
@@ -122,7 +124,7 @@ class FitPolicy:
             schedule="grow" if max_units is None else "fill",
             atoms_per_round=self.validated_units if validates and step.can_move_units else None,
             prove=bool(self.prove),
-            ftol=0.0 if self.prove else _LOWERED * estimator.tol,
+            ftol=0.0 if thorough else _LOWERED * estimator.tol,
             slack=1.0 if self.prove else _ESTIMATED,
         )
 

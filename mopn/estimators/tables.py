@@ -210,7 +210,10 @@ class TableEstimator(TableReader, NetworkAttributes):
         small = len(targets.y) * size <= _PROVEN or network.max_units is None
         prove = small if self.prove == "auto" else bool(self.prove)
         # At the default ``tol`` predictions are as good; to 1e-6 or less refits are in double precision.
-        network._policy = replace(network._policy, prove=prove, single_precision=True)
+        if self.prove == "auto" and network.norm in ("auto", "l1") and network.max_units is not None:
+            prove = True
+        within = self.prove == "auto" and network.max_units is not None
+        network._policy = replace(network._policy, prove=prove, within_budget=within, single_precision=True)
         if not prove:
             say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
 

@@ -82,8 +82,7 @@ class Network:
 
     def with_units(self, basis: np.ndarray) -> Network:
         """Return the network with more units, of weight zero."""
-        weights = np.zeros((len(basis), self.weights.shape[1]))
-        return self.plus(Network(self._maps, basis, weights, self.linear))
+        return self.with_more(basis, np.zeros((len(basis), self.weights.shape[1])))
 
     def plus(self, other: Network) -> Network:
         """Return the network with the units of another one, too."""
@@ -95,6 +94,10 @@ class Network:
             features = np.concatenate([own.T, others.T]).T
         weights = np.vstack([self.weights, other.weights])
         return self._changed(np.vstack([self.basis, other.basis]), weights, features)
+
+    def with_more(self, basis: np.ndarray, weights: np.ndarray) -> Network:
+        """Return the network with more units and their weights."""
+        return self.plus(Network(self._maps, basis, weights, self.linear))
 
     def with_weights(self, weights: np.ndarray) -> Network:
         return self._changed(self.basis, weights, self._features)

@@ -23,6 +23,7 @@ from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
+from mopn.network.dual_projection import MOST_FEATURES, DualProjection
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
@@ -35,6 +36,7 @@ from mopn.network.refit_hints import RefitHints
 from mopn.network.ridge import LayerRidge, Ridge
 from mopn.network.ridge_bounds import RidgeBounds, is_exact
 from mopn.network.segment import NetworkSegment, OutputRounding, active_units, active_vertex, best_vertex
+from mopn.network.thinning import thinned
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
@@ -130,6 +132,11 @@ class OutputGradient:
         if self._ridge is not None:
             of_penalty += self._ridge.error(self._network.basis, self._network.weights)
         return of_sums + of_penalty + self._outputs(self._network, self.G, self.sizes)
+
+
+def _is_shift_invariant(block: Block) -> bool:
+    losses = block.losses
+    return losses.hessian(np.zeros((losses.n, losses.n_outputs))).shift_invariant
 
 
 def _errors_of_targets(block: Block, G: np.ndarray, constant: np.ndarray) -> tuple[float, float]:
@@ -641,6 +648,37 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     def gap_is_of_second_order(self) -> bool:
         """Whether the gap is of second order in the error of the network: with a ridge and its exact conjugate."""
         return self.ridge > 0 and is_exact(self._ridge, self.norm, (self.losses.n_outputs, self.rows.shape[1]))
+
+    @property
+    def depends_on_difference(self) -> bool:
+        """Whether the objective depends on the difference of two outputs alone, as for two classes without a ridge."""
+        if self.losses.n_outputs != 2 or self.ridge or not self.losses.loss.has_hessian:
+            return False
+        return self.rows.reduce(_is_shift_invariant, combine=min)
+
+    def better_dual(self, network: Network, at: OutputGradient, gap: float, seed: int = 0) -> Network | None:
+        """Return a network near one of relative gap ``gap``, at which the gradient has a smaller dual norm.
+
+        None where no step is known: for norms other than l1, in a ball, for more than 1,000 features, for data in
+        blocks, or a loss without ``hessian``. See :mod:`mopn.network.dual_projection`.
+        """
+        is_offered = (
+            self.norm.name == "l1"
+            and bool(self.strength)
+            and self.rows.design is not None
+            and self.rows.shape[1] <= MOST_FEATURES
+            and self.losses.loss.has_hessian
+        )
+        return DualProjection(self, network, at, gap, seed).solve() if is_offered else None
+
+    def thinned(self, network: Network, at: OutputGradient, most: float) -> tuple[Network, OutputGradient]:
+        """Return a network of fewer units whose objective is at most ``most``, and its gradient, or the same network.
+
+        Under l1; see :mod:`mopn.network.thinning`.
+        """
+        if self.norm.name != "l1" or not network.n_units:
+            return network, at
+        return thinned(self, network, at, most)
 
     def output_layer(self, network: Network) -> OutputLayerProblem:
         """Return the convex refit of the weights with the units fixed."""

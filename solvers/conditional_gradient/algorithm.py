@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
+from mopn.solvers.conditional_gradient.dual_projections import DualProjections, Proof
 from mopn.solvers.conditional_gradient.proofs import ProofSchedule, Selection, is_from_user
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
@@ -35,6 +36,12 @@ _ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
 _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 # unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
 _TIGHT = 2.0
+# The estimated gap, relative to the objective, from which on a better dual point is looked for: the steps to it are local.
+_MOST_ESTIMATE = 0.5
+# A model that is complete loses the units that change least: the objective rises by at most this part of the tolerance,
+_MOST_THINNED = 0.2
+# and its gap to at most this part, as the last bits of both are rounding.
+_NEARLY = 0.98
 # The tolerances on a sample that tells where to start: of the gap, and of the decrease in a round.
 _TOL_OF_START, _FTOL_OF_START = 0.1, 1e-3
 _SLACK = number("a finite number >= 1", lambda x: x >= 1.0)
@@ -136,6 +143,7 @@ class ConditionalGradient(Solver[Atomic]):
         select = ProofSchedule(problem, oracle, monitor, schedule, prove=self.prove)
         progress = _StallTest(monitor, refits=step.units_per_round is None)
         point, polished = self._start(problem, start, correction, monitor)
+        projections = DualProjections(problem, oracle, monitor)
         refit_time, fun = monitor.elapsed, math.inf
         while True:
             at = problem.output_gradient(point)  # the objective, and the gradient of the losses at the outputs
@@ -145,14 +153,24 @@ class ConditionalGradient(Solver[Atomic]):
             full = schedule.is_full(point.n_units, polished=polished)
             level = fun - at.value <= self.ftol * abs(at.value) and self.ftol > 0.0
             selection = select(point, at, last=level or (full and polished))  # atoms, and a bound on all units' slopes
-            times = {"oracle_time": select.oracle_time, "proof_time": select.proof_time, "refit_time": refit_time}
-            gap = _record(problem, point, at, selection, monitor, times)
+            proof = Proof(point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
+            if self.prove and point.n_units and selection.estimate <= _MOST_ESTIMATE:
+                proof = projections.improved(proof)
+                selection = selection.with_proof(proof, monitor.tol)
+            ended = level or selection.exhausted or selection.estimate <= monitor.tol
+            if ended and not full and correction.fits_a_model:
+                point, at = self._thinned(problem, point, at, proof, monitor, proven=not level)
+            proof_time = select.proof_time + projections.seconds
+            times = {"oracle_time": select.oracle_time, "proof_time": proof_time, "refit_time": refit_time}
+            gap = _record(problem, point, at, selection, proof, monitor, times)
             if self.max_units is None:
                 progress.check(at.value, gap, selection)
             if level:
                 monitor.stop(Status.LEVELLED_OFF)
             fun = at.value
             began = monitor.elapsed
+            if proof.at is not at and proof.at.value <= at.value:
+                point, at = proof.point, proof.at
             if full and polished:  # some units are exchanged for others, if that pays, or the run ends
                 point = correction.exchange(point, at, selection)
             correction.set_target(selection)
@@ -164,6 +182,16 @@ class ConditionalGradient(Solver[Atomic]):
             del at  # the correction needs the memory
             point, polished = correction.polish(point) if full else correction.improve(point), full
             refit_time += monitor.elapsed - began
+
+    def _thinned(
+        self, problem: Any, point: Any, at: Any, proof: Proof, monitor: Monitor, *, proven: bool
+    ) -> tuple[Any, Any]:
+        """Return the model without the units that change little, within the tolerance, and its gradient."""
+        tol = monitor.tol / self.slack * abs(at.value)
+        most = at.value + _MOST_THINNED * tol
+        if self.prove:
+            most = min(most, proof.lower + _NEARLY * tol)
+        return problem.thinned(point, at, most) if most > at.value else (point, at)
 
     def _start(self, problem: Atomic, start: Any, correction: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
         """Return the first point, and whether it is polished.
@@ -204,17 +232,23 @@ def make_corrective_step(
 
 
 def _record(
-    problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
+    problem: Atomic,
+    point: AtomicPoint,
+    at: AtOutputs,
+    selection: Selection,
+    proof: Proof,
+    monitor: Monitor,
+    times: dict[str, float],
 ) -> float:
     """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
-    lower, rounding = problem.lower(at, selection.bound), problem.rounding(point, at)
+    rounding = problem.rounding(point, at)
     monitor(
         point.compact(),
         at.value,
-        lower,
+        proof.lower,
         rounding=rounding,
         restricted_lower=problem.restricted_lower(point, at),
-        dual=problem.dual(point, at, selection.bound),
+        dual=problem.dual(proof.point, proof.at, proof.bound),
         estimated_gap=selection.estimate * abs(at.value),
         n_units=point.n_units,
         value=selection.atoms.values[0],
@@ -224,7 +258,7 @@ def _record(
     )
     if selection.exhausted:
         monitor.stop(Status.ESTIMATED)
-    return Measure(at.value, lower, rounding).gap
+    return Measure(at.value, proof.lower, rounding).gap
 
 
 class _StallTest:

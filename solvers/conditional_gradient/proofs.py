@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from mopn.solvers.conditional_gradient.dual_projections import Proof
 from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
 
@@ -42,6 +43,13 @@ class Selection(NamedTuple):
     estimate: float
     # Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
     exhausted: bool = False
+
+    def with_proof(self, proof: Proof, tol: float) -> Selection:
+        """Return the atoms, bound and estimate of a proof that may be of another point."""
+        gap = proof.gap(proof.at.value, 0.0)
+        if proof.atoms is self.atoms or gap >= self.estimate:
+            return self
+        return Selection(proof.atoms, proof.bound, gap, exhausted=self.exhausted and gap <= tol)
 
 
 class ProofSchedule:

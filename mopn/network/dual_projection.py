@@ -1,0 +1,337 @@
+"""Better dual points under l1: the gradient of the losses at a nearby network, along whose units it is smaller.
+
+Where refits end, the eigenvalues of Gamma above the strength belong to directions of high curvature, which refits leave
+for the end: each is worth little of the objective, but the gap is of first order in it. Let Q_c (d, q_c) be the
+eigenvectors of Gamma_c whose moduli exceed about the strength. The convex problem
+
+    min over symmetric T_c (q_c, q_c) of F(O + outputs of Q_c T_c Q_c') + target * sum_c ||T_c||_*
+
+has few variables. Its dual is the projection of G onto the points for which every ||Q_c' Gamma_c Q_c|| is at most
+``target``, in the metric of the losses. Its solution, added to the network, is a network, so that the gradient there is
+an ordinary dual point, whose bounds hold for reasons of their own, whatever the accuracy of the solution
+(docs/mathematics.md, 5.8).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from mopn.core.kernels import Kernel
+from mopn.data.designs import Design
+from mopn.losses.hessians import Hessian
+from mopn.network.point import Network
+
+# Features, dummies included, up to which matrices are formed and decomposed for a step: some seconds each at the limit.
+MOST_FEATURES = 1000
+# Moduli of eigenvalues, relative to the strength, above which their eigenvectors may move: those slightly below would
+# exceed it after the step.
+_NEAR = 0.8
+# Variables of the problem, at most: beyond, a larger modulus is asked for.
+_MOST_VARIABLES = 1000
+# Multiplications that form the curvature, at most: beyond, it is computed from random rows.
+_MOST_WORK = 5e8
+# Random rows for each variable, at least.
+_LEAST_ROWS_PER_VARIABLE = 4
+# The probability of a row, relative to the mean one, at least.
+_LEAST_PROBABILITY = 1e-3
+# The target is below the strength by this fraction of the relative gap,
+_BELOW = 0.1
+# and by at most this fraction of the strength.
+_MOST_BELOW = 0.01
+# Newton steps, at most: more change less than the directions that are left out.
+_MOST_STEPS = 4
+# Iterations of each step, at most.
+_MOST_ITERATIONS = 200
+# The largest slope of the quadratic model at which a step ends, relative to the target, less 1.
+_TOL_OF_SLOPES = 3e-3
+# Iterations between two tests of the slopes.
+_ITERATIONS_PER_TEST = 5
+# Iterations between two changes of the penalty parameter, each of which factorises the curvature again.
+_ITERATIONS_PER_PENALTY = 20
+# Ratio of the two residuals, or its inverse, at which the penalty parameter changes.
+_UNBALANCED = 4.0
+# Part of the mean curvature that is added to each variable, so that the curvature is positive definite.
+_LEAST_CURVATURE = 1e-9
+# Moduli of eigenvalues of T, relative to the largest, that make no unit.
+_NEGLIGIBLE = 1e-12
+
+
+class Compression:
+    """The symmetric matrices Q T Q' of one direction of the outputs: vectors Q (d, q), and what they do on the rows.
+
+    A point is the upper triangle of T as a vector of the same length. ``outputs`` (m,) is what one unit of output adds
+    to all outputs.
+    """
+
+    def __init__(self, Q: np.ndarray, values: np.ndarray, outputs: np.ndarray, kernel: Kernel, design: Design) -> None:
+        self.Q, self.outputs, self.kernel, self.design = Q, outputs, kernel, design
+        self.projections = design.project(Q.T)  # (n, q)
+        self.rows, self.columns = np.triu_indices(Q.shape[1])
+        self.factors = np.where(self.rows == self.columns, 1.0, math.sqrt(2.0))
+        self.size = len(self.factors)
+        # The slopes at T = 0.
+        self.first_slopes = self.vector(np.diag(values))
+
+    def vector(self, T: np.ndarray) -> np.ndarray:
+        return T[self.rows, self.columns] * self.factors
+
+    def matrix(self, x: np.ndarray) -> np.ndarray:
+        q = self.Q.shape[1]
+        T = np.zeros((q, q))
+        T[self.rows, self.columns] = x / self.factors
+        T[self.columns, self.rows] = T[self.rows, self.columns]
+        return T
+
+    def features(self, rows: np.ndarray) -> np.ndarray:
+        """Return the derivatives (size, rows) of the output."""
+        Z = np.ascontiguousarray(self.projections[rows].T)
+        products = np.empty((self.size, len(rows)))
+        first = 0
+        for k in range(len(Z)):
+            np.multiply(Z[k], Z[k:], out=products[first : first + len(Z) - k])
+            first += len(Z) - k
+        if self.kernel.distinct:
+            of_pairs = self.Q[:, self.rows] * self.Q[:, self.columns]
+            products -= self.design.rows(rows).project_squares(of_pairs.T).T
+        products *= (self.kernel.of_square * self.factors)[:, None]
+        return products
+
+    def output(self, x: np.ndarray) -> np.ndarray:
+        """Return the output (n,)."""
+        T = self.matrix(x)
+        output = np.einsum("iq,iq->i", self.projections @ T, self.projections)
+        if self.kernel.distinct:
+            output -= self.design.project_squares(self._diagonal(T)[None])[:, 0]
+        return self.kernel.of_square * output
+
+    def slopes(self, g: np.ndarray) -> np.ndarray:
+        """Return the derivatives (size,) of a sum over the rows with derivatives g (n,) in the output."""
+        S = self.projections.T @ (self.projections * g[:, None])
+        if self.kernel.distinct:
+            S -= (self.Q.T * self.design.adjoint_squares(g[:, None])) @ self.Q
+        return self.kernel.of_square * self.vector(S)
+
+    def ridge_slopes(self, x: np.ndarray) -> np.ndarray:
+        """Return the derivatives (size,) of half the squared length of the output as a function."""
+        T = self.matrix(x)
+        if self.kernel.distinct:
+            T = T - (self.Q.T * self._diagonal(T)) @ self.Q
+        return self.kernel.of_square * self.vector(T)
+
+    def _diagonal(self, T: np.ndarray) -> np.ndarray:
+        """Return the diagonal (d,) of Q T Q'."""
+        return np.einsum("dq,dq->d", self.Q @ T, self.Q)
+
+    def shrunk(self, x: np.ndarray, by: float) -> np.ndarray:
+        """Return the point whose eigenvalues have moduli smaller by a number, or are 0: the prox of the nuclear norm."""
+        values, vectors = np.linalg.eigh(self.matrix(x))
+        values = np.sign(values) * np.maximum(np.abs(values) - by, 0.0)
+        return self.vector((vectors * values) @ vectors.T)
+
+    def largest(self, x: np.ndarray) -> float:
+        """Return the largest modulus of an eigenvalue."""
+        return float(np.abs(np.linalg.eigvalsh(self.matrix(x))).max())
+
+    def units(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return Q T Q' as units (k, d) and their weights (k, m)."""
+        values, vectors = np.linalg.eigh(self.matrix(x))
+        kept = np.abs(values) > _NEGLIGIBLE * np.abs(values).max()
+        basis = (self.Q @ vectors[:, kept]).T
+        return basis, values[kept, None] * self.outputs
+
+
+class DualProjection:
+    """The problem at a network whose relative gap is ``gap``: points are those of all compressions, one after another.
+
+    ``at`` is the objective and gradient at the network. Random rows are drawn by ``seed``.
+    """
+
+    def __init__(self, problem: Any, network: Network, at: Any, gap: float, seed: int = 0) -> None:
+        self.network = network
+        self.losses, self.ridge = problem.losses, problem.ridge
+        self.of_square = problem.kernel.of_square
+        self.strength = problem.strength
+        self.target = self.strength * (1.0 - min(_BELOW * gap, _MOST_BELOW))
+        self.rng = np.random.default_rng(seed)
+        self.outputs = np.asarray(network.outputs)
+        self.compressions = self._compressions(problem, at)
+        sizes = [each.size for each in self.compressions]
+        self.size = sum(sizes)
+        self._ends = np.cumsum(sizes)[:-1]
+
+    def _compressions(self, problem: Any, at: Any) -> list[Compression]:
+        """Return the compressions of all outputs with eigenvalues near the strength or above it."""
+        stack, scale = at.forms(problem.kernel).dense().scaled()
+        values, vectors = stack.eigen
+        values = scale * values
+        m = len(values)
+        directions = dict(enumerate(np.eye(m)))
+        if problem.depends_on_difference:
+            # Gamma_0 is -Gamma_1, and both classes move alike.
+            directions = {1: np.array([-1.0, 1.0])}
+        least = _least_modulus([values[c] for c in directions], self.strength)
+        found = []
+        for c, outputs in directions.items():
+            near = np.abs(values[c]) > least
+            if near.any():
+                Q = np.ascontiguousarray(vectors[c][:, near])
+                found.append(Compression(Q, values[c][near], outputs, problem.kernel, problem.design))
+        return found
+
+    def solve(self) -> Network | None:
+        """Return the network of the better dual point; None where no slope exceeds the target, or no step lowers it."""
+        if not self.size:
+            return None
+        outputs = self.outputs
+        slopes = self._joined(lambda each, _: each.first_slopes)
+        largest = self._largest(slopes)
+        if largest <= self.target:
+            return None
+        # The slopes of the network's ridge.
+        others = slopes - self._slopes_of_losses(outputs)
+        best = x = np.zeros(self.size)
+        for _ in range(_MOST_STEPS):
+            K = self._curvature(outputs)
+            new = self._minimiser(K, slopes - K @ x, x)
+            outputs = outputs + self._outputs(new - x)
+            x = new
+            slopes = others + self._slopes_of_losses(outputs)
+            if self.ridge:
+                slopes += self.ridge * self._joined(Compression.ridge_slopes, x)
+            before = largest
+            largest = self._largest(slopes) if np.isfinite(slopes).all() else math.inf
+            if not largest < before:  # too far for a Newton step
+                break
+            best = x
+            if largest <= self.strength:
+                break
+        return self._moved(best)
+
+    def _moved(self, x: np.ndarray) -> Network | None:
+        if not x.any():
+            return None
+        moved = self.network
+        for each, part in zip(self.compressions, self._split(x), strict=True):
+            if part.any():
+                moved = moved.with_more(*each.units(part))
+        return moved
+
+    # Sums and joins over the compressions.
+
+    def _split(self, x: np.ndarray) -> list[np.ndarray]:
+        return np.split(x, self._ends)
+
+    def _joined(self, function: Any, x: np.ndarray | None = None, *options: Any) -> np.ndarray:
+        """Return the results of a function of a compression and its part of a point, one after another."""
+        parts = [None] * len(self.compressions) if x is None else self._split(x)
+        return np.concatenate([function(*pair, *options) for pair in zip(self.compressions, parts, strict=True)])
+
+    def _shrunk(self, x: np.ndarray, by: float) -> np.ndarray:
+        return self._joined(Compression.shrunk, x, by)
+
+    def _largest(self, x: np.ndarray) -> float:
+        return max(each.largest(part) for each, part in zip(self.compressions, self._split(x), strict=True))
+
+    def _outputs(self, x: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, m) of a point."""
+        outputs = np.zeros_like(self.outputs)
+        for each, part in zip(self.compressions, self._split(x), strict=True):
+            outputs += each.output(part)[:, None] * each.outputs
+        return outputs
+
+    def _slopes_of_losses(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the slopes of the losses, for each class that moves along."""
+        _, G = self.losses.value_gradient(outputs)
+        G = np.asarray(G)
+        return self._joined(lambda each, _: each.slopes(_along(G, each.outputs)))
+
+    def _hessian(self, rows: slice | np.ndarray, outputs: np.ndarray | None = None) -> Hessian:
+        outputs = self.outputs if outputs is None else outputs
+        return self.losses.in_memory.rows(rows).hessian(outputs[rows])
+
+    def _curvature(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the second derivatives (size, size) of losses and ridge, from rows drawn by their curvature."""
+        rows, weights = self._drawn(outputs)
+        hessian = self._hessian(rows, outputs)
+        features = [each.features(rows) for each in self.compressions]
+        ends = [0, *self._ends, self.size]
+        K = np.zeros((self.size, self.size))
+        for i, one in enumerate(self.compressions):
+            image = hessian.product(np.ones((len(rows), 1)) * one.outputs)
+            for j, other in enumerate(self.compressions[: i + 1]):
+                h = weights * _along(image, other.outputs)
+                if h.any():
+                    block = features[i] @ (h * features[j]).T
+                    K[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
+                    K[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = block.T
+        diagonal = np.diag_indices(self.size)
+        K[diagonal] += self.ridge * self.of_square + _LEAST_CURVATURE * K[diagonal].mean()
+        return K
+
+    def _drawn(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that the curvature is computed from, and their weights: all rows, or random ones."""
+        n = len(outputs)
+        most = max(_MOST_WORK / self.size**2, _LEAST_ROWS_PER_VARIABLE * self.size)
+        if n <= most:
+            return np.arange(n), np.ones(n)
+        sizes = np.asarray(self._hessian(slice(None), outputs).diagonal).sum(axis=1)
+        mean = max(float(sizes.mean()), math.ulp(0.0))
+        probabilities = np.clip(most / n * np.maximum(sizes / mean, _LEAST_PROBABILITY), 0.0, 1.0)
+        rows = np.flatnonzero(self.rng.random(n) < probabilities)
+        return rows, 1.0 / probabilities[rows]
+
+    def _minimiser(self, K: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Minimise x'Kx / 2 + b'x + target ||x||_* by ADMM, until the slopes are at most the target, nearly.
+
+        Boyd, Parikh, Chu, Peleato and Eckstein: Distributed Optimization and Statistical Learning via the Alternating
+        Direction Method of Multipliers. 2011, section 3, with the penalty parameter of its section 3.4.1.
+        """
+        z = x
+        slopes = K @ z + b
+        rho = math.exp(float(np.log(np.diag(K)).mean()))
+        factor = _factor(K, rho)
+        u = (self._shrunk(slopes, self.target) - slopes) / rho
+        for iteration in range(1, _MOST_ITERATIONS + 1):
+            smooth = cho_solve(factor, rho * (z - u) - b, check_finite=False)
+            before = z
+            z = self._shrunk(smooth + u, self.target / rho)
+            u = u + smooth - z
+            if iteration % _ITERATIONS_PER_TEST == 0:
+                if self._largest(K @ z + b) <= self.target * (1.0 + _TOL_OF_SLOPES):
+                    break
+            if iteration % _ITERATIONS_PER_PENALTY == 0:
+                change = float(np.linalg.norm(z - before)) or math.ulp(0.0)
+                ratio = float(np.linalg.norm(smooth - z)) / change
+                if not 1.0 / _UNBALANCED < ratio < _UNBALANCED:
+                    growth = min(max(math.sqrt(ratio), 0.1), 10.0)
+                    rho *= growth
+                    u = u / growth
+                    factor = _factor(K, rho)
+        return z
+
+
+def _least_modulus(values: list[np.ndarray], strength: float) -> float:
+    """Return the modulus that eigenvalues must exceed, so that there are not too many variables."""
+    moduli = [np.sort(np.abs(each))[::-1] for each in values]
+    # A vector that joins q - 1 others of an output adds q variables.
+    joined = np.concatenate(moduli)
+    added = np.concatenate([np.arange(1, len(each) + 1) for each in moduli])
+    order = np.argsort(-joined, kind="stable")
+    total = np.cumsum(added[order])
+    beyond = joined[order][total > _MOST_VARIABLES]
+    return max(_NEAR * strength, float(beyond[0]) if len(beyond) else 0.0)
+
+
+def _along(G: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """Return the derivatives (n,) along a direction of the outputs, for each class that moves."""
+    return G @ outputs / np.abs(outputs).sum()
+
+
+def _factor(K: np.ndarray, rho: float) -> Any:
+    shifted = K.copy()
+    shifted[np.diag_indices(len(K))] += rho
+    return cho_factor(shifted, overwrite_a=True, check_finite=False)

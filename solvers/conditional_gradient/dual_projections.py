@@ -1,0 +1,69 @@
+"""Better dual points by steps from a refitted point, which the problem offers: the gap falls without another refit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
+
+# Steps after a refit, at most.
+_MOST_STEPS = 4
+# Fraction of the gap that two steps must leave at most, so that others follow.
+_LEFT_BY_TWO_STEPS = 0.8
+# Excess of the bound over the strength, relative, that another step would hardly lower.
+_SMALL_EXCESS = 2e-3
+# Operations of the bound on all units; the search for units gives it without a proof of its own.
+_WORK = 2e8
+
+
+class Proof(NamedTuple):
+    """A lower bound of the minimum, the point whose gradient proves it, its atoms, and the bound on all units."""
+
+    point: AtomicPoint
+    at: AtOutputs
+    atoms: Atoms
+    bound: float
+    lower: float
+
+    def gap(self, fun: float, rounding: float) -> float:
+        """Return the gap relative to an objective."""
+        return Measure(fun, self.lower, rounding).gap / max(abs(fun), math.ulp(0.0))
+
+
+class DualProjections:
+    """Takes steps to better dual points while these lower the gap."""
+
+    def __init__(self, problem: Atomic, oracle: Any, monitor: Monitor) -> None:
+        self.problem, self.oracle, self.monitor = problem, oracle, monitor
+        self.seconds = 0.0
+
+    def improved(self, proof: Proof) -> Proof:
+        """Return the proof of the largest lower bound, among those of a refitted point and of points near it."""
+        began = self.monitor.elapsed
+        fun = proof.at.value
+        rounding = self.problem.rounding(proof.point, proof.at)
+        best = latest = proof
+        for step in range(1, _MOST_STEPS + 1):
+            gap = best.gap(fun, rounding)
+            if gap <= self.monitor.tol or self.monitor.left <= 0.0:
+                break
+            moved = self.problem.better_dual(latest.point, latest.at, min(gap, 1.0), self.monitor.seed)
+            if moved is None:
+                break
+            latest = self._proof(moved)
+            if not math.isfinite(latest.at.value):
+                break
+            if latest.lower > best.lower:
+                best = latest
+            if step >= 2 and best.gap(fun, rounding) > _LEFT_BY_TWO_STEPS * gap:
+                break
+        self.seconds += self.monitor.elapsed - began
+        return best
+
+    def _proof(self, point: AtomicPoint) -> Proof:
+        """Return what a point proves."""
+        at = self.problem.output_gradient(point)
+        effort = Effort(self.monitor.tol, work=_WORK, seconds=self.monitor.left)
+        atoms = self.problem.lmo(at, self.oracle, effort)
+        return Proof(point, at, atoms, atoms.bound, self.problem.lower(at, atoms.bound))
