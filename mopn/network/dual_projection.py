@@ -25,8 +25,6 @@ from mopn.data.designs import Design
 from mopn.losses.hessians import Hessian
 from mopn.network.point import Network
 
-# Features, dummies included, up to which matrices are formed and decomposed for a step: some seconds each at the limit.
-MOST_FEATURES = 1000
 # Moduli of eigenvalues, relative to the strength, above which their eigenvectors may move: those slightly below would
 # exceed it after the step.
 _NEAR = 0.8
@@ -127,7 +125,7 @@ class Compression:
         return np.einsum("dq,dq->d", self.Q @ T, self.Q)
 
     def shrunk(self, x: np.ndarray, by: float) -> np.ndarray:
-        """Return the point whose eigenvalues have moduli smaller by a number, or are 0: the prox of the nuclear norm."""
+        """Return the point whose eigenvalues have moduli smaller by a number, or are 0: the nuclear norm's prox."""
         values, vectors = np.linalg.eigh(self.matrix(x))
         values = np.sign(values) * np.maximum(np.abs(values) - by, 0.0)
         return self.vector((vectors * values) @ vectors.T)
@@ -300,9 +298,9 @@ class DualProjection:
             before = z
             z = self._shrunk(smooth + u, self.target / rho)
             u = u + smooth - z
-            if iteration % _ITERATIONS_PER_TEST == 0:
-                if self._largest(K @ z + b) <= self.target * (1.0 + _TOL_OF_SLOPES):
-                    break
+            is_tested = iteration % _ITERATIONS_PER_TEST == 0
+            if is_tested and self._largest(K @ z + b) <= self.target * (1.0 + _TOL_OF_SLOPES):
+                break
             if iteration % _ITERATIONS_PER_PENALTY == 0:
                 change = float(np.linalg.norm(z - before)) or math.ulp(0.0)
                 ratio = float(np.linalg.norm(smooth - z)) / change

@@ -37,6 +37,8 @@ from mopn.solvers.tools.decorators import door, doors
 
 # Tolerance of the values, relative to the precision of the bound.
 _RELATIVE_TOL_OF_VALUES = 0.01
+# Features up to which a thorough search under l1 forms and decomposes all matrices: a second each at the limit.
+MOST_DECOMPOSED = 1000
 # Relative precision of random bounds, unless a finer one is asked for.
 _PRECISION_OF_RANDOM = 1e-2
 # The same for p = 2 and several outputs, where a bound costs a covering of a sphere.
@@ -276,6 +278,8 @@ class OracleRun:
         if effort.thorough and is_rough(p, prepared.shape[0], oracle.method):
             oracle = replace(oracle, method="refine")
             prepared = oracle.prepare(gammas)
+        if effort.thorough and p == math.inf and oracle.method == "auto" and prepared.shape[1] <= MOST_DECOMPOSED:
+            prepared = prepared.dense() if isinstance(prepared, GradientForms) else prepared
         stack, scale = prepared.scaled()
         m, d = stack.shape
         search_plan = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))

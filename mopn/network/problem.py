@@ -23,13 +23,22 @@ from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
-from mopn.network.dual_projection import MOST_FEATURES, DualProjection
+from mopn.network.dual_projection import DualProjection
 from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
 from mopn.network.maps import MappingErrors, Maps, UserX, UserY
 from mopn.network.model_starts import NetworkParts, parts_of_model, parts_of_start
-from mopn.network.oracles import METHODS, BasisAtoms, BasisOracle, OracleName, OracleRun, basis_oracle, user_oracle
+from mopn.network.oracles import (
+    METHODS,
+    MOST_DECOMPOSED,
+    BasisAtoms,
+    BasisOracle,
+    OracleName,
+    OracleRun,
+    basis_oracle,
+    user_oracle,
+)
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network, joined, unit_length
 from mopn.network.refit_hints import RefitHints
@@ -666,7 +675,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
             self.norm.name == "l1"
             and bool(self.strength)
             and self.rows.design is not None
-            and self.rows.shape[1] <= MOST_FEATURES
+            and self.rows.shape[1] <= MOST_DECOMPOSED
             and self.losses.loss.has_hessian
         )
         return DualProjection(self, network, at, gap, seed).solve() if is_offered else None

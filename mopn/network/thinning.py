@@ -20,7 +20,7 @@ _PARTS = (1.0, 0.5, 0.25)
 
 def thinned(problem: Any, network: Network, at: Any, most: float) -> tuple[Network, Any]:
     """Return a network of fewer units whose objective is at most ``most``, and its gradient; or the network itself."""
-    merged = _with_orthogonal_units(problem, network)
+    merged = with_orthogonal_units(problem, network)
     if merged.n_units < network.n_units:
         at_merged = problem.output_gradient(merged)
         if at_merged.value <= most:
@@ -56,7 +56,7 @@ def _costs_of_losses(block: Block, outputs: np.ndarray, kernel: Kernel, H: np.nd
     return 0.5 * np.einsum("ik,ik->k", features**2, curvatures)
 
 
-def _with_orthogonal_units(problem: Any, network: Network) -> Network:
+def with_orthogonal_units(problem: Any, network: Network) -> Network:
     """Return the network whose units are the eigenvectors of every output's matrix: under l1 no others cost less."""
     V = network.weights
     n_outputs = V.shape[1]

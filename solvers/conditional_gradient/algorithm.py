@@ -36,7 +36,7 @@ _ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
 _SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
 # unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
 _TIGHT = 2.0
-# The estimated gap, relative to the objective, from which on a better dual point is looked for: the steps to it are local.
+# The estimated gap, relative, from which on a better dual point is looked for: the steps to it are local.
 _MOST_ESTIMATE = 0.5
 # A model that is complete loses the units that change least: the objective rises by at most this part of the tolerance,
 _MOST_THINNED = 0.2
@@ -154,7 +154,7 @@ class ConditionalGradient(Solver[Atomic]):
             level = fun - at.value <= self.ftol * abs(at.value) and self.ftol > 0.0
             selection = select(point, at, last=level or (full and polished))  # atoms, and a bound on all units' slopes
             proof = Proof(point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
-            if self.prove and point.n_units and selection.estimate <= _MOST_ESTIMATE:
+            if self.prove and step.can_move_units and point.n_units and selection.estimate <= _MOST_ESTIMATE:
                 proof = projections.improved(proof)
                 selection = selection.with_proof(proof, monitor.tol)
             ended = level or selection.exhausted or selection.estimate <= monitor.tol

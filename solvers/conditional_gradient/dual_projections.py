@@ -51,7 +51,9 @@ class DualProjections:
             moved = self.problem.better_dual(latest.point, latest.at, min(gap, 1.0), self.monitor.seed)
             if moved is None:
                 break
-            latest = self._proof(moved)
+            if step == 1 and not proof.atoms.bound_is_best:
+                best = max(best, self._proof(proof.point, proof.at), key=lambda each: each.lower)
+            latest = self._proof(moved, self.problem.output_gradient(moved))
             if not math.isfinite(latest.at.value):
                 break
             if latest.lower > best.lower:
@@ -61,9 +63,8 @@ class DualProjections:
         self.seconds += self.monitor.elapsed - began
         return best
 
-    def _proof(self, point: AtomicPoint) -> Proof:
-        """Return what a point proves."""
-        at = self.problem.output_gradient(point)
-        effort = Effort(self.monitor.tol, work=_WORK, seconds=self.monitor.left)
+    def _proof(self, point: AtomicPoint, at: AtOutputs) -> Proof:
+        """Return what a point proves, as far as a thorough search without a proof of its own tells."""
+        effort = Effort(self.monitor.tol, work=_WORK, seconds=self.monitor.left, thorough=True)
         atoms = self.problem.lmo(at, self.oracle, effort)
         return Proof(point, at, atoms, atoms.bound, self.problem.lower(at, atoms.bound))
