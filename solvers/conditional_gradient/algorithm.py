@@ -27,16 +27,24 @@ from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
-# A run without a limit of units ends when so many rounds in a row have changed the objective by rounding errors alone,
-# and lowered the estimated gap by less than this fraction,
-_ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
-# and one with refits when so many rounds have lowered the objective by less than this fraction of the gap, and the gap
-# itself by less than that one: the tolerance would take hundreds of thousands of them;
-_SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
-# unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
-_TIGHT = 2.0
-# The tolerances on a sample that tells where to start: of the gap, and of the decrease in a round.
-_TOL_OF_START, _FTOL_OF_START = 0.1, 1e-3
+# A run without a limit of units ends after this number of rounds without progress, one after another.
+_MAX_ROUNDS_WITHOUT_PROGRESS = 3
+# A round without progress changes the objective by rounding errors alone, and lowers the estimated gap by less than
+# this fraction.
+_MIN_RELATIVE_FALL_OF_ESTIMATE = 1e-3
+# A run with refits also ends if this number of rounds has hardly lowered the objective and the gap: reaching the
+# tolerance would take hundreds of thousands of rounds.
+_SLOW_ROUNDS = 20
+# Slow rounds together lower the objective by less than this fraction of the gap, ...
+_MIN_FALL_OF_OBJECTIVE_BY_GAP = 1e-4
+# ... and the gap by less than this fraction of itself.
+_MIN_RELATIVE_FALL_OF_GAP = 0.1
+# A run does not end early if the proven gap exceeds this multiple of the estimated one: the proof may still improve.
+_MAX_PROVEN_BY_ESTIMATED_GAP = 2.0
+# The tolerance of the gap on a sample that tells where to start.
+_GAP_TOL_OF_START = 0.1
+# The tolerance of the decrease in a round on such a sample.
+_FTOL_OF_START = 1e-3
 _SLACK = number("a finite number >= 1", lambda x: x >= 1.0)
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
@@ -162,7 +170,8 @@ class ConditionalGradient(Solver[Atomic]):
                 # The polish needs units whose weights are not zero: else a refit of the weights comes first.
                 full = correction.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
             del at  # the correction needs the memory
-            point, polished = correction.polish(point) if full else correction.improve(point), full
+            point = correction.polish(point) if full else correction.improve(point)
+            polished = full
             refit_time += monitor.elapsed - began
 
     def _start(self, problem: Atomic, start: Any, correction: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
@@ -172,11 +181,13 @@ class ConditionalGradient(Solver[Atomic]):
         which rounds take less time, where to start.
         """
         if correction.fits_a_model and not start.n_units:
-            whole, tol = cast(Corrective, problem), monitor.tol
+            whole = cast(Corrective, problem)
+            tol = monitor.tol
             sample = whole.sample_for(cast(int, self.max_units), monitor.seed)
             tells_the_model = sample is not None
             if sample is None:
-                sample, tol = whole.sample_to_start(monitor.seed), max(tol, _TOL_OF_START)
+                sample = whole.sample_to_start(monitor.seed)
+                tol = max(tol, _GAP_TOL_OF_START)
             if sample is not None:
                 unproven = replace(self, prove=False, slack=1.0, ftol=self.ftol if tells_the_model else _FTOL_OF_START)
                 found = monitor.solve(sample, unproven, start=None, tol=tol, max_iter=monitor.max_iter)
@@ -207,7 +218,8 @@ def _record(
     problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
 ) -> float:
     """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
-    lower, rounding = problem.lower(at, selection.bound), problem.rounding(point, at)
+    lower = problem.lower(at, selection.bound)
+    rounding = problem.rounding(point, at)
     monitor(
         point.compact(),
         at.value,
@@ -240,14 +252,18 @@ class _StallTest:
     def check(self, fun: float, gap: float, selection: Selection) -> None:
         """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight."""
         # A user's function may draw units at random, so that the next ones may be better: more rounds are waited for.
-        from_user, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
-        tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
-        same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
+        from_user = is_from_user(selection.atoms)
+        estimate = selection.estimate * abs(fun)
+        tight = gap <= _MAX_PROVEN_BY_ESTIMATED_GAP * estimate
+        slow = self._is_slow(fun, gap)
+        same_fun = abs(fun - self.fun) <= 4.0 * math.ulp(fun)
+        same = same_fun and estimate >= (1.0 - _MIN_RELATIVE_FALL_OF_ESTIMATE) * self.estimate
         self.rounds = self.rounds + 1 if same and tight else 0
-        self.fun, self.estimate = fun, min(estimate, self.estimate)
+        self.fun = fun
+        self.estimate = min(estimate, self.estimate)
         if from_user and self.monitor.tol > 0.0 and (slow or self.rounds == _SLOW_ROUNDS):
             self.monitor.stop(Status.NO_BETTER_UNIT)
-        if not from_user and tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
+        if not from_user and tight and (slow or self.rounds == _MAX_ROUNDS_WITHOUT_PROGRESS):
             self.monitor.stop(Status.STALLED)
 
     def _is_slow(self, fun: float, gap: float) -> bool:
@@ -257,6 +273,6 @@ class _StallTest:
         return (
             len(self.recent) > _SLOW_ROUNDS
             and not self.may_be_slow
-            and fun_then - fun < _LEAST_SHARE * gap
-            and gap > (1.0 - _LEAST_FALL) * gap_then
+            and fun_then - fun < _MIN_FALL_OF_OBJECTIVE_BY_GAP * gap
+            and gap > (1.0 - _MIN_RELATIVE_FALL_OF_GAP) * gap_then
         )
