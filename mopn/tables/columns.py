@@ -117,6 +117,14 @@ class NumberColumns:
         return values
 
 
+def features_of_codes(count: int) -> int:
+    """Return the number of features of a column of categories with a number of codes.
+
+    A single feature would be constant, and the first of two is one minus the other.
+    """
+    return count if count > 2 else max(count - 1, 0)
+
+
 @dataclass(frozen=True, eq=False)
 class CategoryColumn:
     """The features of a column of categories: indicators of each, of the rare ones together, and of missing ones.
@@ -173,6 +181,11 @@ class CategoryColumn:
     def count(self) -> int:
         """Number of codes; the first ones have no feature if there are fewer features."""
         return len(self.categories) + bool(self.rare) + self.missing
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return features_of_codes(self.count)
 
     def names(self, column: str) -> list[str]:
         """Return the names of the features of a column."""
