@@ -241,9 +241,9 @@ class Predictor(Displayed, Fitted):
 def fitted_model(value: Any) -> Any:
     """Return a model as it is, or the model of a fitted estimator; ``TypeError`` for anything else."""
     if not isinstance(value, Fitted):
+        advice = "; give its last step, pipeline[-1]" if hasattr(value, "steps") else ""
         raise TypeError(
-            f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}"
-            + "; give its last step, pipeline[-1]" * hasattr(value, "steps")
+            f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}{advice}"
         )
     return value._fitted_model()
 
