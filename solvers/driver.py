@@ -122,7 +122,8 @@ def minimize(
     >>> result.status.name, bool(result.gap <= 1e-4 * result.fun)
     ('CONVERGED', True)
     """
-    tol, verbose = check_nonnegative(tol, "tol"), check_verbose(verbose, "verbose")
+    tol = check_nonnegative(tol, "tol")
+    verbose = check_verbose(verbose, "verbose")
     max_iter = count(0).or_none()(max_iter, "max_iter")
     max_time = check_seconds.or_none()(max_time, "max_time")
     limits = 1000 if max_iter is None else max_iter, math.inf if max_time is None else max_time
@@ -282,7 +283,8 @@ class RunMonitor:
         if self._best_refit is not None and self._best_refit[1].fun < self.at_best.fun:
             as_point, refit = self._best_refit
             # The objective of the subproblem bounds the point's; its rounding errors are unknown.
-            self.best, self.at_best = as_point(refit), Measure(refit.fun, rounding=math.inf)
+            self.best = as_point(refit)
+            self.at_best = Measure(refit.fun, rounding=math.inf)
             self.estimated_gap = math.inf
         if isinstance(error, KeyboardInterrupt):
             self.status = Status.INTERRUPTED
