@@ -18,12 +18,8 @@ from mopn.tables.texts import are_dates, are_values, are_written_numbers, number
 
 # Categories that never raise a doubt: two of them are one feature, whatever they are.
 _MAX_PLAIN_CATEGORIES = 2
-# Categories up to which a column may have one for most rows by chance. More of them are names or sentences.
-_MAX_CATEGORIES_BY_CHANCE = 20
-# Rows up to which a column may look like row numbers by chance.
+# Rows, or categories, up to which a column may have a value of its own for each row by chance.
 _MAX_ROWS_BY_CHANCE = 20
-# Categories per row above which most rows have a category of their own.
-_MAX_CATEGORIES_PER_ROW = 0.5
 # Names of columns that count or identify rows.
 _ROW_NAMES = re.compile(
     r"(unnamed: ?\d+|index|#|row|row[ _.]?(names?|num|number|no|nr))?|(.*[ _.]|row)?id", re.IGNORECASE
@@ -182,7 +178,7 @@ def _doubt_about_categories(column: CategorySummary, n: int) -> Doubt | None:
         )
         return Doubt("texts that look like quantities or times", f"such as {shown(categories[-1])}", advice)
     rows = n * float(column.weights.sum() / (column.weights.sum() + column.missing))
-    if len(categories) > max(_MAX_CATEGORIES_BY_CHANCE, _MAX_CATEGORIES_PER_ROW * rows):
+    if len(categories) > max(_MAX_ROWS_BY_CHANCE, 0.5 * rows):
         counts = f"{len(categories):,} categories in {round(rows):,} rows, such as {shown(categories[-1])}"
         return Doubt("a category of its own for most rows", counts, "drop it, or encode its words")
     return None

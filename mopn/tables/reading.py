@@ -30,8 +30,6 @@ from mopn.data.values import (
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.signals import signals_later
 
-# Decimal digits up to which numbers are exact in double precision.
-_EXACT_DIGITS = 15
 _SPARSE = "MultiOutputPNClassifier, MultiOutputFMClassifier and their regressors take sparse matrices"
 
 
@@ -215,7 +213,7 @@ def _exact(series: Any, numbers: np.ndarray) -> np.ndarray | None:
     is_lossy = series.dtype.is_integer() and largest >= INEXACT
     if series.dtype.is_decimal():
         scale = getattr(series.dtype, "scale", np.inf)  # old versions of narwhals do not know it
-        is_lossy = largest * 10.0**scale >= 10.0**_EXACT_DIGITS
+        is_lossy = largest * 10.0**scale >= 1e15  # up to 15 digits are exact
     return np.array(series.to_list(), object) if is_lossy else None
 
 
