@@ -209,10 +209,9 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"\nwhy {data.titles[unseen[order[0]]]}: what adds to the mean of all ratings' log-odds, added up")
     for contribution in mopn.explain.contributions(liking, rows[order[:1]], background, groups)[: args.top]:
         print(f"  {contribution.value:+.3f}  {' x '.join(contribution.fields)}")
-    films_there = columns.transformers_[0][1].categories_[1].tolist()
-    known_film = next(film for film in unseen[order].tolist() if film in films_there)
-    alike = groups["film"][films_there.index(known_film)]
-    print_similar(machine, alike, groups, background, names, args.top)
+    trained = columns.transformers_[0][1].categories_[1].tolist()
+    place = next(trained.index(film) for film in unseen[order].tolist() if film in trained)
+    print_similar(machine, groups["film"][place], groups, background, names, args.top)
     print_interactions(liking, groups, args.top)
 
 
