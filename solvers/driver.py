@@ -78,8 +78,8 @@ def minimize(
         ``problem.default_solver()``.
     start : object, optional
         An earlier ``Result``, or a start as the problem documents it; default the zero point of the problem. Network
-        problems also take models, such as those of :func:`mopn.load`, fitted estimators, and arrays ``(basis,
-        weights)`` in the coordinates of the problem.
+        problems also take models, also from :func:`mopn.load`, fitted estimators, and arrays ``(basis, weights)`` in
+        the coordinates of the problem.
     tol : float, default 1e-3
         Stop when ``gap <= tol * abs(fun)``; with 0 only the limits end the run.
     max_iter : int, optional
@@ -172,7 +172,7 @@ def _checked_problem(problem: SomeProblem) -> SomeProblem:
 
 
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
-    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs, and name what fits."""
+    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs, and name solvers that fit."""
     missing = sorted(check_needs(solver) - _checked_problem(problem).oracles)
     if missing:
         why = "".join(f"; {problem.reasons[name]}" for name in missing if name in problem.reasons)

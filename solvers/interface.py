@@ -354,7 +354,7 @@ class AtomicPoint(Protocol):
         """Number of units."""
 
     def compact(self) -> Self:
-        """Return the point without what can be computed again, to be kept."""
+        """Return a copy without cached arrays."""
 
     def drop_zero_units(self) -> Self:
         """Return the point without the units whose weights are all zero."""

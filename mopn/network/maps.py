@@ -1,4 +1,4 @@
-"""Networks on the training data: what they compute there, and the same networks for the user's X and y."""
+"""Networks on the training data: their outputs there, and the same networks for the user's X and y."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -28,8 +28,8 @@ from mopn.solvers.tools.decorators import cached_property
 class ShiftedConjugate:
     """By Y = -s S with the best s up to ``largest``, for S = Gamma + ridge W and the functions W of a network.
 
-    All numbers are in the unit of the objective. ``of_slopes`` bounds ||S||^2 / (2 ridge) from above, or that of a
-    projection of S which changes no inner product with W; inf leaves s = t alone. ``crossed`` is <Gamma, W>, and
+    All numbers are in the unit of the objective. ``of_slopes`` bounds ||S||^2 / (2 ridge) from above. A
+    projection of S that changes no inner product with W may take its place; inf leaves s = t alone. ``crossed`` is <Gamma, W>, and
     ``of_network`` is ridge ||W||^2 / 2, with errors.
     """
 

@@ -34,7 +34,7 @@ class TableEncoding:
     columns: tuple[str, ...]  # the names of all columns, in the order of the training data
     named: bool  # whether the training data had these names; tables with names are then read by name
     number_columns: tuple[int, ...]  # dates among them
-    number_kinds: tuple[str, ...]  # what each of them held in training, as ``Table.kinds``
+    number_kinds: tuple[str, ...]  # their kinds in the training data, as ``Table.kinds``
     numbers: NumberColumns
     category_columns: tuple[int, ...]
     categories: tuple[CategoryColumn, ...]

@@ -1,4 +1,4 @@
-"""The columns of a table at a glance: what they hold, how much is missing, and what looks suspicious."""
+"""The columns of a table at a glance: contents, missing values, and suspicious entries."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_a_form_without_interactions_of_a_degree(fields):
     """Of third degree and without dummies: there are no products of two."""
     factors = np.ones((3 if "form" in fields else 1, 2, 4))
     model = mopn.FactorizationModel(factors=factors, degree=3, lams=np.ones(2), **fields)
-    with pytest.raises(ValueError, match="degree=2: the model has no interactions of so many features"):
+    with pytest.raises(ValueError, match="degree=2: the model has no interactions of this number of features"):
         strongest_interactions(model)
     assert len(strongest_interactions(model, 10, 3)) == 4
 
