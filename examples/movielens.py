@@ -3,8 +3,8 @@
 Reads the folder of MovieLens 100K (https://grouplens.org/datasets/movielens/100k/): u.data, u.user, u.item. Users,
 films, ages, occupations and genres become 0/1 features; an ordinal factorization machine learns the probability of
 every rating; films that the user has not rated are ranked by the expected one, with the reasons for the first, and
-films that are like it. A user who is not in the data gives some ratings, as ``--user 0 --ratings 50=5 181=5 288=1``, and is
-folded in without another fit.
+films that are like it. A user who is not in the data gives some ratings, as ``--user 0 --ratings 50=5 181=5 288=1``,
+and is folded in without another fit.
 """
 
 from __future__ import annotations

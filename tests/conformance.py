@@ -4,7 +4,7 @@ A problem lists names of oracles, and mypy cannot see that these names stand for
 here once.
 """
 
-# ruff: noqa: F841 (the assignments are what is checked)
+# ruff: noqa: F841 (the assignments are the checks)
 
 import fakes
 

@@ -13,7 +13,7 @@ with open("certificate.json", encoding="utf-8") as file:
 
 
 def explain(pixels):
-    """Return, as JSON, the probabilities of the classes, and the contribution of every pixel to the output of the likeliest.
+    """Return, as JSON, the probabilities of the classes, and every pixel's contribution to the likeliest one.
 
     Parameters
     ----------

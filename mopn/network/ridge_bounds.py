@@ -29,8 +29,8 @@ class ShiftedConjugate:
     """By Y = -s S with the best s up to ``largest``, for S = Gamma + ridge W and the functions W of a network.
 
     All numbers are in the unit of the objective. ``of_slopes`` bounds ||S||^2 / (2 ridge) from above. A
-    projection of S that changes no inner product with W may take its place; inf leaves s = t alone. ``crossed`` is <Gamma, W>, and
-    ``of_network`` is ridge ||W||^2 / 2, with errors.
+    projection of S that changes no inner product with W may take its place; inf leaves s = t alone. ``crossed`` is
+    <Gamma, W>, and ``of_network`` is ridge ||W||^2 / 2, with errors.
     """
 
     largest: float

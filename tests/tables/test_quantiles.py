@@ -1,4 +1,4 @@
-"""Distributions against ranks by counting: the error is what it says, however the numbers come in blocks."""
+"""Distributions against ranks by counting: the stated error holds, however the numbers come in blocks."""
 
 import math
 from unittest.mock import patch

@@ -1,4 +1,4 @@
-"""Tables in blocks: what is added up of them gives the encoding of the whole table."""
+"""Tables in blocks: the sum of their summaries gives the encoding of the whole table."""
 
 import operator
 from itertools import pairwise
