@@ -5,7 +5,7 @@
 # ///
 """The tasks of developers, each said here alone; ``nox --list`` names them.
 
-The workflows call them, and so does ``make``, which has one environment for all. What follows ``--`` goes to pytest:
+The workflows call them, and so does ``make``, which has one environment for all. Arguments after ``--`` go to pytest:
 ``nox -s tests -- --all`` runs the slow tests, too.
 """
 
@@ -61,7 +61,7 @@ def lowest(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site in docs/_build/html; a warning is an error, and nothing is fetched but packages."""
     session.install("-e", ".[test]")
-    # What docs/live.md runs in a browser. Without it the site is built all the same, and says so there.
+    # The package that docs/live.md runs in a browser. Without it the site is built all the same, and says so there.
     session.install("--no-deps", "--require-hashes", "-r", "docs/pyodide.txt", success_codes=[0, 1, 2])
     session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
 
@@ -113,7 +113,7 @@ def install(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS, reuse_venv=False, default=False)
 def serving(session: nox.Session) -> None:
-    """Install what loads models and predicts in a clean environment, and do both."""
+    """Install the inference-only distribution in a clean environment, load a model and predict."""
     shutil.rmtree(ROOT / "serving" / "build", ignore_errors=True)
     session.install("pip", str(ROOT / "serving"))
     session.run("python", "-m", "pip", "check")

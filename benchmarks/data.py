@@ -1,4 +1,4 @@
-"""The data of the studies: what each needs, which files are there and as they were, and with ``--fetch`` the others.
+"""The data of the studies: the needs of each, the files that are there unchanged, and with ``--fetch`` the others.
 
 ``--data FOLDER``, here and in every study, is by default the folder that the variable MOPN_DATA names::
 

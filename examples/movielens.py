@@ -2,9 +2,9 @@
 
 Reads the folder of MovieLens 100K (https://grouplens.org/datasets/movielens/100k/): u.data, u.user, u.item. Users,
 films, ages, occupations and genres become 0/1 features; an ordinal factorization machine learns the probability of
-every rating; films that the user has not rated are ranked by the expected one, with what speaks for the first and films
-that are like it. A user who is not in the data gives some ratings, as ``--user 0 --ratings 50=5 181=5 288=1``, and is
-folded in without another fit.
+every rating; films that the user has not rated are ranked by the expected one, with the reasons for the first, and
+films that are like it. A user who is not in the data gives some ratings, as ``--user 0 --ratings 50=5 181=5 288=1``,
+and is folded in without another fit.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -48,7 +49,7 @@ class MovieLens:
         """Return a row of plain columns for every pair of a user and a film."""
         rows = zip(users.tolist(), films.tolist(), strict=True)
         return np.array(
-            # Of a new user neither is known.
+            # The age and the occupation of a new user are unknown.
             [(u, f, self.ages.get(u, -1), self.occupations.get(u, ""), *self.genres[f]) for u, f in rows],
             dtype=object,
         )
@@ -109,8 +110,8 @@ def given_ratings(texts: list[str], data: MovieLens) -> dict[int, int]:
     return ratings
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the example."""
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with u.data, u.user and u.item")
     parser.add_argument("--user", type=int, default=196, help="whom to recommend films (default %(default)s)")
@@ -118,8 +119,53 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--top", type=int, default=10, help="how many (default %(default)s)")
     parser.add_argument("--units", type=int, default=10, help="largest number of units (default %(default)s)")
     parser.add_argument("--strength", type=float, default=3.5, help="of the penalty (default %(default)s)")
-    args = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
 
+
+def print_scores(ratings: np.ndarray, found: np.ndarray, users: np.ndarray) -> None:
+    """Print the errors of predicted ratings, and of their order for each user."""
+    print(f"test RMSE {np.sqrt(np.mean((found - ratings) ** 2)):.4f}", end="")
+    print("".join(f", nDCG@{k} {grouped_ndcg(ratings, found, users, k):.4f}" for k in (1, 5)))
+
+
+def liking_of(machine: mopn.FactorizationModel, names: list[str]) -> mopn.FactorizationModel:
+    """Return the model of all ratings' log-odds, added up."""
+    # Output c is for ratings of at most c, so features that decrease the outputs increase the rating.
+    liking = mopn.FactorizationModel.from_outputs(machine, -np.ones(machine.weights.shape[1]))
+    return replace(liking, feature_names=names)
+
+
+def print_similar(
+    machine: mopn.FactorizationModel,
+    film: int,
+    groups: dict[str, Any],
+    background: sparse.csr_array,
+    names: list[str],
+    top: int,
+) -> None:
+    """Print the films that the same users like or dislike as a film, by its feature."""
+    print(f"\nfilms that the same users like or dislike as {names[film]}: cosine of their interactions with users")
+    counts = np.asarray((background != 0).sum(axis=0)).ravel()
+    for item in similar_features(machine, film, groups["film"], top, groups["user"], counts=counts):
+        print(f"  {item.cosine:+.3f}  {names[item.feature]}")
+
+
+def print_interactions(model: mopn.FactorizationModel, groups: dict[str, Any], top: int) -> None:
+    """Print the strongest interactions that can occur: no row has two users, two films, or two age groups."""
+    print("\nstrongest interactions, all ratings' log-odds added up")
+    field = {feature: name for name, features in groups.items() for feature in features if name != "genre"}
+    possible = (
+        interaction
+        for interaction in mopn.explain.strongest_interactions(model, 100 * top)
+        if len({field.get(feature, feature) for feature in interaction.features}) == 2
+    )
+    for interaction in islice(possible, top):
+        print(f"  {interaction.weight:+.3f}  {' x '.join(interaction.names)}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the example."""
+    args = parse(arguments)
     data = MovieLens(args.data)
     users, films, ratings = data.ratings.T
     new = given_ratings(args.ratings, data)
@@ -133,20 +179,22 @@ def main(arguments: list[str] | None = None) -> None:
     table = data.table(users, films)
     model = make_model(args.units, args.strength).fit(table[train], ratings[train])
 
-    found = model.predict(table[test])
     print(f"{len(train)} ratings to learn from, {len(test)} to test on, {len(model['machine'].basis_)} units")
-    print(f"test RMSE {np.sqrt(np.mean((found - ratings[test]) ** 2)):.4f}", end="")
-    print("".join(f", nDCG@{k} {grouped_ndcg(ratings[test], found, users[test], k):.4f}" for k in (1, 5)))
+    print_scores(ratings[test], model.predict(table[test]), users[test])
 
     rated = set(new) or set(films[users == args.user].tolist())
     unseen = np.array([film for film in sorted(data.titles) if film not in rated])
-    columns, machine, groups = model["columns"], model["machine"].model_, fields(model)
+    columns = model["columns"]
+    machine = model["machine"].model_
+    groups = fields(model)
+    names = feature_names(model, data)
     rows = columns.transform(data.table(np.full(len(unseen), args.user), unseen))
-    background, names = columns.transform(table[train]), feature_names(model, data)
+    background = columns.transform(table[train])
     if new:
         known = columns.transform(data.table(np.full(len(new), args.user), np.array(list(new))))
         machine = model["machine"].fold_in(known, list(new.values()))
-        rows, background = with_column(rows, 1.0), with_column(background, 0.0)
+        rows = with_column(rows, 1.0)
+        background = with_column(background, 0.0)
         groups["user"] = [*groups["user"], len(names)]
         names.append(f"user {args.user}")
     of_films = [*groups["film"], *groups["genre"]]
@@ -157,29 +205,14 @@ def main(arguments: list[str] | None = None) -> None:
     for place, level in zip(order[: args.top], expected, strict=False):
         print(f"  {level:.2f}  {liked[place]:4.0%}  {data.titles[unseen[place]]}")
 
-    # Output c is for ratings of at most c, so features that decrease the outputs increase the rating.
-    liking = mopn.FactorizationModel.from_outputs(machine, -np.ones(machine.weights.shape[1]))
-    liking = replace(liking, feature_names=names)
+    liking = liking_of(machine, names)
     print(f"\nwhy {data.titles[unseen[order[0]]]}: what adds to the mean of all ratings' log-odds, added up")
     for contribution in mopn.explain.contributions(liking, rows[order[:1]], background, groups)[: args.top]:
         print(f"  {contribution.value:+.3f}  {' x '.join(contribution.fields)}")
-    films_there = columns.transformers_[0][1].categories_[1].tolist()
-    known_film = next(film for film in unseen[order].tolist() if film in films_there)
-    alike = groups["film"][films_there.index(known_film)]
-    print(f"\nfilms that the same users like or dislike as {names[alike]}: cosine of their interactions with users")
-    counts = np.asarray((background != 0).sum(axis=0)).ravel()
-    for item in similar_features(machine, alike, groups["film"], args.top, groups["user"], counts=counts):
-        print(f"  {item.cosine:+.3f}  {names[item.feature]}")
-    print("\nstrongest interactions, all ratings' log-odds added up")
-    # No row has two users, two films, or two age groups.
-    of_field = {feature: name for name, features in groups.items() for feature in features if name != "genre"}
-    strongest = (
-        interaction
-        for interaction in mopn.explain.strongest_interactions(liking, 100 * args.top)
-        if len({of_field.get(feature, feature) for feature in interaction.features}) == 2
-    )
-    for interaction in islice(strongest, args.top):
-        print(f"  {interaction.weight:+.3f}  {' x '.join(interaction.names)}")
+    trained = columns.transformers_[0][1].categories_[1].tolist()
+    place = next(trained.index(film) for film in unseen[order].tolist() if film in trained)
+    print_similar(machine, groups["film"][place], groups, background, names, args.top)
+    print_interactions(liking, groups, args.top)
 
 
 if __name__ == "__main__":

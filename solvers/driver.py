@@ -78,8 +78,8 @@ def minimize(
         ``problem.default_solver()``.
     start : object, optional
         An earlier ``Result``, or a start as the problem documents it; default the zero point of the problem. Network
-        problems also take models, such as those of :func:`mopn.load`, fitted estimators, and arrays ``(basis,
-        weights)`` in the coordinates of the problem.
+        problems also take models, also from :func:`mopn.load`, fitted estimators, and arrays ``(basis, weights)`` in
+        the coordinates of the problem.
     tol : float, default 1e-3
         Stop when ``gap <= tol * abs(fun)``; with 0 only the limits end the run.
     max_iter : int, optional
@@ -122,7 +122,8 @@ def minimize(
     >>> result.status.name, bool(result.gap <= 1e-4 * result.fun)
     ('CONVERGED', True)
     """
-    tol, verbose = check_nonnegative(tol, "tol"), check_verbose(verbose, "verbose")
+    tol = check_nonnegative(tol, "tol")
+    verbose = check_verbose(verbose, "verbose")
     max_iter = count(0).or_none()(max_iter, "max_iter")
     max_time = check_seconds.or_none()(max_time, "max_time")
     limits = 1000 if max_iter is None else max_iter, math.inf if max_time is None else max_time
@@ -171,7 +172,7 @@ def _checked_problem(problem: SomeProblem) -> SomeProblem:
 
 
 def check_oracles(problem: Problem, solver: Solver[Any]) -> None:
-    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs, and name what fits."""
+    """Raise ``TypeError`` if the problem does not offer an oracle that the solver needs, and name solvers that fit."""
     missing = sorted(check_needs(solver) - _checked_problem(problem).oracles)
     if missing:
         why = "".join(f"; {problem.reasons[name]}" for name in missing if name in problem.reasons)
@@ -282,7 +283,8 @@ class RunMonitor:
         if self._best_refit is not None and self._best_refit[1].fun < self.at_best.fun:
             as_point, refit = self._best_refit
             # The objective of the subproblem bounds the point's; its rounding errors are unknown.
-            self.best, self.at_best = as_point(refit), Measure(refit.fun, rounding=math.inf)
+            self.best = as_point(refit)
+            self.at_best = Measure(refit.fun, rounding=math.inf)
             self.estimated_gap = math.inf
         if isinstance(error, KeyboardInterrupt):
             self.status = Status.INTERRUPTED

@@ -26,8 +26,8 @@ from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, Self, 
 
 import numpy as np
 
-from mopn.solvers.numerics.precision import proven_upper
-from mopn.solvers.result import Result, Status, proof_in_words, relative
+from mopn.solvers.measure import Measure
+from mopn.solvers.result import Result, Status
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_flag, check_options, number, shown
 
@@ -52,55 +52,6 @@ class Evaluation(NamedTuple):
     gradient: np.ndarray
     G: np.ndarray | None = None
     image: np.ndarray | None = None
-
-
-class Measure(NamedTuple):
-    """The objective of a point, and proven bounds of the minimum; ``fun - gap`` is at most ``lower``."""
-
-    fun: float
-    """The objective, as computed."""
-    lower: float = -math.inf
-    """Proven lower bound of the minimum."""
-    rounding: float = 0.0
-    """Upper bound of the exact objective of the point minus ``fun``."""
-    restricted_lower: float = -math.inf
-    """Proven lower bound of the minimum over the weights alone, with the units of the point."""
-    failure: float = 0.0
-    """The largest probability, over the random numbers of the oracle, that a bound is false."""
-    seed: int | None = None
-    """The seed that the user gave for these random numbers."""
-    dual: Any = None
-    """The dual point that proves ``lower``; of network problems a :class:`mopn.core.gap.Dual`."""
-
-    @property
-    def gap(self) -> float:
-        """Upper bound of ``fun``, and of the exact objective, minus the minimum; inf if no bound is known."""
-        return self._above(self.lower)
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap relative to the objective; 0 for a perfect fit, whose objective and gap are rounding errors."""
-        return relative(self.gap, self.fun, self.rounding)
-
-    @property
-    def restricted_gap(self) -> float:
-        """The same for the minimum over the weights alone; at most ``gap``."""
-        return self._above(max(self.lower, self.restricted_lower))
-
-    def _above(self, lower: float) -> float:
-        """Return max(fun - lower, 0) + rounding, rounded up."""
-        distance = 0.0 if self.fun <= lower else math.nextafter(self.fun - lower, math.inf)
-        gap = math.nextafter(distance + self.rounding, math.inf) if self.rounding else distance
-        return float(proven_upper(gap))
-
-    def __repr__(self) -> str:
-        numbers = ", ".join(f"{name}={getattr(self, name):.8g}" for name in ("fun", "gap", "restricted_gap"))
-        return f"Measure({numbers}, proof={self.proof!r})"
-
-    @property
-    def proof(self) -> str:
-        """Proof of the gap: "deterministic", "probability 1 - 1e-09" for example, or "none"."""
-        return proof_in_words(self.gap, random=self.failure > 0, seed=self.seed)
 
 
 class WorkingSet(NamedTuple):
@@ -358,7 +309,8 @@ class Effort:
     thorough: bool = False
 
     def __post_init__(self) -> None:
-        limit, seconds = number("a number >= 0", lambda x: x >= 0.0, finite=False), number("a number", finite=False)
+        limit = number("a number >= 0", lambda x: x >= 0.0, finite=False)
+        seconds = number("a number", finite=False)
         check_options(self, precision=limit.or_none(), work=limit, seconds=seconds, thorough=check_flag)
 
 
@@ -402,7 +354,7 @@ class AtomicPoint(Protocol):
         """Number of units."""
 
     def compact(self) -> Self:
-        """Return the point without what can be computed again, to be kept."""
+        """Return a copy without cached arrays."""
 
     def drop_zero_units(self) -> Self:
         """Return the point without the units whose weights are all zero."""
@@ -526,7 +478,8 @@ class Form(NamedTuple):
     seed: int = 0
 
 
-SMOOTH, REST = Form("gradient"), Form("gradient", rest=True)
+SMOOTH = Form("gradient")
+REST = Form("gradient", rest=True)
 
 
 class Corrective(Atomic, Protocol):

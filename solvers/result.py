@@ -138,7 +138,7 @@ class Trace:
     def append(self, **row: float) -> None:
         """Add one row; new column names are filled with NaN above it."""
         for name in row:
-            self._columns.setdefault(name, [np.nan] * self._length)
+            self._columns.setdefault(name, np.full(self._length, np.nan).tolist())
         self._length += 1
         for name, column in self._columns.items():
             column.append(float(row.get(name, np.nan)))
@@ -332,7 +332,7 @@ def gap_in_words(result: Result) -> str:
 
 
 def parts_in_words(gap: float, restricted: float, estimated: float) -> str:
-    """Return a gap, with how much of it these units and others leave; what is not proven is called an estimate."""
+    """Return a gap, and its parts due to these and to other units; gaps without proof are called estimates."""
     if restricted == gap:
         return f"{gap:.3g}"
     with_these = f"{gap:.3g} (at most {restricted:.3g} with these units"

@@ -22,7 +22,7 @@ def compiled(folder, text, *command):
 
 
 def call(function, x, shape, dtype):
-    """Return what a function writes for a row."""
+    """Return the output of a function for a row."""
     out = np.full(shape, -7, dtype)
     function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
     return out

@@ -4,7 +4,7 @@ A problem lists names of oracles, and mypy cannot see that these names stand for
 here once.
 """
 
-# ruff: noqa: F841 (the assignments are what is checked)
+# ruff: noqa: F841 (the assignments are the checks)
 
 import fakes
 
@@ -12,9 +12,10 @@ from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
 from mopn.network import oracles, segment
 from mopn.network.joint import JointProblem
+from mopn.network.output_gradient import OutputGradient
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network
-from mopn.network.problem import NetworkProblem, OutputGradient
+from mopn.network.problem import NetworkProblem
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import (
     FISTA,

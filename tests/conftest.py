@@ -72,7 +72,7 @@ def pytest_collection_finish():
 
 
 def covering(items, size):
-    """Cases, in a fixed random order, with so many values of parameters together that none before them has."""
+    """Cases, in a fixed random order, each with a combination of parameter values that none before it has."""
     kept, seen = set(), defaultdict(set)
     for item in sorted(items, key=lambda item: crc32(item.nodeid.encode())):
         given = item.callspec.params.items() if hasattr(item, "callspec") else []
@@ -86,7 +86,7 @@ def covering(items, size):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Note what a case takes of the processor; fixtures are not counted, and neither is the compiler."""
+    """Note a case's time of the processor; fixtures are not counted, and neither is the compiler."""
     own, children, compiler, modules = *processor(), COMPILER.seconds, len(sys.modules)
     result = yield
     own, children = (after - before for after, before in zip(processor(), (own, children), strict=True))

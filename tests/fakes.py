@@ -1,6 +1,6 @@
 """A convex problem over infinitely many units that is no model of mopn's, whose minimum is known; and a monitor.
 
-Solvers are tested on these: what they ask of a problem is in ``mopn.solvers.interface`` alone.
+Solvers are tested on these: they ask problems only for members of ``mopn.solvers.interface``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOOSE = 1.0
 
 
 class Selected(NamedTuple):
-    """Units, what each attains, a bound on all, and whether there is no tighter one."""
+    """Units, their values, a bound on all units, and whether there is no tighter one."""
 
     basis: np.ndarray
     values: np.ndarray
@@ -330,7 +330,7 @@ class Asked(NamedTuple):
 
 @dataclass
 class FakeMonitor:
-    """Records what a solver reports and asks for; its clock goes only where a test moves it."""
+    """Records the reports and requests of a solver; its clock goes only where a test moves it."""
 
     tol: float = 1e-3
     elapsed: float = 0.0

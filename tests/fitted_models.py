@@ -50,7 +50,7 @@ MODELS = {
     "lifted": factors(3, degree=3, form="lifted", kernel="homogeneous", dummies=1),
 }
 
-# Beside them, models of every kernel, form, link and target.
+# Besides, models of every kernel, form, link and target.
 KINDS = MODELS | {
     "two classes": network(1, link="logistic", classes=np.array([False, True]), kernel="anova"),
     "two outputs": network(2, link="logistic", classes=np.array([-1, 1]), augment=True),
@@ -128,7 +128,7 @@ TABLES = {"numbers": table(NUMBERS, **LINKED), "categories": table(NUMBERS | CAT
 
 
 def quietly(method, X):
-    """Return what a method says of a table with unknown categories, whose days are dates to Python."""
+    """Return a method's answer for a table with unknown categories, whose days are dates to Python."""
     if isinstance(X, dict) and "day" in X:
         X = X | {"day": as_given(np.array(X["day"], float), DATES)}
     with warnings.catch_warnings():

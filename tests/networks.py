@@ -76,7 +76,7 @@ DATA = {
     "empty columns": lambda rng, n, d: rng.standard_normal((n, d)) * (np.arange(d) % 3 == 0),
     "zero": lambda rng, n, d: np.zeros((n, d)),
     "unequal": lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.integers(-4, 5, size=d),
-    # Half the samples take back what the others give: the rounding errors are larger than what is left.
+    # Half the samples cancel the others: the rounding errors are larger than the remainder.
     "cancelling": lambda rng, n, d: np.repeat(rng.standard_normal((n, d)), 2, axis=0)[:n],
 }
 

@@ -31,13 +31,14 @@ ODD = {
     "a dictionary": {},
     "a class": int,
 }
-# Those that no option takes, except a number of any sign; and those that are no number of things.
+# Values that no option takes, except a number of any sign.
 NEVER = {"a string", "an empty string", "nan", "minus inf", "-1", "a complex number", "a date", "a list"}
 SIGNED = {"intercept", "offset"}
+# Values that are no number of things.
 NO_COUNT = {"True", "0", "0.5", "2.5"}
 COUNTS = {
-    *("n_components", "rank", "degree", "max_units", "k", "n_threads", "patience", "memory", "gap_every"),
-    *("batch_size", "cg_iter", "polish_iter", "atoms_per_round"),
+    *("n_components", "rank", "degree", "max_units", "k", "n_threads", "patience", "memory"),
+    *("batch_size", "polish_iter", "atoms_per_round"),
 }
 
 

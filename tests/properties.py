@@ -9,10 +9,10 @@ generators = st.builds(np.random.default_rng, seeds)
 
 
 def examples(number):
-    """The settings for so many examples in the thorough profile, and for the profile's share of them in others."""
+    """The settings for a number of examples in the thorough profile, and for the profile's share of them in others."""
     return settings(max_examples=max(2, number * settings.default.max_examples // 100))
 
 
 def tried(number, **arguments):
-    """A decorator that tries a property on so many examples of these arguments."""
+    """A decorator that tries a property on a number of examples of these arguments."""
     return lambda test: examples(number)(given(**arguments)(test))

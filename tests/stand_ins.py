@@ -1,4 +1,4 @@
-"""Stand-ins for ray and pyspark: of their interfaces what the recipes of the documents use, in this process."""
+"""Stand-ins for ray and pyspark: the parts of their interfaces that the documents use, in this process."""
 
 from pathlib import Path
 from types import SimpleNamespace

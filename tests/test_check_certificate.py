@@ -26,7 +26,7 @@ def program():
 
 
 def certificate(problem, network, dual):
-    """Return what the page saves."""
+    """Return the arrays that the page saves."""
     basis, weights, _ = network
     fit = {"basis": basis, "weights": weights, "D": dual.point(problem)}
     return fit | {"strength": problem.strength, "ridge": problem.ridge}

@@ -44,7 +44,7 @@ TORCH = blocks_of("docs/torch.md")
 TEACHING = blocks_of("docs/teaching.md")
 CHECK = blocks_of("docs/check_certificate.md")
 GUIDE = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
-# The scripts of three pages go on from each other, as do those of extending.md after the first; they have own tests.
+# The scripts of three pages continue each other, and in extending.md all after the first; they have tests of their own.
 SCRIPTS = {
     f"{page} {number}": script
     for page in (
@@ -62,7 +62,7 @@ MODULES = [
 ] + [name for _, name, _ in pkgutil.walk_packages(mopn.solvers.__path__, "mopn.solvers.")]
 
 
-# What a script prints, where the document shows it right after the script.
+# The output of a script, where the document shows it right after the script.
 SHOWN = {
     script: output
     for name in ("README.md", *(f"docs/{page}" for page in GUIDE))
@@ -245,7 +245,7 @@ def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(away):
 
 @pytest.mark.slow
 def test_the_problems_of_ones_own_agree(away, monkeypatch):
-    """The penalty's minimiser is that of the ball through it; so are the bounds, whatever solver found them."""
+    """The ball through the penalty's minimiser has the same minimiser and bounds, whatever solver found them."""
     monkeypatch.setattr(mpl.pyplot, "show", lambda: None)
     names = runpy.run_path(str(ROOT / "examples/gallery/solvers/plot_completion.py"), run_name="__main__")
     penalty, found, ball = names["penalty"], names["found"], names["problem"]
@@ -469,7 +469,7 @@ def test_sections_of_results_without_commands_belong_to_the_one_before():
 
 
 def test_links_of_pages_lead_to_pages(pages):
-    """Of a link to a source file the text is left; results of studies and scripts of the gallery have pages."""
+    """Links to source files become plain text; results of studies and scripts of the gallery have pages."""
     page = ROOT / "docs/start.md"
     text = "[a](strength.md#x) [b](../benchmarks/speed/RESULTS.md#y) [c](../solvers/fista.py) [d](https://e.org)"
     script = "[e](../examples/gallery/classes/plot_path.py)"

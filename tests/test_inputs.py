@@ -166,7 +166,7 @@ def with_first(values, first):
     return changed
 
 
-# What NumPy converts to floats without an error, and what it does not convert.
+# Values that NumPy converts to floats without an error, and values that it does not convert.
 CHANGES = {
     "complex numbers": lambda a: a + 1j,
     "dates": lambda a: np.round(a).astype("datetime64[D]"),

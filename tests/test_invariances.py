@@ -1,4 +1,4 @@
-"""What a fit must not depend on: the order of rows and columns, names, storage, and the units of all numbers.
+"""A fit must not depend on the order of rows and columns, names, storage, and the units of all numbers.
 
 Every estimator and loss is fitted to samples and to the same samples told in another way: predictions are the same. The
 targets of regressors are in any unit, the weights up to a constant where strengths are relative. ``EXCEPTIONS`` lists
@@ -27,7 +27,7 @@ TIMES = RNG.integers(0, 4, N).astype(float)
 
 
 class Samples(NamedTuple):
-    """Samples to fit, the rows to predict, and what turns these predictions into those of the samples as they were."""
+    """Samples to fit, rows to predict, and the map of these predictions back to the original samples."""
 
     X: Any
     y: Any

@@ -1,4 +1,4 @@
-"""The companion of docs/mathematics.md: those of its statements that no other test has."""
+"""The companion of docs/mathematics.md: statements that no other test has."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ RNG = np.random.default_rng
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
 def test_twice_the_diagonal_majorises_the_hessian(name):
-    """Section 9: what the preconditioner of the output layer rests on."""
+    """Section 9: the statements behind the preconditioner of the output layer."""
     loss, m, rng = LOSSES[name], 5, RNG(0)
     y = rng.integers(0, m, 30) if loss.targets == "labels" else rng.choice((-1.0, 1.0), (30, m))
     y = np.maximum(y, 0.0) if loss.targets == "counts" else y

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("resource")
 
-# Each of 12 forks limits its address space to another size, from that before the fit to a little more than that of a
-# whole fit.
+# Each of 12 forks limits its address space to another size, between the size before the fit and a little more than a
+# whole fit takes.
 SCRIPT = """
 import ctypes, os, resource, sys, traceback
 import numpy as np
@@ -36,10 +36,10 @@ def factors(n=len(X)):
 
 run = factors if sys.argv[1] == "factors" else network
 np.ones((300, 300)) @ np.ones((300, 300))
-run(200)  # what is imported and compiled at first use, and the memory of linear algebra, are there by now
+run(200)  # all imports and compiled functions of the first use, and the memory of linear algebra, are there by now
 libc = ctypes.CDLL(None)
 if hasattr(libc, "mallopt"):
-    libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD: the heap keeps what is freed
+    libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD: the heap keeps freed memory
     libc.mallopt(-3, 1 << 17)  # M_MMAP_THRESHOLD: larger arrays are not in the heap
 if hasattr(libc, "malloc_trim"):
     libc.malloc_trim(0)  # memory that was freed is given back, so that it must be allocated again

@@ -1,4 +1,4 @@
-"""What users read who make a wrong call: their own words, and what to do."""
+"""Messages about wrong calls: in the user's own words, with advice."""
 
 import inspect
 import sys

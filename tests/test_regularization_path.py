@@ -133,7 +133,7 @@ def test_bad_input(change, error, message):
 @pytest.mark.parametrize("row", [[0.0, 0.0], [0.3, -0.7], [3e5, 1e-5]])
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 def test_a_gradient_of_zero_has_no_series(norm, row):
-    """Equal samples of balanced classes: what is left of their sums is rounding."""
+    """Equal samples of balanced classes: their sums are rounding errors."""
     flat = mopn.NetworkProblem(np.repeat([row], 18, axis=0), np.arange(18) % 3, norm=norm, strength=1.0, augment=True)
     with pytest.raises(ValueError, match="the model is empty at every strength"):
         check_strengths(flat, 5)

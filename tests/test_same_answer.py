@@ -182,7 +182,7 @@ CASES = {
     ),
     "two classes": network(m=2, norm="l1/l2", kernel="anova", loss="smoothed-hinge", strength=5.0),
     "a linear term": network(norm="l1", kernel="anova", alpha=1.0, loss="binary-logistic", radius=1.0),
-    # So many that products of dense samples, and sums over the rows of sparse ones, use two threads if they may.
+    # Enough for products of dense samples, and sums over the rows of sparse ones, to use two threads if they may.
     "many samples": network(n=17_000, norm="l1", augment=True, loss="squared", strength=13e3),
     "output layer, l1": layer(norm="l1", loss="squared-hinge", strength=2.0),
     "output layer, l1/l2": layer(norm="l1/l2", augment=True, loss="squared", radius=2.0),
@@ -229,7 +229,7 @@ def run_on(core):
     return json.loads(done.stdout)
 
 
-# Of two norms and both kernels.
+# Two norms and both kernels.
 QUICK = {"l1, homogeneous, dummies", "l1, anova", "two classes"}
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in CASES]
 

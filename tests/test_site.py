@@ -50,7 +50,7 @@ WALK = """<!doctype html><link rel="icon" href="data:,"><iframe height="800"></i
       frame.width = width;
       for (const part of frame.contentDocument.querySelectorAll(PARTS)) {
         const {scrollWidth: wide, clientWidth: room} = part;
-        // What is for screen readers alone has one pixel, and what spills out of a part is that of those around it.
+        // Parts for screen readers alone have one pixel; a part that spills over counts for the parts around it.
         if (wide <= room + 1 || room <= 1) continue;
         if (part.tagName != "HTML" && getComputedStyle(part).overflowX == "visible") continue;
         faults.push(`${page}: ${part.tagName} ${part.className} has ${wide} pixels in ${room}, at ${width}`);
@@ -93,7 +93,7 @@ DRAW = """<!doctype html><link rel="icon" href="data:,"><iframe width="%d" heigh
 
 
 class Page(HTMLParser):
-    """What a page links to, and what can be linked to in it."""
+    """The links of a page, and the targets of links in it."""
 
     def __init__(self, path):
         super().__init__()
@@ -107,7 +107,7 @@ class Page(HTMLParser):
 
 
 def pages_of(site):
-    """Return the names of a site's pages; what a theme brings is none."""
+    """Return the names of a site's pages, without a theme's own files."""
     names = (path.relative_to(site) for path in sorted(site.rglob("*.html")))
     return [name.as_posix() for name in names if name.parts[0] != "_static"]
 
@@ -160,7 +160,7 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 def reported(site, walk, profile):
-    """Return what the page ``walk``, beside those of a site, reports from Chromium, and which files are missing."""
+    """Return the report of the page ``walk``, next to the pages of a site, in Chromium, and the missing files."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=site)) as server:
         server.walk, server.reports, server.missing = walk.encode(), queue.Queue(), set()
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""What a caller set in its process, floating-point errors above all, neither reaches a call nor is changed by one."""
+"""A caller's settings of its process, floating-point errors above all, neither reach a call nor are changed by one."""
 
 import threading
 
@@ -22,7 +22,7 @@ RAISE = dict.fromkeys(("divide", "over", "under", "invalid"), "raise")
 
 
 def found(interface):
-    """Return what the first valid call of a few finds, or its error."""
+    """Return the findings of the first valid call of a few, or its error."""
     for seed in range(1, 6):
         arguments = interface.draw(np.random.default_rng(seed))
         for options in arguments.values():

@@ -52,7 +52,7 @@ GOALS = {
 }
 # The set for the constants that are not listed one by one, and the fits of it that take long, which are not for them.
 _QUICK, _LONG = "digits", {("proof", "l1/linf"), ("60 fixed units", "l1/l2")}
-# Of the largest set, fits of some seconds alone.
+# The largest set, with only the fits that take some seconds.
 _LARGE, _OF_LARGE = "letter", {("proof", "l1/l2"), ("model", "l1/l2")}
 KEY = ("constant", "variant", "set", "norm", "goal")
 COLUMNS = (*KEY, "seconds", "rounds", "units", "fun", "gap", "accuracy", "status")

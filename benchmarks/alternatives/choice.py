@@ -38,7 +38,7 @@ class Choice(NamedTuple):
 
 
 def sample(name: str, folder: str, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the training and the test part of at most so many rows, as ``hold_out`` does."""
+    """Return the training and the test part of at most a number of rows, as from ``hold_out``."""
     X, y, _ = load_raw(name, folder)
     if len(y) > rows:
         X, _, y, _ = train_test_split(X, y, train_size=rows, random_state=seed, stratify=y)

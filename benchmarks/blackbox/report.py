@@ -21,7 +21,7 @@ _TITLES = {
     "landscape": "NK landscape",
     "assignment": "quadratic assignment",
 }
-# Traces have a value for every so many evaluations.
+# Evaluations between two values of a trace.
 _STEP = 10
 
 

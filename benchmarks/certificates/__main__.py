@@ -1,8 +1,8 @@
 """How fast fits are proven optimal: certified relative gap against time, for every norm and data set.
 
 Logistic loss, [1, x], refits of both layers, exact oracles, at fractions of the smallest strength whose solution is
-zero. Of the paper's sets, the training half of split 0, features in [-1, 1]; of digits, usps and mnist (64, 256 and 784
-features) all samples, divided by their largest entry. ``--tol 1e-6`` asks for more::
+zero. The paper's sets: the training half of split 0, features in [-1, 1]. Digits, usps and mnist (64, 256 and 784
+features): all samples, divided by their largest entry. ``--tol 1e-6`` asks for more::
 
     OMP_NUM_THREADS=1 python -m benchmarks.certificates --data FOLDER
 """

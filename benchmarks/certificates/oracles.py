@@ -78,7 +78,7 @@ def training_half(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def record(X, y, norm: str, fraction: float, rounds: int, max_time: float) -> Recording:
-    """Fit, and keep so many of its gradients, the first and the last among them."""
+    """Fit, and keep a number of its gradients, the first and the last among them."""
     limit = mopn.NetworkProblem(X, y, norm=norm, strength=1.0, augment=True).strength_max("exact")
     problem = mopn.NetworkProblem(X, y, norm=norm, strength=fraction * limit, augment=True)
     networks: list[Any] = []

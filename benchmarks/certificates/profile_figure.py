@@ -14,7 +14,7 @@ LEVELS = (1e-2, 1e-3, 1e-4)
 _COLORS = ("#1b6ca8", "#d95f02", "#7a7a7a")
 _CAPTION = """\
 {problems} problems: {sets} sets, the norms and the strengths. A curve shows the share of all problems that a solver
-brought to the gap of its panel within so many times the seconds of the fastest solver on the problem. It starts
+brought to the gap of its panel within a multiple of the seconds of the fastest solver on the problem. It starts
 at the share on which the solver was the fastest, and ends at the share that it brought to the gap within {limit} s.
 A problem that no solver brings to the gap counts against all of them."""
 Row = Mapping[str, Any]

@@ -126,7 +126,7 @@ def _fit(X: np.ndarray, y: np.ndarray, norm: str, strength: float, refit: str, m
 
 
 def time_to(trace: mopn.solvers.Trace, level: float) -> float:
-    """Return the seconds until the certified relative gap was at most so much, or infinity."""
+    """Return the seconds until the certified relative gap was at most a tolerance, or infinity."""
     reached = np.flatnonzero(trace["gap"] <= level * np.abs(trace["fun"]))
     return float(trace["time"][reached[0]]) if len(reached) else np.inf
 

@@ -4,7 +4,7 @@ A symmetric matrix an output, the loss of their quadratic forms in [1, x], and t
 norm l1. The data are generated, forms of rank 2 with noise, with d features and a constant 1, so that matrices are
 of order d + 1; the strength is a tenth of the largest of use. "logistic" is multi-class, and with one output binary.
 
-What counts are the seconds to a *proven* relative gap of 1e-4. mopn has a proof of its own. A solver of semidefinite
+The race is for the seconds to a *proven* relative gap of 1e-4. mopn has a proof of its own. A solver of semidefinite
 programs is run with tolerance 1e-4, 1e-5, ... until ``mopn.certify`` proves the gap of its matrices. Its time
 is the last run's, without CVXPY's compilation, which has a column; where none is proven, the best is shown, and
 tighter tolerances that change nothing end it as "not accurate enough". "difference" compares its objective with

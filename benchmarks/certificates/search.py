@@ -1,8 +1,9 @@
 """A search for false certificates: bounds above the minimum, gaps that are too small, and bounds below attained values.
 
-``python -m benchmarks.certificates.search --rounds 2000 --seed 1`` prints every violation in so many rounds of draws,
-one of every kind or, of those that take long, one in some rounds; its exit status is 1 if there is one. It may be
-stopped at any time; the same command goes on from there. The test suite runs a few draws. The kinds:
+``python -m benchmarks.certificates.search --rounds 2000 --seed 1`` prints every violation in a number of rounds of
+draws: one of every kind in each round, or in some rounds for kinds that take long. Its exit status is 1 if there is a
+violation. It may be stopped at any time; the same command goes on from there. The test suite runs a few draws. The
+kinds:
 
 ``gaps``, ``classes``, ``outputs``: networks near, and far from, the minimum of problems with one feature a sample,
 where that is known to 40 digits. Weights, scales, offsets, losses, norms, kernels, penalties, balls and storages are
@@ -415,7 +416,7 @@ def start_violations(rng: Rng, seed: int | None = None) -> Iterator[str]:
 
 
 class Kind(NamedTuple):
-    """A kind of draws, made once in so many rounds: slow draws are seldom."""
+    """A kind of draws, made once in a number of rounds: slow draws are seldom."""
 
     violations: Callable[[Rng], Iterator[str]]
     one_in: int = 1

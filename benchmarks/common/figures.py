@@ -1,4 +1,4 @@
-"""Matplotlib, told to write files, and what all figures of the studies share."""
+"""Matplotlib, set up to write files, and the common parts of all figures of the studies."""
 
 import os
 from collections.abc import Iterable, Sequence

@@ -25,7 +25,7 @@ class Source:
     read : callable
         From the path of the subfolder to the data.
     package : str, default ""
-        What has to be installed for the data that it ships.
+        The package that ships the data.
     """
 
     folder: str

@@ -107,7 +107,7 @@ def _measured(
     """Print the line of a program."""
     cells, flash = [], 0
     for board in BOARDS.values():
-        # What takes far more than a board has on another one is not even compiled.
+        # A program that takes far more than a board has on another one is not even compiled.
         measured = board.measure(program, folder) if flash < 2 * board.flash else None
         flash = flash if measured is None else measured.flash
         if measured is not None and expected is not None and measured.classes != expected.tolist():

@@ -13,7 +13,7 @@ from itertools import pairwise
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{4} ?){1,2})\s*\t(\S+)(?:\t(.*))?$")
 _BRANCHES = re.compile(r"b(x|l|lx)?(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|hs|lo|al)?(\.[nw])?|cbn?z")
 _PIPELINE = 2
-# Of the Cortex-M4; a division takes 2 to 12.
+# The Cortex-M4; a division takes 2 to 12.
 _SLOW = {"vdiv": 14, "vsqrt": 14, "sdiv": 12, "udiv": 12, "vmla": 3, "vmls": 3, "vfma": 3, "vfms": 3, "vnmul": 1}
 
 

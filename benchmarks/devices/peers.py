@@ -1,7 +1,7 @@
 """Peers in C: forests and multilayer perceptrons by emlearn, boosting by m2cgen, each the smallest of a grid.
 
-Of a grid it is the smallest model that is as accurate on the test rows as asked for, if there is one, else the most
-accurate; in favour of the peers, the test rows choose it. Forests take features of int16, the others floats.
+It is the smallest model of the grid with the requested accuracy on the test rows, or the most accurate one if none
+has it; in favour of the peers, the test rows choose it. Forests take features of int16, the others floats.
 """
 
 import os

@@ -31,7 +31,7 @@ METHODS = {
     "direct SGD": ("signs", "SGD", "#009E73", (0, (1, 1.2))),
     "lifted L-BFGS": ("lifted", "L-BFGS", "#0072B2", (0, (4, 1.5))),
 }
-# What SGD is tuned over, by the objective after so many passes.
+# The grid over which SGD is tuned, and the passes after which the objective decides.
 _STEPS, _DECAYS, _TUNING_PASSES = (3e-2, 1e-2, 3e-3, 1e-3), (0.0, 1.0), 5
 _POINTS = 200
 _NEAR = (0.1, 0.01)

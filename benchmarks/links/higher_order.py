@@ -42,7 +42,7 @@ TIMES = {"nips": 60.0, "movielens": 10.0, "gene-disease": 60.0, "ion-channels": 
 DEGREES, EPOCH_DEGREES = (2, 3, 4), tuple(range(2, 11))
 STEPS = (1.0, 0.1, 0.01, 0.001)
 _TRIAL_EPOCHS = 3
-# An epoch's time is the least of so many.
+# Epochs of which the fastest counts.
 _REPEATS = 3
 # Exponents are fitted from this degree on too: what does not depend on the degree weighs less there.
 _HIGH = 5
@@ -291,7 +291,7 @@ def _draw_curves(ax: Any, found: dict[str, Curve]) -> None:
         shown = (excess > 0.0) & (times > 0.0) & (times <= times[-1] * (0.5 if is_reference else 1.0))
         ax.loglog(times[shown], excess[shown], color=SOLVERS[solver][1], linewidth=1.7)
     if found:
-        # What lies below says only which run is the last to end.
+        # Values below say only which run is the last to end.
         ax.set_ylim(bottom=1e-4)
     _tidy(ax)
 

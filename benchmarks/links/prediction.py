@@ -69,7 +69,7 @@ class Cell:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What tells its row from others."""
+        """The entries that tell its row from others."""
         plan = asdict(self.plan) | {"betas": " ".join(f"{beta:g}" for beta in self.plan.betas)}
         return {"set": self.set, "split": self.split, "model": self.model} | plan
 

@@ -76,7 +76,7 @@ def grow(data: Split, refit: str, max_units: int) -> Curve:
 
 
 def print_table(name: str, curves: dict[str, Curve], max_units: int) -> None:
-    """Print both refits at a few numbers of units: the last network that held so many at most."""
+    """Print both refits at a few numbers of units: the last network that held at most this number."""
     titles = "".join(f"{f'refits of {label}':>44s}" for label, _, _ in REFITS.values())
     print(f"\n{name:9s}{titles}\nat most  " + "   held     objective   accuracy        time" * len(curves))
     for most in (count for count in _UNITS if count <= max_units):

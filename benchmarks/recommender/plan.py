@@ -31,7 +31,7 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
 class Plan:
     """Cells of a study on a set: all of these models, numbers of units and splits.
 
-    With ``rows`` so many rows, drawn at random, stand for all.
+    With ``rows``, this number of rows, drawn at random, stands for all.
     """
 
     models: tuple[str, ...]
@@ -72,7 +72,7 @@ class Cell:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What tells its row from others."""
+        """The entries that tell its row from others."""
         names = {name: getattr(self, name) for name in ("study", "set", "split", "model", "k")}
         return names | {"rows": self.rows or "", "grid": _joined(self.grid)}
 

@@ -81,7 +81,7 @@ def answers(fit: _Fit, X: pd.DataFrame, X_test: pd.DataFrame, y: np.ndarray, y_t
 
 
 def _shares(found: Answers, changes: Iterable[int]) -> np.ndarray:
-    """Return the percentages of rows that stay right under so many changes."""
+    """Return the percentages of rows that stay right under a number of changes."""
     return 100 * np.mean([found.right & (found.flips.proven >= r) for r in changes], axis=1)
 
 

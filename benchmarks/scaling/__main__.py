@@ -16,8 +16,8 @@ its own; time, passes and the peak of memory, the interpreter and its libraries 
 ``samples``: classifiers at their defaults, which start on a sample of the rows and prove no gap of many, against the
 same on all rows from the start, and with a proof; accuracy is measured on 20,000 other rows.
 
-``limit``: rows that a script makes, block by block, as many gigabytes as asked for, in a process that may have no more
-than so many gigabytes of address space (``ulimit -v``).
+``limit``: rows that a script makes, block by block, a given number of gigabytes, in a process with limited address
+space (``ulimit -v``).
 
     python -m benchmarks.scaling --parts passes files
     python -m benchmarks.scaling --parts limit --gigabytes 20 --allowed 4

@@ -30,7 +30,7 @@ from benchmarks.common.store import Store
 from benchmarks.common.study import add_restart_options, fill, make_parser, out_folder, run
 from benchmarks.scaling.stages import KINDS, METHODS, Fit, stages
 
-# What counts as the best accuracy.
+# The difference up to which accuracies count as the best.
 _POINTS = 0.003
 _KEY = ["kind", "method", "n", "d"]
 _COLUMNS = [*_KEY, "seconds", "accuracies", "memory"]

@@ -18,7 +18,7 @@ STRENGTHS = (0.1, 1.0, 10.0)
 _REFIT_TOL = 1e-6
 # Units of the features that are refitted.
 _UNITS, _DEFAULT_UNITS, _MANY_UNITS = {"letter": 100}, 50, 400
-# Runs are repeated while they took less than so many seconds in all.
+# Runs are repeated, up to a number of times, while they took less than some seconds in all.
 _REPEATS, _SHORT = 3, 1.0
 
 
@@ -35,7 +35,7 @@ def refits(args: argparse.Namespace) -> None:
             for strength in STRENGTHS:
                 problem = OutputLayerProblem(Phi, y, norm=norm, strength=strength)
                 ours, theirs = (_solved(problem, solver, args.cap) for solver in (InteriorPoint(), FISTA()))
-                # At least so much, where FISTA had not arrived.
+                # A lower bound of the ratio, where FISTA had not arrived.
                 ratios[name].append(theirs.time / ours.time if ours.success else 0.0)
                 ratio = f"{'' if theirs.success else '> '}{ratios[name][-1]:.3g}"
                 columns = [cell for run in (ours, theirs) for cell in (run.time, run.gap / run.fun)]

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the study; return the exit status."""
     parser = make_parser("tables.exports", __doc__, data=False, results="tables-exports")
     add_restart_options(parser, f"{_QUICK} tables")
-    parser.add_argument("--first", type=int, default=None, help="so many tables, drawn by chance, instead of all")
+    parser.add_argument("--first", type=int, default=None, help="number of tables, drawn at random, instead of all")
     return run(parser, _study, arguments)
 
 

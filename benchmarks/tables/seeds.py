@@ -1,6 +1,6 @@
 """How much a model's effects depend on a seed: fits with ten seeds, and fits to the same rows in ten orders.
 
-Of every fit the partial dependences (Friedman, 2001) are computed: the mean, over rows, of the probabilities of classes
+The partial dependences (Friedman, 2001) of every fit are computed: the mean, over rows, of the probabilities of classes
 or of the numbers, with one column set to each of some values, minus its mean over these. Their spread is the root of
 their mean squared deviation over the fits, relative to the root of the mean square of their means; the deviation of the
 predictions likewise. So 0 % is a model that says the same whatever the seed.

@@ -1,4 +1,4 @@
-"""Which members of problems are not on their pages: what solvers ask for, which the protocols of solvers say."""
+"""Members of problems that are not on their pages: the oracles, which the protocols of solvers document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ASKED_BY_SOLVERS = {
 }
 # Members of the protocols that users call, too.
 _USERS = {"default_solver", "joint", "measure", "oracles", "output_layer", "start"}
-# What serves other parts of mopn.
+# Members for other parts of mopn.
 _INNER = {
     *(
         "dual_rounding",

@@ -1,4 +1,4 @@
-"""What the page "Draw a digit" computes in a browser, by mopn, NumPy and SciPy; all files are in its folder."""
+"""The computations of the page "Draw a digit" in a browser, by mopn, NumPy and SciPy; all files are in its folder."""
 
 import json
 
@@ -7,13 +7,13 @@ import numpy as np
 import mopn
 
 model = mopn.load("digits.npz")
-rows = np.load("rows.npy")  # of the training data: what features are compared with
+rows = np.load("rows.npy")  # of the training data, with which features are compared
 with open("certificate.json", encoding="utf-8") as file:
     certificate = file.read()
 
 
 def explain(pixels):
-    """Return, as JSON, the probabilities of the classes, and what every pixel adds to the output of the likeliest.
+    """Return, as JSON, the probabilities of the classes, and every pixel's contribution to the likeliest one.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """The header of the other examples here: the README's network of digits in integers, in the folder of each.
 
-Prints the accuracy of the integers, which are computed here as on the device, what they change, and the certificate.
+Prints the accuracy of the integers, which are computed here as on the device, the changes they make, and the
+certificate.
 """
 
 from __future__ import annotations

@@ -131,7 +131,8 @@ def _layer() -> str | None:
 
 def _after_fork() -> None:
     global _lost, _turn
-    _lost, _turn = _lost or _layer() is not None, Lock()
+    _lost = _lost or _layer() is not None
+    _turn = Lock()
 
 
 if hasattr(os, "register_at_fork"):

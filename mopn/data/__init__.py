@@ -1,1 +1,1 @@
-"""The rows of a problem: designs, scaling, blocks (memory, files, devices), validation, and sums of losses."""
+"""The rows of a problem: designs, scaling, blocks (arrays, files, callables), validation, and sums of losses."""

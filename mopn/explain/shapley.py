@@ -1,4 +1,4 @@
-"""SHAP values of models and fitted estimators, and what fields of features, such as user and item, add to an output."""
+"""SHAP values of models and fitted estimators, and contributions of fields of features, such as user and item."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from mopn.solvers.tools.signals import signals_later
 
 @door
 def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
-    """Return the exact SHAP values of the outputs: what each feature of a row adds to the output.
+    """Return the exact SHAP values of the outputs: the contribution of each feature of a row.
 
     They are Shapley values of the game in which features outside the coalition take the values of a background row,
     averaged over the background ("interventional"). The values of a row add up to its output minus the mean output of
@@ -208,7 +208,7 @@ class Contributions(list[Contribution]):
 
 @door
 def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, Any]) -> Contributions:
-    """Return what each field, and each pair of fields, adds to the outputs of one row.
+    """Return the contributions of each field, and of each pair of fields, to the outputs of one row.
 
     A field is a set of features, such as the one-hot columns of all users. Contributions are exact SHAP interaction
     values with fields as players: the fields' own effects, and both halves of the effects of pairs. They explain a

@@ -169,7 +169,7 @@ class Loss(ABC):
         """Return the constant outputs (m,) of least loss, around which estimators fit; y is as for ``value_gradient``.
 
         By default the mean of targets (n, m) that are numbers, and else the minimum as L-BFGS finds it. ``weights``
-        (n,) are those of the rows, None if all are 1; every label has a row.
+        (n,) weight the rows, None if all are 1; every label has a row.
         """
         if self.targets in ("numbers", "counts"):
             return np.average(y, axis=0, weights=weights)

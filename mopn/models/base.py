@@ -31,8 +31,8 @@ from mopn.tables.encoding import TableEncoding
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
 _DEEP = -500.0
-# Arrays of up to so many entries are shown.
-_FEW = 3
+# Entries up to which arrays are shown.
+_MAX_SHOWN_ENTRIES = 3
 
 
 @doors
@@ -94,7 +94,7 @@ class Predictor(Displayed, Fitted):
         found = {}
         for name, value in self._fields().items():
             if isinstance(value, np.ndarray):
-                found[name] = str(value.tolist()) if value.size <= _FEW else f"array{value.shape}"
+                found[name] = str(value.tolist()) if value.size <= _MAX_SHOWN_ENTRIES else f"array{value.shape}"
             elif value is not None:
                 found[name] = repr(value)
         return found
@@ -241,9 +241,9 @@ class Predictor(Displayed, Fitted):
 def fitted_model(value: Any) -> Any:
     """Return a model as it is, or the model of a fitted estimator; ``TypeError`` for anything else."""
     if not isinstance(value, Fitted):
+        advice = "; give its last step, pipeline[-1]" if hasattr(value, "steps") else ""
         raise TypeError(
-            f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}"
-            + "; give its last step, pipeline[-1]" * hasattr(value, "steps")
+            f"model must be a Model, a FactorizationModel or a fitted estimator, got {type(value).__name__}{advice}"
         )
     return value._fitted_model()
 

@@ -76,7 +76,8 @@ class Model(Predictor):
     output_names: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        basis, weights = finite_numbers(self.basis, "basis"), finite_numbers(self.weights, "weights")
+        basis = finite_numbers(self.basis, "basis")
+        weights = finite_numbers(self.weights, "weights")
         if basis.ndim != 2 or weights.ndim != 2 or len(basis) != len(weights):
             raise ValueError(f"basis must be (k, d) and weights (k, m), got shapes {basis.shape} and {weights.shape}")
         offset = finite_numbers(self.offset, "offset")

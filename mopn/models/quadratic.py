@@ -131,7 +131,7 @@ def products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.
         coefficients.append(of_units[:, None] * V)
         factors.append(units)
     if not factors:
-        raise ValueError(f"degree={degree}: the model has no interactions of so many features")
+        raise ValueError(f"degree={degree}: the model has no interactions of this number of features")
     return np.concatenate(coefficients), [np.vstack(stack) for stack in zip(*factors, strict=True)]
 
 

@@ -96,9 +96,10 @@ class Ranker:
                 f"degree {units.degree}: use its predictions of all joined rows"
             )
         if V.shape[1] > 1 and machine.target != "ordinal":
+            zeros = np.zeros(V.shape[1] - 2, int).tolist()
             raise ValueError(
                 f"the model has {V.shape[1]} outputs, and items are ranked by one number: give "
-                f"mopn.FactorizationModel.from_outputs(model, {[-1, *[0] * (V.shape[1] - 2), 1]}), which ranks them "
+                f"mopn.FactorizationModel.from_outputs(model, {[-1, *zeros, 1]}), which ranks them "
                 "by the last output less the first"
             )
         self._model = machine

@@ -1,4 +1,4 @@
-"""Networks on the training data: what they compute there, and the same networks for the user's X and y."""
+"""Networks on the training data: their outputs there, and the same networks for the user's X and y."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -73,9 +73,10 @@ class UserX:
         """Bound the rounding errors of ``network``, of weights times a unit, and of outputs for the user's X.
 
         Docs/mathematics.md, 5.4: the place of a center c in the constant, and the sums that cancel it again, err by
-        (3 d / 2 + 4) eps of |h| |c| / s, and all else by (2 d + 8) eps of the length of a row.
+        (3 d / 2 + 4) eps of |h| |c| / s, and everything else by (2 d + 8) eps of the length of a row.
         """
-        d, W = basis.shape[1], np.abs(linear)
+        d = basis.shape[1]
+        W = np.abs(linear)
         if self.coordinates is None:
             return MappingErrors(np.full(len(basis), 2.0 * EPS), 2.0 * EPS * np.linalg.norm(W, axis=1))
         far = self.coordinates.relative_center
@@ -87,7 +88,7 @@ class UserX:
         return MappingErrors((len(basis) + 8) * EPS + moved * (2.0 + moved), of_linear)
 
     def of_problem(self, basis: np.ndarray, linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return units of any length and the linear term for the problem from those for the user's X."""
+        """Return units of any length and the linear term in the problem's coordinates, given in the user's."""
         if self.coordinates is None:
             return basis, linear
         linear = self.coordinates.of_original(linear, 1) if linear.size else linear

@@ -14,8 +14,9 @@ from mopn.data.validation import check_start_size, finite_numbers
 from mopn.losses.losses import Loss, LossName
 from mopn.network.model_starts import NetworkParts, parts_of_start
 from mopn.network.oracles import BasisOracle, OracleName
+from mopn.network.output_gradient import OutputGradient
 from mopn.network.point import Network, unit_length
-from mopn.network.problem import NetworkProblem, OutputGradient
+from mopn.network.problem import NetworkProblem
 from mopn.network.segment import OutputRounding
 from mopn.solvers.conditional_gradient.steps import line_search
 from mopn.solvers.interface import Measure

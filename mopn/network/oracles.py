@@ -32,7 +32,7 @@ from mopn.solvers.sphere.search import (
 from mopn.solvers.sphere.stack import MatrixFreeStack, symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
-from mopn.solvers.tools.checks import check_fraction, choice, count, number
+from mopn.solvers.tools.checks import check_fraction, choice, count, number, shown
 from mopn.solvers.tools.decorators import door, doors
 
 # Tolerance of the values, relative to the precision of the bound.
@@ -375,3 +375,26 @@ def user_oracle(norm: Norm, function: Callable[[np.ndarray], Any]) -> BasisOracl
     nonnegative weights. The bound is proven in any case: a poor choice makes a run slow, and never a certificate false.
     """
     return replace(basis_oracle(norm), function=function)
+
+
+def oracle_for(norm: Norm, oracle: Any, n_outputs: int) -> BasisOracle:
+    """Return the oracle of a problem with a norm: of a method's name, of a user's function, or an oracle as it is.
+
+    Raises ``TypeError`` for anything else, and ``ValueError`` for an oracle of another norm.
+    """
+    if isinstance(oracle, str):
+        return basis_oracle(norm, method=choice(METHODS)(oracle, "oracle"))
+    if callable(oracle) and not isinstance(oracle, (BasisOracle, type)):
+        return user_oracle(norm, oracle)
+    if not isinstance(oracle, BasisOracle):
+        raise TypeError(
+            "oracle must be a method's name, a function of Gamma (m, d, d), or come from basis_oracle, got "
+            f"{shown(oracle)}"
+        )
+    same_sides = oracle.norm.nonnegative == norm.nonnegative
+    if not same_sides or (oracle.norm.exponent != norm.exponent and n_outputs > 1):
+        raise ValueError(
+            f"the oracle is for the norm {oracle.norm.name!r}, whose bound proves nothing for this problem's "
+            f"{norm.name!r}; make one by basis_oracle({norm.name!r})"
+        )
+    return oracle

@@ -188,7 +188,7 @@ class OutputLayerProblem(Displayed, Smooth):
         if hasattr(start, "predict"):
             raise TypeError(
                 f"start must be weights (k, m) or an earlier result, got the model {shown(start)}, whose weights are "
-                "for units of another length; give those of network_problem.start(model)"
+                "for units of another length; give network_problem.start(model).weights"
             )
         V = np.zeros(self.shape) if start is None else finite_numbers(getattr(start, "weights", start), "start")
         if V.shape not in (self.shape, (self.shape[0] * self.shape[1],)):

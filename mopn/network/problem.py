@@ -12,8 +12,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from mopn.core.gap import Dual, DualPoint, bound_and_scale, make_dual, objective_rounding
-from mopn.core.kernels import Kernel, KernelName, get_kernel
+from mopn.core.gap import Dual, make_dual
+from mopn.core.kernels import KernelName, get_kernel
 from mopn.core.magnitudes import check_regularizer, check_single, scales_at_zero
 from mopn.core.norms import Norm, NormName
 from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_regularizer
@@ -24,26 +24,17 @@ from mopn.data.rows import Block, Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.dual_projection import DualProjection
-from mopn.network.gradient_forms import GradientForms
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
 from mopn.network.maps import MappingErrors, Maps, UserX, UserY
 from mopn.network.model_starts import NetworkParts, parts_of_model, parts_of_start
-from mopn.network.oracles import (
-    METHODS,
-    MOST_DECOMPOSED,
-    BasisAtoms,
-    BasisOracle,
-    OracleName,
-    OracleRun,
-    basis_oracle,
-    user_oracle,
-)
+from mopn.network.oracles import MOST_DECOMPOSED, BasisAtoms, BasisOracle, OracleName, OracleRun, oracle_for
+from mopn.network.output_gradient import OutputGradient
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network, joined, unit_length
 from mopn.network.refit_hints import RefitHints
 from mopn.network.ridge import LayerRidge, Ridge
-from mopn.network.ridge_bounds import RidgeBounds, is_exact
+from mopn.network.ridge_bounds import is_exact
 from mopn.network.segment import NetworkSegment, OutputRounding, active_units, active_vertex, best_vertex
 from mopn.network.thinning import thinned
 from mopn.network.unit_ball import UnitBallProblem
@@ -52,95 +43,15 @@ from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, E
 from mopn.solvers.numerics.precision import EPS, proven_upper
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
-from mopn.solvers.tools.checks import choice, shown
+from mopn.solvers.tools.checks import choice
 from mopn.solvers.tools.decorators import cached_property, doors
 from mopn.solvers.tools.display import Displayed
 
-# Lengths of random units, relative to those whose outputs are of the size of the targets.
-_SMALL = 0.1
+# Lengths of random units, relative to units whose outputs are of the size of the targets.
+_RELATIVE_LENGTH_OF_RANDOM_UNITS = 0.1
 _SCALE = choice(SCALES).or_none()
 # Iterations of the fit of the linear term, for the largest strength.
-_LINEAR_ITER = 1000
-
-
-class OutputGradient:
-    """A network's objective, and the loss gradient G = dF/dO (n, m) at its outputs.
-
-    What gaps need of G and of the data alone is computed once.
-    """
-
-    def __init__(
-        self,
-        value: float,
-        G: Any,
-        losses: SumOfLosses,
-        network: Network,
-        outputs: OutputRounding,
-        ridge: Ridge | None = None,
-    ) -> None:
-        self.value, self.G, self.dual = value, G, DualPoint(losses, G, network.outputs)
-        self._network, self._outputs, self._ridge = network, outputs, ridge
-        self._lower: dict[Any, tuple[float, float]] = {}
-        # By the seed of searches.
-        self._forms: dict[int, GradientForms] = {}
-
-    def forms(self, kernel: Kernel, seed: int = 0) -> GradientForms:
-        """Return the matrices of the gradient of the whole objective, for searches that start from a seed."""
-        if seed not in self._forms:
-            data = GradientForms(kernel, self._outputs.rows, self.G, seed)
-            self._forms[seed] = data
-            if self._ridge is not None:
-                self._forms[seed] = self._ridge.forms(data, self._network.basis, self._network.weights)
-        return self._forms[seed]
-
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        """The sums (m,) of |G_ic| times the squared length of the row, to which rounding errors are relative."""
-        return self._outputs.rows.sum(lambda block, G: block.design.squared_sizes @ abs(G), along=(self.G,))
-
-    @cached_property
-    def of_linear(self) -> float:
-        """The conjugate of the penalty of the linear term."""
-        return self._outputs.linear_term.conjugate(self.G)
-
-    @cached_property
-    def _ridge_bounds(self) -> RidgeBounds | None:
-        if self._ridge is None:
-            return None
-        forms = next(iter(self._forms.values()), None) or self.forms(self._ridge.kernel)
-        return RidgeBounds(self._ridge, self._network, forms, self.sizes)
-
-    def restricted_lower(
-        self, regularizer: NormRegularizer, bound: float, slopes: np.ndarray, errors: np.ndarray
-    ) -> float:
-        """Lower bound of the minimum over weights of the network's own units, and over the linear term.
-
-        ``bound`` is the dual norm of their slopes (k, m), the derivatives of losses and ridge, with errors (m,).
-        """
-        if self._ridge_bounds is None:
-            return bound_and_scale(self.dual, regularizer, bound, self.of_linear)[0]
-        conjugate = self._ridge_bounds.of_own_units(regularizer, bound, slopes, errors)
-        return bound_and_scale(self.dual, conjugate, 1.0, self.of_linear)[0]
-
-    def lower_and_scale(self, regularizer: NormRegularizer, bound: float) -> tuple[float, float]:
-        """Lower bound of the minimum, given a bound of the dual norm, and the scale of G; it takes several passes."""
-        if (regularizer, bound) not in self._lower:
-            bounds = self._ridge_bounds
-            of_squares = self.of_linear if bounds is None else self.of_linear + bounds.of_network
-            found = [bound_and_scale(self.dual, regularizer, bound, of_squares)]
-            conjugates = [] if bounds is None else bounds.conjugates(regularizer, bound)
-            found += [bound_and_scale(self.dual, conjugate, 1.0, self.of_linear) for conjugate in conjugates]
-            self._lower[regularizer, bound] = max(found)
-        return self._lower[regularizer, bound]
-
-    @cached_property
-    def rounding(self) -> float:
-        """Upper bound of the exact objective minus ``value``: errors of the sums, and of the outputs."""
-        of_sums = objective_rounding(self.dual, self.value)
-        of_penalty = self._outputs.linear_term.value_error(self._network.linear, self.dual.losses.n)
-        if self._ridge is not None:
-            of_penalty += self._ridge.error(self._network.basis, self._network.weights)
-        return of_sums + of_penalty + self._outputs(self._network, self.G, self.sizes)
+_MAX_LINEAR_ITERATIONS = 1000
 
 
 def _is_shift_invariant(block: Block) -> bool:
@@ -236,7 +147,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     (True, True, 5, 2)
     """
 
-    # What serves solvers for other oracles.
+    # Problems that serve solvers for other oracles.
     reasons: ClassVar[dict[str, str]] = {
         "atomic": "with strength=0 nothing bounds a step: give a radius or a positive strength, or use refit='output'",
         "composite": "FISTA serves problem.output_layer(problem.start(result)), the weights of a network alone",
@@ -288,7 +199,9 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     def _take(self, rows: Rows, linear_term: LinearTerm) -> None:
         """Take rows, in the problem's coordinates, and their linear term."""
-        self.rows, self.losses, self.linear_term = rows, SumOfLosses(rows), linear_term
+        self.rows = rows
+        self.losses = SumOfLosses(rows)
+        self.linear_term = linear_term
         self.maps = Maps(rows, self.kernel, linear_term)
         self._output_rounding = OutputRounding(rows, linear_term)
 
@@ -300,11 +213,15 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         }
         entries |= {"kernel": repr(self.kernel.name), "norm": repr(self.norm.name)}
         words = f"strength={self._ratio}" if self._ratio else self._regularizer.words
-        entries |= dict([words.split("=")])
-        return entries | ({"ridge": f"{self.ridge:g}"} if self.ridge else {})
+        name, value = words.split("=")
+        entries[name] = value
+        if self.ridge:
+            entries["ridge"] = f"{self.ridge:g}"
+        return entries
 
     def _check_coordinates(self, center: Any, scale: Any) -> tuple[bool, str | None]:
-        center, scale = check_flag(center, "center"), _SCALE(scale, "scale")
+        center = check_flag(center, "center")
+        scale = _SCALE(scale, "scale")
         if center and (self.kernel.distinct or not self.augment):
             raise ValueError(
                 "center=True needs kernel='homogeneous' and augment=True, as the dummy takes up the shift; got "
@@ -321,7 +238,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     @property
     def passes(self) -> int:
-        """How many sums over the rows were computed so far; data in blocks is read as often."""
+        """Number of sums over the rows so far; data in blocks is read once for each."""
         return self.rows.passes
 
     @property
@@ -333,7 +250,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     def regularizer(self) -> NormRegularizer:
         """The penalty or ball; a :class:`mopn.Ratio` becomes a strength at the first use."""
         if self._ratio is not None:
-            self._regularizer, self._ratio = self.with_strength(self._ratio)._regularizer, None
+            self._regularizer = self.with_strength(self._ratio)._regularizer
+            self._ratio = None
         return self._regularizer
 
     @property
@@ -391,9 +309,9 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return Network(self.maps, basis, weights, linear)
 
     def start(self, start: Any = None) -> Network:
-        """Return the empty network, or that of a result, a model, a fitted estimator or (basis, weights[, linear]).
+        """Return a network: empty, or of a result, a model, a fitted estimator or (basis, weights[, linear]).
 
-        Models, such as those of :func:`mopn.load`, and estimators are converted by :meth:`start_of`. Results and arrays
+        Models, also loaded ones, and estimators are converted by :meth:`start_of`. Results and arrays
         are in the problem's coordinates. Units are scaled to length 1, with the same outputs. Weights are moved into
         the ball where there is one, and negative ones of arrays are set to 0 where the norm allows none.
         """
@@ -415,8 +333,12 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     def unpack(self, network: Network) -> dict[str, Any]:
         """Named views of the point."""
-        parts = network.basis, network.weights, network.linear
-        return {"x": joined(*parts)} | dict(zip(("basis", "weights", "linear"), parts, strict=True))
+        return {
+            "x": joined(network.basis, network.weights, network.linear),
+            "basis": network.basis,
+            "weights": network.weights,
+            "linear": network.linear,
+        }
 
     # -- the oracle "atomic" ----------------------------------------------------------------------------------------
 
@@ -440,25 +362,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         Its random proofs draw on the failure budget (``monitor.failure_budget`` in a solver; default a new one), and
         its searches start from the random numbers of the seed.
         """
-        return self._basis_oracle(oracle).begin(failure_budget, seed)
-
-    def _basis_oracle(self, oracle: Any) -> BasisOracle:
-        if isinstance(oracle, str):
-            return basis_oracle(self.norm, method=choice(METHODS)(oracle, "oracle"))
-        if callable(oracle) and not isinstance(oracle, (BasisOracle, type)):
-            return user_oracle(self.norm, oracle)
-        if not isinstance(oracle, BasisOracle):
-            raise TypeError(
-                "oracle must be a method's name, a function of Gamma (m, d, d), or come from basis_oracle, got "
-                f"{shown(oracle)}"
-            )
-        same_sides = oracle.norm.nonnegative == self.norm.nonnegative
-        if not same_sides or (oracle.norm.exponent != self.norm.exponent and self.losses.n_outputs > 1):
-            raise ValueError(
-                f"the oracle is for the norm {oracle.norm.name!r}, whose bound proves nothing for this problem's "
-                f"{self.norm.name!r}; make one by basis_oracle({self.norm.name!r})"
-            )
-        return oracle
+        return oracle_for(self.norm, oracle, self.losses.n_outputs).begin(failure_budget, seed)
 
     def lmo(
         self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
@@ -488,8 +392,9 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     def dual(self, network: Network, at: OutputGradient, bound: float) -> Dual | None:
         """Return the dual point behind ``lower``; None where that is -inf."""
         lower, scale = at.lower_and_scale(self.regularizer, bound)
-        parts = network.basis, network.weights, network.linear
-        return make_dual(lower, bound, scale, *parts) if math.isfinite(lower) else None
+        if not math.isfinite(lower):
+            return None
+        return make_dual(lower, bound, scale, network.basis, network.weights, network.linear)
 
     def rounding(self, network: Network, at: OutputGradient) -> float:
         """Upper bound of the exact objective of a network minus ``at.value``."""
@@ -509,7 +414,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         of_units = errors.units @ np.abs(network.weights)
         of_outputs = self._output_rounding.of_errors(network, at.G, at.sizes, of_units, errors.linear)
         if self.user_y is not None:
-            # Second-order terms of a sum of two errors are at most twice the sum of theirs.
+            # Second-order terms of the sum of two errors are at most twice the sum of both second-order terms.
             of_outputs = 2.0 * (of_outputs + self._user_y_rounding(self.user_y, at))
         of_penalties = self._penalty_rounding(network, errors)
         if self.ridge:
@@ -525,8 +430,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     def _penalty_rounding(self, network: Network, errors: MappingErrors) -> float:
         """Bound the error of penalties by errors of constants; models in a ball may leave it by rounding."""
-        longer, penalty = errors.units[:, None] * np.abs(network.weights), isinstance(self.regularizer, Penalty)
-        of_units = self.regularizer.value(longer) if penalty else 0.0
+        longer = errors.units[:, None] * np.abs(network.weights)
+        of_units = self.regularizer.value(longer) if isinstance(self.regularizer, Penalty) else 0.0
         if not self.linear_term.active:
             return of_units
         W = np.abs(network.linear)
@@ -550,8 +455,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return self.norm.dual(slopes) + of_features + self.dual_rounding(at)
 
     def _feature_errors(self, network: Network, at: OutputGradient) -> np.ndarray:
-        """Bound the errors (m,) of own slopes, besides those of sums over the samples."""
-        # Each feature errs by 2 d eps ||x||^2, and the sums over the samples as those in the dual norm of all units.
+        """Bound the errors (m,) of own slopes, apart from errors of sums over the samples."""
+        # Each feature errs by 2 d eps ||x||^2; the dual norm of all units bounds the errors of the sums.
         errors = 2 * network.basis.shape[1] * EPS * at.sizes
         if self.ridge:
             errors += self._ridge.slope_errors(network.basis, network.weights)
@@ -573,9 +478,15 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         at = self.output_gradient(network)
         failure_budget = FailureBudget()
         bound = self.bound(at, self.oracle(oracle, failure_budget), effort)
-        bounds = self.lower(at, bound), self.rounding(network, at), self.restricted_lower(network, at)
-        dual = self.dual(network, at, bound)
-        return Measure(at.value, *bounds, failure_budget.failure, failure_budget.seed, dual)
+        return Measure(
+            at.value,
+            lower=self.lower(at, bound),
+            rounding=self.rounding(network, at),
+            restricted_lower=self.restricted_lower(network, at),
+            failure=failure_budget.failure,
+            seed=failure_budget.seed,
+            dual=self.dual(network, at, bound),
+        )
 
     def segment(
         self,
@@ -620,9 +531,9 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     ) -> np.ndarray:
         """Return the best atoms whose dual value exceeds the cost of weight: at least one, and at most ``most``.
 
-        With ``fill``, random units that also exceed it are added up to ``most``, or up to as many as a refit of both
-        layers can use if that is fewer; a network that has these is at most doubled. The cost is the strength or, in a
-        ball, the decrease of the losses per unit of norm of the present weights.
+        With ``fill``, random units that also exceed it are added: up to ``most``, and not more than a refit of both
+        layers can use. A network that already has these is at most doubled. The cost is the strength or, in a ball,
+        the decrease of the losses per unit of norm of the present weights.
         """
         if fill:
             most = min(most, max(self._useful_units - network.n_units, network.n_units))
@@ -639,10 +550,10 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         """Return the network with more units of random directions and small weights, a start for ``joint``.
 
         Under l1 each unit serves one output, in turn. In a ball ``joint`` scales all weights into it. A joint refit
-        keeps signs, so that nonnegative weights start so.
+        keeps signs, so nonnegative weights are nonnegative from the start.
         """
         d, m = self.rows.shape[1], self.losses.n_outputs
-        length = _SMALL * math.sqrt(self.losses.output_unit / d)
+        length = _RELATIVE_LENGTH_OF_RANDOM_UNITS * math.sqrt(self.losses.output_unit / d)
         H = length * self.rows.scales * rng.standard_normal((n_units, d))
         V = rng.standard_normal((n_units, m))
         if self.norm.exponent == math.inf:
@@ -650,8 +561,9 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         if self.norm.nonnegative:
             V = np.abs(V)
         basis, weights = unit_length(H, V / np.linalg.norm(V, axis=1, keepdims=True), d, m)
-        linear = network.linear
-        return self.network(np.vstack([network.basis, basis]), np.vstack([network.weights, weights]), linear)
+        basis = np.vstack([network.basis, basis])
+        weights = np.vstack([network.weights, weights])
+        return self.network(basis, weights, network.linear)
 
     @property
     def gap_is_of_second_order(self) -> bool:
@@ -696,17 +608,18 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         return OutputLayerProblem.from_parts(network.features, network.n_units, *parts, ridge)
 
     def sample_for(self, n_units: int, seed: int) -> NetworkProblem | None:
-        """Return the problem on a sample of the rows that tells the units of a model; None where that is most rows."""
+        """Return the problem on a sample of rows that suffices to choose units; None if most rows are needed."""
         return self._on_sample(self._fraction_for_model(n_units), seed)
 
     def sample_to_start(self, seed: int) -> NetworkProblem | None:
-        """Return the problem on a sample of the rows that tells where to start; None where all rows take little."""
+        """Return the problem on a sample of rows, for a start; None if all rows take little time."""
         return self._on_sample(self._fraction_to_start, seed)
 
     def _on_sample(self, fraction: float | None, seed: int) -> NetworkProblem | None:
         if fraction is None:
             return None
-        other, rows = copy(self), self.rows.sample(fraction, seed)
+        other = copy(self)
+        rows = self.rows.sample(fraction, seed)
         other._take(rows, self.linear_term.on(rows))
         return other
 
@@ -737,20 +650,21 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 
         With a linear term the gradient is taken at its best coefficients, and is as accurate as L-BFGS finds these.
-        The bound is exact (up to rounding) where the oracle is: for l1 with d <= 3000, and for l1/linf by
-        ``"enumerate"``. ``"exact"`` is so for l1/linf, and within 1e-4 for l1/l2, unless it ends at its limit of work.
+        The bound is exact, up to rounding, where the oracle is exact: for l1 with d <= 3000, and for l1/linf with
+        ``"enumerate"``. With ``"exact"`` it is exact for l1/linf, and within 1e-4 for l1/l2, unless the oracle ends at
+        its limit of work.
         """
         return self.bound(self.gradient_at_zero(), oracle)
 
     def _strength(self, ratio: Ratio) -> float:
-        """Return the strength of a ratio; at least one that is no rounding, and 1 if the gradient at zero vanishes."""
+        """Return the strength of a ratio, at least its rounding error; 1 if the gradient at zero vanishes."""
         smallest, rounding = self._smallest_of_zero
         return max(ratio(smallest), rounding) or 1.0
 
     @cached_property
     @limited_threads()
     def _smallest_of_zero(self) -> tuple[float, float]:
-        """The smallest strength whose solution is zero, as found without a proof, and what rounding may make of it."""
+        """The smallest strength whose solution is zero, as found without a proof, and its rounding error."""
         resolved = copy(self)
         resolved._ratio = None
         at = resolved.gradient_at_zero()
@@ -760,7 +674,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         """Objective and loss gradient of the network without units, at its best linear term if it has one."""
         network = self.start()
         if self.linear_term.active:
-            fitted = minimize(cast(Smooth, self.joint(network)), LBFGS(gtol=0.0), tol=EPS, max_iter=_LINEAR_ITER)
+            only_linear = cast(Smooth, self.joint(network))
+            fitted = minimize(only_linear, LBFGS(gtol=0.0), tol=EPS, max_iter=_MAX_LINEAR_ITERATIONS)
             if fitted.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if fitted.error is not None:

@@ -28,9 +28,9 @@ from mopn.solvers.tools.decorators import cached_property
 class ShiftedConjugate:
     """By Y = -s S with the best s up to ``largest``, for S = Gamma + ridge W and the functions W of a network.
 
-    All numbers are in the unit of the objective. ``of_slopes`` bounds ||S||^2 / (2 ridge) from above, or that of a
-    projection of S which changes no inner product with W; inf leaves s = t alone. ``crossed`` is <Gamma, W>, and
-    ``of_network`` is ridge ||W||^2 / 2, with errors.
+    All numbers are in the unit of the objective. ``of_slopes`` bounds ||S||^2 / (2 ridge) from above. A
+    projection of S that changes no inner product with W may take its place; inf leaves s = t alone. ``crossed`` is
+    <Gamma, W>, and ``of_network`` is ridge ||W||^2 / 2, with errors.
     """
 
     largest: float
@@ -175,7 +175,7 @@ class RidgeBounds:
         parallel units may have small slopes, and combinations of length 1 large ones.
         """
         H = self.network.basis
-        # As K(h, h') of any two units errs by (3 d + 8) eps of their squared lengths.
+        # K(h, h') of any two units errs by (3 d + 8) eps of their squared lengths.
         matrix_error = len(H) * (3 * H.shape[1] + 8) * EPS * float(np.max(np.sum(H * H, axis=1), initial=0.0)) ** 2
         slopes_error = math.sqrt(len(H)) * _length(errors)
         length = projected_length(self.ridge.features(H, H), matrix_error, slopes, slopes_error)
@@ -187,7 +187,9 @@ class RidgeBounds:
         """Return the conjugate for a bound of the dual norm, and one of the length of S."""
         largest = regularizer.max_scale(bound) * (1.0 - 2.0 * EPS) if math.isfinite(bound) else 0.0
         of_slopes = half_square(length, self.ridge.amount)
-        return ShiftedConjugate(min(largest, 1.0 / EPS), of_slopes, *self._crossed, *self._value)
+        crossed, crossed_error = self._crossed
+        value, value_error = self._value
+        return ShiftedConjugate(min(largest, 1.0 / EPS), of_slopes, crossed, crossed_error, value, value_error)
 
     @property
     def _has_matrices(self) -> bool:

@@ -35,11 +35,13 @@ class NumberColumns:
         cls, knots: Sequence[np.ndarray], functions: Sequence[np.ndarray], missing: Sequence[bool] | np.ndarray
     ) -> NumberColumns:
         """Return the columns of some knots (q_j,), each at least one, and values (q_j, w_j) of functions at them."""
-        shape = len(knots), max(map(len, knots), default=0), max((f.shape[1] for f in functions), default=0)
-        padded, values = np.full(shape[:2], np.inf), np.zeros(shape)
-        for j, (t, f) in enumerate(zip(knots, functions, strict=True)):
-            padded[j, : len(t)], values[j, : len(t), : f.shape[1]] = t, f
         widths = np.array([f.shape[1] for f in functions], np.intp)
+        shape = (len(knots), max(map(len, knots), default=0))
+        padded = np.full(shape, np.inf)
+        values = np.zeros((*shape, widths.max(initial=0)))
+        for j, (t, f) in enumerate(zip(knots, functions, strict=True)):
+            padded[j, : len(t)] = t
+            values[j, : len(t), : f.shape[1]] = f
         return cls(padded, values, widths, np.array(missing, bool))
 
     @property
@@ -57,12 +59,13 @@ class NumberColumns:
     @cached_property
     def _starts(self) -> np.ndarray:
         """The knots (c, q - 2) at which the second and later segments begin; behind them inf."""
-        inner, segments = self.knots[:, 1:-1], np.isfinite(self.knots).sum(axis=1, keepdims=True) - 1
+        inner = self.knots[:, 1:-1]
+        segments = np.isfinite(self.knots).sum(axis=1, keepdims=True) - 1
         return np.where(np.arange(1, inner.shape[1] + 1) < segments, inner, np.inf)
 
     @cached_property
     def segments(self) -> tuple[np.ndarray, ...]:
-        """Of the segments that begin at each of the (c q) knots: one over the length, and the changes of functions."""
+        """Reciprocal lengths (c q,) of the segments after each knot, and changes (c q, w) of the functions there."""
         with np.errstate(invalid="ignore", over="ignore"):
             slopes = 1.0 / np.diff(self.knots, axis=1, append=np.inf)
         changes = np.diff(self.functions, axis=1, append=0.0)
@@ -86,10 +89,13 @@ class NumberColumns:
 
     def encode(self, X: np.ndarray) -> np.ndarray:
         """Return the features of numbers (n, c), NaN where they are missing."""
-        (used, with_gaps), missing = self._features, np.isnan(X)
-        out = np.empty((len(X), len(used) + len(with_gaps)))
-        out[:, len(used) :] = missing[:, with_gaps]
-        step, any_missing = rows_at_once(1 + self.knots.size), missing.any()
+        used, with_indicator = self._features
+        missing = np.isnan(X)
+        out = np.empty((len(X), len(used) + len(with_indicator)))
+        out[:, len(used) :] = missing[:, with_indicator]
+
+        any_missing = missing.any()
+        step = rows_at_once(1 + self.knots.size)
         for first in range(0, len(X), step):
             rows = slice(first, first + step)
             values = self._values(X[rows])
@@ -111,11 +117,19 @@ class NumberColumns:
         return values
 
 
+def features_of_codes(count: int) -> int:
+    """Return the number of features of a column of categories with a number of codes.
+
+    A single feature would be constant, and the first of two is one minus the other.
+    """
+    return count if count > 2 else max(count - 1, 0)
+
+
 @dataclass(frozen=True, eq=False)
 class CategoryColumn:
     """The features of a column of categories: indicators of each, of the rare ones together, and of missing ones.
 
-    Of two features only the last is kept. A category that is unknown has the means of the training data.
+    If there are two features, only the last one is kept. Unknown categories have the means of the training data.
     """
 
     categories: tuple[str, ...]
@@ -129,10 +143,13 @@ class CategoryColumn:
         count = len(self.categories)
         codes: dict[str | None, int] = {category: i for i, category in enumerate(self.categories)}
         codes |= dict.fromkeys(self.rare, count)
-        of_truths = {TRUTHS[category]: code for category, code in codes.items() if category in TRUTHS}
-        if len(of_truths) == len(codes):  # booleans, which other programs write in other words
-            codes |= {text: of_truths[truth] for text, truth in TRUTHS.items() if truth in of_truths}
-        return codes | {None: count + bool(self.rare) if self.missing else -1}
+
+        code_of_truth = {TRUTHS[category]: code for category, code in codes.items() if category in TRUTHS}
+        if len(code_of_truth) == len(codes):  # booleans, which other programs write in other words
+            codes |= {text: code_of_truth[truth] for text, truth in TRUTHS.items() if truth in code_of_truth}
+
+        codes[None] = count + bool(self.rare) if self.missing else -1
+        return codes
 
     def codes(self, values: Sequence[str | None] | np.ndarray) -> np.ndarray:
         """Return the index (n,) of the feature that is 1 for each category, -1 for unknown ones.
@@ -141,12 +158,14 @@ class CategoryColumn:
         """
         find = self.known.get
         codes = np.array([find(value, -1) for value in values], np.intp)
-        known, of_known = self._numbers
+        known, known_codes = self._numbers
         unknown = np.flatnonzero(codes < 0).tolist()
         if len(known) and unknown:
             numbers = own_numbers({values[i] for i in unknown})
-            at = nearest_equal(np.array(list(numbers.values())), known)
-            near: dict[str | None, int] = {text: of_known[k] for text, k in zip(numbers, at, strict=True) if k >= 0}
+            nearest = nearest_equal(np.array(list(numbers.values())), known)
+            near: dict[str | None, int] = {
+                text: known_codes[k] for text, k in zip(numbers, nearest, strict=True) if k >= 0
+            }
             codes[unknown] = [near.get(values[i], -1) for i in unknown]
         return codes
 
@@ -155,23 +174,33 @@ class CategoryColumn:
         """The categories that are numbers, ascending, and their codes."""
         numbers = own_numbers(self.known)
         order = sorted(numbers, key=lambda text: numbers[text])
-        return np.array([numbers[text] for text in order]), np.array([self.known[text] for text in order], np.intp)
+        codes = np.array([self.known[text] for text in order], np.intp)
+        return np.array([numbers[text] for text in order]), codes
 
     @property
     def count(self) -> int:
         """Number of codes; the first ones have no feature if there are fewer features."""
         return len(self.categories) + bool(self.rare) + self.missing
 
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return features_of_codes(self.count)
+
     def names(self, column: str) -> list[str]:
         """Return the names of the features of a column."""
         names = [f"{column} = {category}" for category in self.categories]
-        names += [f"{column} is a rare category"] * bool(self.rare) + [f"{column} is missing"] * self.missing
+        if self.rare:
+            names.append(f"{column} is a rare category")
+        if self.missing:
+            names.append(f"{column} is missing")
         return names[len(names) - len(self.means) :]
 
     @cached_property
     def table(self) -> np.ndarray:
         """The features of every code, with code -1 last."""
-        return np.vstack([np.eye(self.count)[:, self.count - len(self.means) :], self.means])
+        indicators = np.eye(self.count)[:, self.count - len(self.means) :]
+        return np.vstack([indicators, self.means])
 
     @cached_property
     def sparse_table(self) -> sparse.csr_matrix:

@@ -19,12 +19,12 @@ from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.report import Report
 from mopn.tables.texts import numbers_of
 
-# Indicators of more categories are sparse.
-_DENSE_CATEGORIES = 256
+# Indicators of categories up to which features are dense.
+_MAX_DENSE_INDICATORS = 256
 # Rows that are encoded at once: the features of a table are much larger than the rest.
-_ROWS = 4096
+_ROWS_AT_ONCE = 4096
 # The most that a feature, of size 1, may change where its number is rounded; two days in a row change it by 1e-3.
-_MOST_LOST = 2e-3
+_MAX_CHANGE_BY_ROUNDING = 2e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +34,7 @@ class TableEncoding:
     columns: tuple[str, ...]  # the names of all columns, in the order of the training data
     named: bool  # whether the training data had these names; tables with names are then read by name
     number_columns: tuple[int, ...]  # dates among them
-    number_kinds: tuple[str, ...]  # what each of them held in training, as ``Table.kinds``
+    number_kinds: tuple[str, ...]  # their kinds in the training data, as ``Table.kinds``
     numbers: NumberColumns
     category_columns: tuple[int, ...]
     categories: tuple[CategoryColumn, ...]
@@ -49,9 +49,9 @@ class TableEncoding:
     @cached_property
     def owners(self) -> np.ndarray:
         """The column of every feature, (d,)."""
-        of_numbers = np.array(self.number_columns, np.intp)[self.numbers.owners]
-        of_categories = np.repeat(np.array(self.category_columns, np.intp), [len(c.means) for c in self.categories])
-        return np.append(of_numbers, of_categories)
+        number_owners = np.array(self.number_columns, np.intp)[self.numbers.owners]
+        widths = [len(column.means) for column in self.categories]
+        return np.append(number_owners, np.repeat(np.array(self.category_columns, np.intp), widths))
 
     @property
     def n_features(self) -> int:
@@ -61,7 +61,7 @@ class TableEncoding:
     @cached_property
     def _is_sparse(self) -> bool:
         """Whether features are sparse, as indicators of many categories are."""
-        return sum(len(column.means) for column in self.categories) > _DENSE_CATEGORIES
+        return sum(len(column.means) for column in self.categories) > _MAX_DENSE_INDICATORS
 
     @cached_property
     def feature_names(self) -> np.ndarray:
@@ -78,17 +78,17 @@ class TableEncoding:
 
     def of_column(self, j: int) -> TableEncoding:
         """Return the encoding of a column alone, with its features in their order."""
-        numbers, i = self.numbers, [to for to, number in enumerate(self.number_columns) if number == j]
+        numbers = self.numbers
+        i = [place for place, column in enumerate(self.number_columns) if column == j]
+        places = [place for place, column in enumerate(self.category_columns) if column == j]
         return TableEncoding(
             columns=self.columns[j : j + 1],
             named=True,
-            number_columns=(0,) * len(i),
-            number_kinds=tuple(self.number_kinds[to] for to in i),
+            number_columns=tuple(0 for _ in i),
+            number_kinds=tuple(self.number_kinds[place] for place in i),
             numbers=NumberColumns(numbers.knots[i], numbers.functions[i], numbers.widths[i], numbers.missing[i]),
-            category_columns=(0,) * (1 - len(i)),
-            categories=tuple(
-                column for to, column in zip(self.category_columns, self.categories, strict=True) if to == j
-            ),
+            category_columns=tuple(0 for _ in places),
+            categories=tuple(self.categories[place] for place in places),
         )
 
     def arranged(self, X: Any, name: str = "X", *, training: bool = False) -> Table:
@@ -97,15 +97,19 @@ class TableEncoding:
         if not (table.n or training):
             raise ValueError(f"Found array with 0 sample(s): {name} has no rows; give at least one")
         order = self._order(table, name)
-        columns, kinds = [table.columns[j] for j in order], [table.kinds[j] for j in order]
+        columns = [table.columns[j] for j in order]
+        kinds = [table.kinds[j] for j in order]
         exact = [table.exact_of(j) for j in order]
+
         for j, kind in zip(self.number_columns, self.number_kinds, strict=True):
             of = f"column {self.columns[j]!r} of {name}"
             columns[j] = _as_in_training(columns[j], kinds[j], kind, of, training=training)
             kinds[j] = kind
+
         for j in self.category_columns:
             if columns[j].dtype.kind == "f":  # a declared column of codes, or all values are missing
-                columns[j], kinds[j] = category_texts(columns[j], kinds[j], exact[j]), CATEGORIES
+                columns[j] = category_texts(columns[j], kinds[j], exact[j])
+                kinds[j] = CATEGORIES
         return Table(self.columns, tuple(columns), tuple(kinds), table.n, named=True)
 
     def as_given(self, table: Table) -> dict[str, np.ndarray]:
@@ -117,11 +121,13 @@ class TableEncoding:
         """Return the features (n, d) of a table, as an array, or a CSR matrix if there are many categories.
 
         A list or a Series is one row. Columns of a frame or a dictionary are taken by name, if the training data had
-        names. A block of the training data (``training``) may have no rows, and in rows of weight 0 unknown categories,
-        and words among numbers, which count as missing. Warns of categories that the training data did not have, except
-        for those in ``said``; their features are the means. Raises ``ValueError`` if columns are missing or unknown, or
-        hold categories in place of numbers, numbers in place of dates, or dates with a time zone in place of those
-        without one; or without a row.
+        names. A block of the training data (``training``) may have no rows. Its rows of weight 0 may have unknown
+        categories, and words among numbers, which count as missing. Warns of categories that the training data did not
+        have, except for the ones in ``said``; their features are the means.
+
+        Raises ``ValueError`` if there is no row, or if columns are missing or unknown. It is also raised if a column
+        holds categories in place of numbers, numbers in place of dates, or dates with a time zone in place of dates
+        without one.
         """
         if not sparse.issparse(X):
             X = row_of(X, self.columns, named=self.named)
@@ -132,13 +138,17 @@ class TableEncoding:
         categories = self._codes(table)
         if not training:
             self._warn_of_unknown(table, categories, name, said)
-        blocks = [slice(first, first + _ROWS) for first in range(0, max(table.n, 1), _ROWS)]
-        parts = (self.features(self._numbers_of(table, rows), [codes[rows] for codes in categories]) for rows in blocks)
+
+        def features_of(rows: slice) -> Any:
+            return self.features(self._numbers_of(table, rows), [codes[rows] for codes in categories])
+
+        starts = range(0, max(table.n, 1), _ROWS_AT_ONCE)
+        blocks = [slice(first, first + _ROWS_AT_ONCE) for first in starts]
         if self._is_sparse:
-            return sparse.vstack(list(parts), "csr")
+            return sparse.vstack([features_of(rows) for rows in blocks], "csr")
         out = np.empty((table.n, self.n_features))
-        for rows, part in zip(blocks, parts, strict=True):
-            out[rows] = part
+        for rows in blocks:
+            out[rows] = features_of(rows)
         return out
 
     def features(self, numbers: np.ndarray, codes: Sequence[np.ndarray]) -> Any:
@@ -158,12 +168,10 @@ class TableEncoding:
         """Return the numbers and codes of a row of Python's numbers, known texts and None; None for anything else."""
         if len(X) != len(self.columns) or not self._has_plain_numbers:
             return None
+        columns = zip(self.category_columns, self.categories, strict=True)
         try:
             numbers = [X[self.columns[j]] for j in self.number_columns]
-            codes = [
-                column.known[X[self.columns[j]]]
-                for j, column in zip(self.category_columns, self.categories, strict=True)
-            ]
+            codes = [column.known[X[self.columns[j]]] for j, column in columns]
             if not all(x is None or isinstance(x, float) or type(x) is int for x in numbers):
                 return None
             row = np.array([numbers], np.float64)
@@ -203,9 +211,12 @@ class TableEncoding:
         missing = [column for column in self.columns if column not in at]
         unknown = [column for column in table.names if column not in set(self.columns)]
         if missing or unknown:
-            lacks = f" lacks the columns {missing}" * bool(missing)
-            has = f" has the columns {unknown}, which the training data did not have" * bool(unknown)
-            raise ValueError(f"{name}{lacks}{' and' * bool(missing and unknown)}{has}")
+            faults = []
+            if missing:
+                faults.append(f"lacks the columns {missing}")
+            if unknown:
+                faults.append(f"has the columns {unknown}, which the training data did not have")
+            raise ValueError(f"{name} {' and '.join(faults)}")
         return [at[column] for column in self.columns]
 
     def _codes(self, table: Table) -> list[np.ndarray]:
@@ -242,25 +253,27 @@ class TableEncoding:
     def needing_doubles(self, dtype: type) -> list[int]:
         """Return the columns of numbers whose digits would be lost in a dtype.
 
-        A number that is rounded to the dtype changes its place in a segment by the precision times the ratio of its
-        size and the length of the segment, and a function by as large a part of its change there.
+        Rounding moves a number within its segment by the precision, times its size divided by the segment's length.
+        A function changes by the same fraction of its change over the segment.
         """
         numbers = self.numbers
         if not numbers.functions.size:
             return []
         knots = np.where(np.isfinite(numbers.knots), numbers.knots, 0.0)
         largest = np.maximum(np.abs(knots), np.abs(np.roll(knots, -1, axis=1)))
-        slopes, changes = numbers.segments
+        flat_slopes, changes = numbers.segments
+        slopes = flat_slopes.reshape(knots.shape)
         steps = np.abs(changes).max(axis=1).reshape(knots.shape)
+        limits = np.finfo(dtype)
         with np.errstate(over="ignore"):
-            lost = np.finfo(dtype).eps / 2.0 * largest * slopes.reshape(knots.shape) * steps
-        most = np.finfo(dtype).max
-        held = (np.abs(knots).max(axis=1) < most) & (slopes.reshape(knots.shape).max(axis=1) < most)
-        fine = held & (lost[:, :-1].max(axis=1, initial=0.0) <= _MOST_LOST)
-        return [j for j, is_fine in zip(self.number_columns, fine, strict=True) if not is_fine]
+            lost = limits.eps / 2.0 * largest * slopes * steps
+
+        is_finite = (np.abs(knots).max(axis=1) < limits.max) & (slopes.max(axis=1) < limits.max)
+        is_fine = is_finite & (lost[:, :-1].max(axis=1, initial=0.0) <= _MAX_CHANGE_BY_ROUNDING)
+        return [j for j, fine in zip(self.number_columns, is_fine, strict=True) if not fine]
 
     def rounded(self, dtype: type) -> TableEncoding:
-        """Return the encoding whose knots are numbers of a dtype; of knots that are then equal one is left."""
+        """Return the encoding with its knots rounded to a dtype; equal knots become one."""
         knots: list[np.ndarray] = []
         functions: list[np.ndarray] = []
         for t, f in self.numbers.parts:
@@ -298,7 +311,7 @@ def _as_in_training(values: np.ndarray, found: str, kind: str, of: str, *, train
 
 
 def category_texts(values: np.ndarray, kind: str = NUMBERS, exact: np.ndarray | None = None) -> np.ndarray:
-    """Return numbers, or what they were read from if they lost digits, as categories."""
+    """Return numbers as categories; numbers that lost digits are written as they were given."""
     if exact is not None and kind == NUMBERS:
         given = zip(exact.tolist(), values.tolist(), strict=True)
         return np.array([None if x != x else exact_text(cell) for cell, x in given], object)

@@ -36,7 +36,8 @@ FIELDS = {
 
 def to_fields(encoding: TableEncoding) -> dict[str, Any]:
     """Return the arrays of an encoding; arrays of columns are joined, and their lengths stored."""
-    numbers, categories = encoding.numbers, encoding.categories
+    numbers = encoding.numbers
+    categories = encoding.categories
     finite = np.isfinite(numbers.knots)
     return {
         "columns": np.array(encoding.columns, np.str_),
@@ -67,12 +68,14 @@ def _narrowed(numbers: np.ndarray) -> np.ndarray:
 
 
 def from_fields(values: Mapping[str, Any]) -> TableEncoding:
-    """Return the encoding of such arrays; ``ValueError`` for those that do not fit together."""
+    """Return the encoding of such arrays; ``ValueError`` if they do not fit together."""
     for name, (kinds, axes) in FIELDS.items():
         array = np.asarray(values.get(name))
         if array.dtype.kind not in kinds or array.ndim != axes:
             raise ValueError(f"{name} must have {axes} axes, and a dtype of the kinds {kinds!r}; got {array!r}")
-    columns, numbers, categories = (values[name].tolist() for name in ("columns", "number_columns", "category_columns"))
+    columns = values["columns"].tolist()
+    numbers = values["number_columns"].tolist()
+    categories = values["category_columns"].tolist()
     if sorted(numbers + categories) != list(range(len(set(columns)))) or len(set(columns)) < len(columns):
         raise ValueError("the columns of numbers and of categories are not all columns, each once")
     kinds = values["number_kinds"].tolist()
@@ -90,9 +93,12 @@ def from_fields(values: Mapping[str, Any]) -> TableEncoding:
 
 
 def _numbers(values: Mapping[str, Any], count: int) -> NumberColumns:
-    knots, functions = (_parts(values, name, "knot_counts", count) for name in ("knots", "functions"))
-    widths, missing = values["function_counts"], values["number_missing"]
-    if not len(widths) == len(missing) == count or np.any((widths < 0) | (widths > values["functions"].shape[1])):
+    knots = _arrays_by_column(values, "knots", "knot_counts", count)
+    functions = _arrays_by_column(values, "functions", "knot_counts", count)
+    widths = values["function_counts"]
+    missing = values["number_missing"]
+    is_whole = len(widths) == len(missing) == count
+    if not is_whole or np.any((widths < 0) | (widths > values["functions"].shape[1])):
         raise ValueError(f"function_counts and number_missing do not fit {count} columns of numbers")
     for t, width in zip(knots, widths, strict=True):
         if not len(t) or (width and len(t) == 1) or np.any(np.diff(t) <= 0.0):
@@ -101,26 +107,29 @@ def _numbers(values: Mapping[str, Any], count: int) -> NumberColumns:
 
 
 def _categories(values: Mapping[str, Any], count: int) -> tuple[CategoryColumn, ...]:
-    pairs = [("categories", "category_counts"), ("rare_categories", "rare_counts"), ("category_means", "mean_counts")]
-    parts = [_parts(values, *pair, count) for pair in pairs]
+    rows = zip(
+        _arrays_by_column(values, "categories", "category_counts", count),
+        _arrays_by_column(values, "rare_categories", "rare_counts", count),
+        _arrays_by_column(values, "category_means", "mean_counts", count),
+        values["category_missing"].tolist(),
+        strict=True,
+    )
     columns = [
         CategoryColumn(tuple(categories.tolist()), tuple(rare.tolist()), means, missing)
-        for categories, rare, means, missing in zip(*parts, values["category_missing"].tolist(), strict=True)
+        for categories, rare, means, missing in rows
     ]
     for column in columns:
         texts = [*column.categories, *column.rare]
-        if (
-            not texts
-            or len(set(texts)) < len(texts)
-            or len(column.means) != {1: 0, 2: 1}.get(column.count, column.count)
-        ):
+        repeats = len(set(texts)) < len(texts)
+        if not texts or repeats or len(column.means) != column.n_features:
             raise ValueError(f"categories of a column must be distinct, with a mean for each feature; got {column}")
     return tuple(columns)
 
 
-def _parts(values: Mapping[str, Any], name: str, counts: str, number: int) -> list[np.ndarray]:
+def _arrays_by_column(values: Mapping[str, Any], name: str, counts: str, number: int) -> list[np.ndarray]:
     """Return the parts of an array that belong to the columns."""
-    array, lengths = values[name], values[counts]
+    array = values[name]
+    lengths = values[counts]
     if array.dtype.kind == "f":
         array = finite_numbers(array, name)
     if len(lengths) != number or np.any(lengths < 0) or lengths.sum() != len(array):

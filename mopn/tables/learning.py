@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from mopn.data.values import NOTHING, NUMBERS, TEXTS
-from mopn.tables.columns import CategoryColumn, NumberColumns
+from mopn.tables.columns import CategoryColumn, NumberColumns, features_of_codes
 from mopn.tables.doubts import report_of, warn_of_doubts
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.summaries import NOT_HASHED, CategorySummary, Column, TableSummary, summarise
 
-# Functions of a column of numbers besides itself, and where more pay: from so many rows on, up to so many columns.
-_FEW_CURVES, MANY_CURVES, _MANY_ROWS, _FEW_COLUMNS = 8, 16, 4000, 10
-# Knots of a column, at least, and for each function.
-KNOTS, _KNOTS_A_CURVE = 33, 4
-# A standardised column is cut off at so many deviations, as its functions end at the outer knots: outliers would decide
-# its slope otherwise. Of more than a few columns, from so many rows on, sooner: rows are far out in several of them.
-_FAR, _FAR_OF_MANY, _ROWS_OF_FAR = 3.0, 2.0, 2000
-# Ranks that differ by less are equal: sums of weights that are no whole numbers are rounded.
-_TIE = 1e-9
-# Columns have fewer functions where they are many, so that the features are not more than these.
-_MOST_FEATURES = 256
-# Categories of a smaller part of the rows have one feature together, and so do categories of fewer rows.
-_RARE, _RARE_ROWS = 5e-4, 2
-# More categories that are frequent have no features.
-_MOST_CATEGORIES = 1000
+# Cosines per column of numbers.
+_FEW_CURVES = 8
+# The same in tables of many rows and few columns.
+MANY_CURVES = 16
+# Rows from which more cosines pay.
+_MIN_ROWS_OF_MANY_CURVES = 4000
+# Columns up to which a table has few.
+_MAX_FEW_COLUMNS = 10
+# Least number of knots of a column with more values.
+KNOTS = 33
+# Knots for each cosine: four for each half wave.
+_KNOTS_PER_CURVE = 4
+# Standard deviations at which the linear function ends. Outliers would decide its slope otherwise.
+_MAX_DEVIATIONS = 3.0
+# The same in tables of many columns and rows, where many rows are far out in some column.
+_MAX_DEVIATIONS_OF_MANY = 2.0
+# Rows from which tables of many columns have the lower limit.
+_MIN_ROWS_OF_LOWER_LIMIT = 2000
+# Difference up to which ranks are equal: sums of weights that are no whole numbers are rounded.
+_RANK_TIE = 1e-9
+# Features of columns of numbers: with many columns, each has fewer functions.
+_MAX_NUMBER_FEATURES = 256
+# Categories of a smaller fraction of the rows are rare; the rare ones have one feature together.
+_MIN_FREQUENT_SHARE = 5e-4
+# Categories of fewer rows are rare too.
+_MIN_FREQUENT_ROWS = 2
+# Relative rounding error of sums of weights that are compared with rows.
+_WEIGHT_TOL = 1e-9
+# Frequent categories of a column; a column with more is refused.
+_MAX_FREQUENT_CATEGORIES = 1000
 
 
 def learn_encoding(
@@ -47,74 +62,104 @@ def learn_encoding(
 def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float) -> TableEncoding:
     """Return the encoding of a table, or of the blocks of one, by their summary.
 
-    Columns of numbers have at most ``curves`` functions besides themselves, of the size 1 / k^smoothness; None for as
-    many as the rows carry. Warns once of all columns that are probably not meant as they came. Raises ``ValueError``
-    for columns of too many categories, and where none varies.
+    Columns of numbers have at most ``curves`` functions besides themselves, of the size 1 / k^smoothness. With None,
+    the number of rows and columns decides. Warns once of all columns that are probably not meant as they came. Raises
+    ``ValueError`` for columns of too many categories, and where none varies.
     """
-    summary = _read(summary)
+    summary = _with_numbers_from_texts(summary)
     warn_of_doubts(summary)
-    of = dict(enumerate(summary.columns))
-    few = len(of) <= _FEW_COLUMNS
-    if curves is None:
-        curves = MANY_CURVES if summary.n >= _MANY_ROWS and few else _FEW_CURVES
-    curves = min(curves, max(_MOST_FEATURES // max(len(of), 1) - 1, 0))
-    categories = {j: column for j, column in of.items() if isinstance(column, CategorySummary) and not column.is_empty}
-    numbers = {j: column for j, column in of.items() if j not in categories}
-    far = _FAR if few or summary.n < _ROWS_OF_FAR else _FAR_OF_MANY
-    parts = [_functions(column, curves, smoothness, far) for column in numbers.values()]
+
+    categories: dict[int, CategorySummary] = {}
+    numbers: dict[int, Column] = {}
+    for j, column in enumerate(summary.columns):
+        if isinstance(column, CategorySummary) and not column.is_empty:
+            categories[j] = column
+        else:
+            numbers[j] = column
+
     encoding = TableEncoding(
         summary.names,
         summary.named,
         tuple(numbers),
         tuple(NOTHING if column.is_empty else summary.kinds[j] for j, column in numbers.items()),
-        NumberColumns.of(
-            [t for t, _ in parts],
-            [f for _, f in parts],
-            [c.missing > 0.0 and not c.is_empty for c in numbers.values()],
-        ),
+        _number_columns(list(numbers.values()), summary, curves, smoothness),
         tuple(categories),
-        tuple(_categories(column, summary.n, summary.names[j]) for j, column in categories.items()),
+        tuple(_category_column(column, summary.n, summary.names[j]) for j, column in categories.items()),
     )
     if not encoding.n_features:
         raise ValueError(
-            f"0 feature(s) (shape=({summary.n}, {len(of)})) while a minimum of 1 is required: with "
+            f"0 feature(s) (shape=({summary.n}, {len(summary.columns)})) while a minimum of 1 is required: with "
             f"n_samples = {summary.n}, no column of X varies, apart from categories that occur once"
         )
     return replace(encoding, report=report_of(summary, encoding))
 
 
-def _read(summary: TableSummary) -> TableSummary:
+def _number_columns(
+    columns: Sequence[Column], summary: TableSummary, curves: int | None, smoothness: float
+) -> NumberColumns:
+    """Return the features of the columns of numbers of a table."""
+    width = len(summary.columns)
+    are_few = width <= _MAX_FEW_COLUMNS
+    if curves is None:
+        curves = MANY_CURVES if summary.n >= _MIN_ROWS_OF_MANY_CURVES and are_few else _FEW_CURVES
+    curves = min(curves, max(_MAX_NUMBER_FEATURES // max(width, 1) - 1, 0))
+    deviations = _MAX_DEVIATIONS if are_few or summary.n < _MIN_ROWS_OF_LOWER_LIMIT else _MAX_DEVIATIONS_OF_MANY
+
+    knots: list[np.ndarray] = []
+    functions: list[np.ndarray] = []
+    for column in columns:
+        t, f = _knots_and_functions(column, curves, smoothness, deviations)
+        knots.append(t)
+        functions.append(f)
+    return NumberColumns.of(knots, functions, [c.missing > 0.0 and not c.is_empty for c in columns])
+
+
+def _with_numbers_from_texts(summary: TableSummary) -> TableSummary:
     """Return the summary with numbers for texts that are all numbers, or signs of missing ones among them.
 
     Categories that are numbers and differ by rounding alone become one.
     """
-    columns, kinds = list(summary.columns), list(summary.kinds)
+    columns = list(summary.columns)
+    kinds = list(summary.kinds)
     for j, column in enumerate(summary.columns):
         numbers = column.as_numbers() if isinstance(column, CategorySummary) else column
         if numbers is not None and not numbers.is_empty:
-            columns[j], kinds[j] = numbers, NUMBERS if kinds[j] == TEXTS else kinds[j]
+            columns[j] = numbers
+            kinds[j] = NUMBERS if kinds[j] == TEXTS else kinds[j]
         elif isinstance(column, CategorySummary):
             columns[j] = column.rounded()
     return replace(summary, columns=tuple(columns), kinds=tuple(kinds))
 
 
-def _functions(column: Column, curves: int, smoothness: float, far: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them."""
+def _knots_and_functions(
+    column: Column, curves: int, smoothness: float, deviations: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them.
+
+    The linear function ends at a number of standard deviations.
+    """
     if isinstance(column, CategorySummary) or column.is_empty:
         return np.zeros(1), np.zeros((1, 0))
     quantiles = column.quantiles.rounded()
-    values, ranks = quantiles.values, quantiles.mid_ranks
+    values = quantiles.values
     centered, deviation = _centered(column.quantiles, values)
-    if len(values) < 3:
-        functions = centered[:, None] / np.ptp(centered) if len(values) == 2 else np.zeros((1, 0))
+    if len(values) == 1:
+        functions = np.zeros((1, 0))
+    elif len(values) == 2:
+        functions = centered[:, None] / np.ptp(centered)
     else:
-        knots = max(KNOTS, _KNOTS_A_CURVE * curves + 1)
+        ranks = quantiles.mid_ranks
+        knots = max(KNOTS, _KNOTS_PER_CURVE * curves + 1)
         if len(values) > knots:
-            at = np.unique(np.searchsorted(ranks, np.linspace(-_TIE, 1.0 - _TIE, knots)).clip(0, len(values) - 1))
-            values, centered, ranks = values[at], centered[at], ranks[at]
+            wanted = np.linspace(-_RANK_TIE, 1.0 - _RANK_TIE, knots)
+            at = np.unique(np.searchsorted(ranks, wanted).clip(0, len(values) - 1))
+            values = values[at]
+            centered = centered[at]
+            ranks = ranks[at]
         k = np.arange(1.0, min(curves, len(values) - 1) + 1)
         cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness
-        functions = np.column_stack([(centered / deviation).clip(-far, far), cosines])
+        linear = (centered / deviation).clip(-deviations, deviations)
+        functions = np.column_stack([linear, cosines])
     # Numbers of single precision will do, which take half of the bytes in files.
     return values, functions.astype(np.float32).astype(np.float64)
 
@@ -122,28 +167,35 @@ def _functions(column: Column, curves: int, smoothness: float, far: float) -> tu
 def _centered(quantiles: Quantiles, values: np.ndarray) -> tuple[np.ndarray, float]:
     """Return values minus the mean of a distribution, and its deviation, divided by a power of 2 against overflow."""
     exponent = int(np.frexp(np.abs(quantiles.values).max())[1])
-    scaled, total = np.ldexp(quantiles.values, -exponent), float(quantiles.weights.sum())
+    scaled = np.ldexp(quantiles.values, -exponent)
+    total = float(quantiles.weights.sum())
     mean = float(quantiles.weights @ scaled) / total
     squares = float(quantiles.weights @ (scaled - mean) ** 2)
     return np.ldexp(values, -exponent) - mean, float(np.sqrt(squares / total))
 
 
-def _categories(column: CategorySummary, n: int, name: str) -> CategoryColumn:
+def _category_column(column: CategorySummary, n: int, name: str) -> CategoryColumn:
+    """Return the features of a column of categories of a table of n rows."""
     total = column.weights.sum() + column.missing
     shares = column.weights / total
     # Weights that are below 1 on average count as parts of the rows, and others as repetitions.
-    least = _RARE_ROWS * min(1.0, total / n) * (1.0 - 1e-9)
-    frequent, missing = (shares >= _RARE) & (column.weights >= least), column.missing > 0.0
-    if frequent.sum() > _MOST_CATEGORIES:
+    least = _MIN_FREQUENT_ROWS * min(1.0, total / n) * (1.0 - _WEIGHT_TOL)
+    frequent = (shares >= _MIN_FREQUENT_SHARE) & (column.weights >= least)
+    if frequent.sum() > _MAX_FREQUENT_CATEGORIES:
         raise ValueError(
             f"column {name!r} of X has {len(shares)} categories, {frequent.sum()} of them frequent; at most "
-            f"{_MOST_CATEGORIES} have features. {NOT_HASHED}"
+            f"{_MAX_FREQUENT_CATEGORIES} have features. {NOT_HASHED}"
         )
-    means = np.array(
-        [*shares[frequent], *[shares[~frequent].sum()] * (not frequent.all()), *[column.missing / total] * missing]
-    )
-    # A single feature would be constant, and the first of two is one minus the other.
-    means = means[{1: 1, 2: 1}.get(len(means), 0) :]
+    means = shares[frequent].tolist()
+    if not frequent.all():
+        means.append(shares[~frequent].sum())
+    has_missing = column.missing > 0.0
+    if has_missing:
+        means.append(column.missing / total)
+    without_feature = len(means) - features_of_codes(len(means))
     return CategoryColumn(
-        tuple(column.categories[frequent].tolist()), tuple(column.categories[~frequent].tolist()), means, bool(missing)
+        tuple(column.categories[frequent].tolist()),
+        tuple(column.categories[~frequent].tolist()),
+        np.array(means[without_feature:], np.float64),
+        bool(has_missing),
     )

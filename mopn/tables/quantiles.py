@@ -1,4 +1,4 @@
-"""Distribution of a column: its distinct values and their weights, or of many values a sample at equal ranks."""
+"""Distribution of a column: its distinct values and their weights, or a sample at equal ranks if there are many."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mopn.data.rounding import group_starts
+from mopn.solvers.numerics.precision import EPS
 
-# Rows of a sample. 1 MiB a column and block; the ranks are wrong by 1.5e-5 for each time that blocks are merged.
-_SAMPLE = 1 << 16
+# Rows of a sample: 1 MiB per column and block. Every merge of blocks adds 1.5e-5 to the error of the ranks.
+_SAMPLE_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +19,7 @@ class Quantiles:
 
     Up to 2^16 values are exact. At every x, the weights of the numbers up to x and of the ``values`` up to x differ by
     at most ``error``, apart from the rounding of sums; and likewise below x. The smallest and the largest number are
-    among the values. The error is 0 if all distinct numbers are there, and of a sample of B blocks less than
+    among the values. The error is 0 if all distinct numbers are there. For a sample of B blocks it is less than
     ``(1 + ceil(log2(B))) / 2^16`` of the total weight.
     """
 
@@ -44,12 +45,13 @@ class Quantiles:
         part: this counts the weight up to any x in whole parts, to the nearest. The first and the last choose the
         smallest and the largest number, which adds half a part at most.
         """
-        if len(self.values) <= _SAMPLE:
+        if len(self.values) <= _SAMPLE_ROWS:
             return self
         after = np.cumsum(self.weights)
-        part = after[-1] / _SAMPLE
-        rows = np.searchsorted(after, (np.arange(_SAMPLE) + 0.5) * part)
-        rows[0], rows[-1] = 0, len(after) - 1
+        part = after[-1] / _SAMPLE_ROWS
+        rows = np.searchsorted(after, (np.arange(_SAMPLE_ROWS) + 0.5) * part)
+        rows[0] = 0
+        rows[-1] = len(after) - 1
         values, counts = np.unique(self.values[rows], return_counts=True)
         return Quantiles(values, counts * part, self.error + float(part))
 
@@ -59,13 +61,14 @@ class Quantiles:
         With weights of at least 1 they equal ``numpy.quantile`` of repeated numbers to the last bit. Smaller
         weights, such as those that sum to 1, count as multiples of the least one.
         """
-        total, eps = self.weights.sum(), np.finfo(float).eps
-        one = max(min(1.0, self.weights.min()), eps * total)
+        total = self.weights.sum()
+        one = max(min(1.0, self.weights.min()), EPS * total)
         rank = (total - one) / one * np.asarray(shares)
-        below, after = np.floor(rank), np.cumsum(self.weights)
+        below = np.floor(rank)
+        after = np.cumsum(self.weights)
         places = [np.searchsorted(after, (below + step) * one).clip(max=len(after) - 1) for step in (0.5, 1.5)]
-        ends = self.values[np.stack(places, axis=1)]
-        return np.array([np.quantile(pair, part) for pair, part in zip(ends, rank - below, strict=True)])
+        neighbours = self.values[np.stack(places, axis=1)]
+        return np.array([np.quantile(pair, part) for pair, part in zip(neighbours, rank - below, strict=True)])
 
     @property
     def deviation(self) -> float:

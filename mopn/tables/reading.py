@@ -76,10 +76,10 @@ def read_table(X: Any, name: str = "X") -> Table:
     if sparse.issparse(X):
         raise TypeError(f"{name} is a sparse matrix, and tables are dense: give {name}.toarray(); {_SPARSE}")
     if isinstance(X, Mapping):
-        return _of_dict(X, name)
+        return _table_of_dict(X, name)
     fields = getattr(getattr(X, "dtype", None), "names", None)
-    if fields:  # of a record array
-        return _of_dict({field: X[field] for field in fields}, name)
+    if fields:  # a record array
+        return _table_of_dict({field: X[field] for field in fields}, name)
     if is_series(X):
         raise ValueError(
             f"{name} must be a table of shape (n, columns), got a Series: for a column give frame[['name']], for a row "
@@ -87,18 +87,21 @@ def read_table(X: Any, name: str = "X") -> Table:
         )
     if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
         keys = {key: None for row in X for key in row}
-        return _of_dict({key: [row.get(key) for row in X] for key in keys}, name)
+        return _table_of_dict({key: [row.get(key) for row in X] for key in keys}, name)
     if hasattr(type(X), "collect") or hasattr(type(X), "compute"):
         raise TypeError(
             f"{name} is a lazy frame; collect it, or give a frame of Dask to mopn.dask.fit or mopn.dask.predict"
         )
     if hasattr(X, "columns") or hasattr(X, "column_names"):
-        return _of_frame(X, name)
-    return _of_array(X, name)
+        return _table_of_frame(X, name)
+    return _table_of_array(X, name)
 
 
 def row_of(X: Any, columns: Sequence[str], *, named: bool) -> Any:
-    """Return a row in a list, a Series or a frame of pandas as a dictionary, which is soon read; all else as it is."""
+    """Return a row in a list, a Series or a frame of pandas as a dictionary, which is quick to read.
+
+    Anything else is returned as it is.
+    """
     if named and hasattr(X, "iloc") and hasattr(X, "columns") and len(X) == 1:
         return _row_of_frame(X, columns)
     if is_series(X) and hasattr(X, "to_dict"):
@@ -116,28 +119,27 @@ def row_of(X: Any, columns: Sequence[str], *, named: bool) -> Any:
 def _row_of_frame(X: Any, columns: Sequence[str]) -> Any:
     """Return a frame of one row as a dictionary, if it has these columns, and no cells but numbers and texts."""
     names = X.columns.tolist()
-    if (
-        len(names) != len(columns)
-        or set(names) != set(columns)
-        or any(hasattr(t, "fill_value") for t in X.dtypes.tolist())
-    ):
+    if len(names) != len(columns) or set(names) != set(columns):
+        return X
+    if any(hasattr(dtype, "fill_value") for dtype in X.dtypes.tolist()):  # a sparse column
         return X
     cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in X.iloc[0].tolist()]
     if any(isinstance(cell, float) and abs(cell) >= INEXACT for cell in cells):
         return X  # integers may have lost digits among floats
-    plain = all(isinstance(cell, float | str) or type(cell) is int or cell is None for cell in cells)
-    return dict(zip(names, cells, strict=True)) if plain else X
+    are_plain = all(isinstance(cell, float | str) or type(cell) is int or cell is None for cell in cells)
+    return dict(zip(names, cells, strict=True)) if are_plain else X
 
 
 def _is_row(value: Any) -> bool:
     return not isinstance(value, (float, int, str, bytes)) and isinstance(value, Iterable)  # quickest first
 
 
-def _of_dict(X: Mapping[Any, Any], name: str) -> Table:
-    return _table(list(X), [_of_values(column, f"column {key!r} of {name}") for key, column in X.items()], name)
+def _table_of_dict(X: Mapping[Any, Any], name: str) -> Table:
+    columns = [_column_of_values(column, f"column {key!r} of {name}") for key, column in X.items()]
+    return _table(list(X), columns, name)
 
 
-def _of_values(values: Any, of: str) -> ReadColumn:
+def _column_of_values(values: Any, of: str) -> ReadColumn:
     """Return a column that is a sequence of any type, or a single value."""
     if hasattr(values, "dtype") or hasattr(values, "type"):
         if hasattr(getattr(values, "dtype", None), "fill_value"):
@@ -147,7 +149,7 @@ def _of_values(values: Any, of: str) -> ReadColumn:
     return read_column(np.atleast_1d(as_cells(values)), of)
 
 
-def _of_frame(X: Any, name: str) -> Table:
+def _table_of_frame(X: Any, name: str) -> Table:
     if type(X).__name__ == "RecordBatch":
         with signals_later():
             import pyarrow as pa  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -157,8 +159,13 @@ def _of_frame(X: Any, name: str) -> Table:
     if any(isinstance(key, tuple) for key in names):
         raise ValueError(f"{name} has names of several levels, such as {shown(names[0])}; give each column one name")
     _check_names(names, name)
-    read, series = (_of_pandas, X.items()) if hasattr(X, "iloc") else (_of_series, zip(names, _series(X), strict=True))
-    columns = [read(column, f"column {key!r} of {name}") for key, column in series]
+    if hasattr(X, "iloc"):
+        columns = [_column_of_pandas(series, f"column {key!r} of {name}") for key, series in X.items()]
+    else:
+        wrapped = _narwhals().from_native(X, eager_only=True).iter_columns()
+        columns = [
+            _column_of_series(series, f"column {key!r} of {name}") for key, series in zip(names, wrapped, strict=True)
+        ]
     return _table(names, columns, name, len(X))
 
 
@@ -173,21 +180,17 @@ def _narwhals() -> Any:
     return nw
 
 
-def _series(X: Any) -> Any:
-    return _narwhals().from_native(X, eager_only=True).iter_columns()
-
-
-def _of_pandas(series: Any, of: str) -> ReadColumn:
+def _column_of_pandas(series: Any, of: str) -> ReadColumn:
     """Return a column of a frame of pandas; types that NumPy has too are read without narwhals, which takes longer."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         return read_column(series.to_numpy(), of)
     if dtype.name in ("str", "category") or hasattr(dtype, "fill_value"):
-        return _of_values(series, of)
-    return _of_series(_narwhals().from_native(series, series_only=True), of)
+        return _column_of_values(series, of)
+    return _column_of_series(_narwhals().from_native(series, series_only=True), of)
 
 
-def _of_series(series: Any, of: str) -> ReadColumn:
+def _column_of_series(series: Any, of: str) -> ReadColumn:
     """Return a column of a frame of any library, as narwhals wraps it."""
     nw = _narwhals()
     dtype = series.dtype
@@ -207,13 +210,14 @@ def _of_series(series: Any, of: str) -> ReadColumn:
 def _exact(series: Any, numbers: np.ndarray) -> np.ndarray | None:
     """Return integers and decimals as Python's, if some of them may be other numbers in double precision."""
     largest = np.nanmax(np.abs(numbers), initial=0.0)
-    lossy = series.dtype.is_integer() and largest >= INEXACT
-    if series.dtype.is_decimal():  # up to 15 digits are exact; old versions of narwhals do not know the scale
-        lossy = largest * 10.0 ** getattr(series.dtype, "scale", np.inf) >= 1e15
-    return np.array(series.to_list(), object) if lossy else None
+    is_lossy = series.dtype.is_integer() and largest >= INEXACT
+    if series.dtype.is_decimal():
+        scale = getattr(series.dtype, "scale", np.inf)  # old versions of narwhals do not know it
+        is_lossy = largest * 10.0**scale >= 1e15  # up to 15 digits are exact
+    return np.array(series.to_list(), object) if is_lossy else None
 
 
-def _of_array(X: Any, name: str) -> Table:
+def _table_of_array(X: Any, name: str) -> Table:
     array = as_cells(X) if isinstance(X, Iterable) else np.asarray(X)
     if isinstance(X, str | bytes) or not array.ndim:
         raise ValueError(f"{name} must be a table, got {shown(X)}; a single row is a dictionary, a Series or a list")
@@ -226,30 +230,33 @@ def _of_array(X: Any, name: str) -> Table:
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}")
     if array.dtype.kind == "f":
         as_column(array.astype(np.float64, copy=False), NUMBERS, name)  # infinity is refused
-    columns, kinds, exact = _unzipped(
-        [read_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)]
-    )
-    names = tuple(f"x{j}" for j in range(len(columns)))
-    return Table(names, columns, kinds, len(array), named=False, exact=exact)
+    columns = [read_column(column, f"column {j} of {name}") for j, column in enumerate(array.T)]
+    names = [f"x{j}" for j in range(len(columns))]
+    return _joined(names, columns, len(array), named=False)
 
 
-def _unzipped(
-    read: Sequence[ReadColumn],
-) -> tuple[tuple[np.ndarray, ...], tuple[str, ...], tuple[np.ndarray | None, ...]]:
-    return tuple(c.values for c in read), tuple(c.kind for c in read), tuple(c.exact for c in read)
-
-
-def _table(names: list[Any], read: Sequence[ReadColumn], name: str, n: int = 0) -> Table:
+def _table(names: list[Any], columns: Sequence[ReadColumn], name: str, n: int = 0) -> Table:
+    """Return the table of some columns with names; n rows if there are no columns."""
     _check_names(names, name)
-    columns, kinds, exact = _unzipped(read)
-    lengths = {len(column) for column in columns}
+    lengths = {len(column.values) for column in columns}
     if len(lengths) > 1:
         raise ValueError(f"the columns of {name} have different lengths: {sorted(lengths)}")
-    return Table(tuple(map(str, names)), columns, kinds, max(lengths, default=n), named=True, exact=exact)
+    return _joined(list(map(str, names)), columns, max(lengths, default=n), named=True)
+
+
+def _joined(names: Sequence[str], columns: Sequence[ReadColumn], n: int, *, named: bool) -> Table:
+    return Table(
+        names=tuple(names),
+        columns=tuple(column.values for column in columns),
+        kinds=tuple(column.kind for column in columns),
+        n=n,
+        named=named,
+        exact=tuple(column.exact for column in columns),
+    )
 
 
 def _check_names(names: list[Any], name: str) -> None:
     texts = [str(key) for key in names]
-    twice = sorted({text for text in texts if texts.count(text) > 1}) if len(set(texts)) < len(texts) else []
-    if twice:
-        raise ValueError(f"{name} has several columns of the name {twice[0]!r}; rename them, or drop all but one")
+    if len(set(texts)) < len(texts):
+        first = min(text for text in texts if texts.count(text) > 1)
+        raise ValueError(f"{name} has several columns of the name {first!r}; rename them, or drop all but one")

@@ -1,4 +1,4 @@
-"""The columns of a table at a glance: what they hold, how much is missing, and what looks suspicious."""
+"""The columns of a table at a glance: contents, missing values, and suspicious entries."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from typing import NamedTuple
 from mopn.solvers.tools.display import printable
 
 _HEADER = "column", "type", "missing", "values", "features", "look at"
-# Characters of an entry but the last, and columns, that are shown.
-_WIDTH, _LINES = 60, 100
+# Characters that are shown of every entry but the last.
+_MAX_CHARACTERS = 60
+# Columns that are shown.
+_MAX_LINES = 100
 
 
 class Report(NamedTuple):
-    """A line of texts for every column, and what they are of."""
+    """One row of strings per column, with a caption."""
 
     caption: str
     lines: tuple[tuple[str, ...], ...]
 
     def _shown(self) -> tuple[str, list[tuple[str, ...]]]:
         """Return the caption, and the lines with their long entries cut."""
-        more = f", the first {_LINES} of them below" * (len(self.lines) > _LINES)
-        short = [[c if len(c) <= _WIDTH else f"{c[:_WIDTH]}..." for c in line[:-1]] for line in self.lines[:_LINES]]
-        both = zip(short, self.lines, strict=False)
-        return self.caption + more, [tuple(map(printable, (*cells, line[-1]))) for cells, line in both]
+        caption = self.caption
+        if len(self.lines) > _MAX_LINES:
+            caption += f", the first {_MAX_LINES} of them below"
+        lines = []
+        for *cells, note in self.lines[:_MAX_LINES]:
+            lines.append(tuple(map(printable, (*map(_shortened, cells), note))))
+        return caption, lines
 
     def __str__(self) -> str:
         caption, lines = self._shown()
@@ -35,4 +40,9 @@ class Report(NamedTuple):
         caption, lines = self._shown()
         rows = ["".join(f"<td>{escape(cell)}</td>" for cell in line) for line in lines]
         header = "".join(f"<th>{name}</th>" for name in _HEADER)
-        return f"<table><caption>{caption}</caption><tr>{header}</tr><tr>{'</tr><tr>'.join(rows)}</tr></table>"
+        body = "</tr><tr>".join([header, *rows])
+        return f"<table><caption>{caption}</caption><tr>{body}</tr></table>"
+
+
+def _shortened(cell: str) -> str:
+    return cell if len(cell) <= _MAX_CHARACTERS else f"{cell[:_MAX_CHARACTERS]}..."

@@ -15,8 +15,8 @@ from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
 from mopn.tables.texts import numbers_of, without_rounding
 
-# More categories, rare ones included, are names of rows rather than categories.
-_MOST_CATEGORIES = 50_000
+# Categories of a column, rare ones included; more are names of rows rather than categories.
+_MAX_CATEGORIES = 50_000
 NOT_HASHED = (
     "Categories are not hashed: drop the column, merge categories, or give indicators of them as a sparse matrix to "
     "MultiOutputFMClassifier or MultiOutputFMRegressor"
@@ -25,17 +25,13 @@ NOT_HASHED = (
 
 @dataclass(frozen=True)
 class NumberSummary:
-    """A column of numbers: their distribution, and the weight of the rows without one.
-
-    Of texts that are numbers also the first one, and the signs of missing ones. ``written`` has numbers that may stand
-    for several values, and these.
-    """
+    """A column of numbers: their distribution, and the weight of the rows without one."""
 
     quantiles: Quantiles
     missing: float
-    text: str | None = None
-    signs: frozenset[str] = frozenset()
-    written: Written = field(default_factory=dict)
+    text: str | None = None  # the first text, if the numbers were texts
+    signs: frozenset[str] = frozenset()  # texts that stood for missing numbers
+    written: Written = field(default_factory=dict)  # numbers that may stand for several values, and these values
 
     @property
     def is_empty(self) -> bool:
@@ -43,10 +39,11 @@ class NumberSummary:
         return not len(self.quantiles.values)
 
     def __add__(self, other: NumberSummary) -> NumberSummary:
+        texts = [text for text in (self.text, other.text) if text is not None]
         return NumberSummary(
             self.quantiles + other.quantiles,
             self.missing + other.missing,
-            self.text if other.text is None else other.text if self.text is None else min(self.text, other.text),
+            min(texts, default=None),
             self.signs | other.signs,
             joined(self.written, other.written) if self.written or other.written else {},
         )
@@ -72,11 +69,12 @@ class CategorySummary:
         return CategorySummary(categories, weights, self.missing + other.missing, self.declared or other.declared)
 
     def as_numbers(self) -> NumberSummary | None:
-        """Return the numbers whose texts the categories are; None if one is no number, or they are declared."""
+        """Return the column as numbers; None if a category is no number, or they are declared as categories."""
         numbers = None if self.declared or self.is_empty else numbers_of(self.categories.tolist())
         if numbers is None:
             return None
-        found, missing = _numbers(numbers, self.weights), np.isnan(numbers)
+        found = _number_summary(numbers, self.weights)
+        missing = np.isnan(numbers)
         text = None if missing.all() else str(self.categories[~missing][0])
         signs = frozenset(self.categories[missing].tolist())
         ways = written(self.categories, numbers)
@@ -107,10 +105,13 @@ class TableSummary:
     def __add__(self, other: TableSummary) -> TableSummary:
         """Return the summary of the rows of both, of bounded size; ``ValueError`` if their columns do not fit."""
         order = self._order(other)
-        both = zip(self.names, self.columns, (other.columns[j] for j in order), strict=True)
-        columns = tuple(_sampled(_merged(name, a, b)) for name, a, b in both)
-        found = zip(self.names, self.kinds, (other.kinds[j] for j in order), columns, strict=True)
-        return TableSummary(self.names, self.named, self.n + other.n, columns, tuple(_kind(*each) for each in found))
+        columns: list[Column] = []
+        for name, column, j in zip(self.names, self.columns, order, strict=True):
+            columns.append(_sampled(_merged(name, column, other.columns[j])))
+        kinds: list[str] = []
+        for name, kind, column, j in zip(self.names, self.kinds, columns, order, strict=True):
+            kinds.append(_common_kind(name, kind, other.kinds[j], column))
+        return TableSummary(self.names, self.named, self.n + other.n, tuple(columns), tuple(kinds))
 
     def sampled(self) -> TableSummary:
         """Return a summary of bounded size."""
@@ -119,10 +120,11 @@ class TableSummary:
     def _order(self, other: TableSummary) -> list[int]:
         """Return where the columns are in another block."""
         if self.named and other.named:
-            lacking, more = (sorted(set(a) - set(b)) for a, b in ((self.names, other.names), (other.names, self.names)))
-            if lacking or more:
+            only_here = sorted(set(self.names) - set(other.names))
+            only_there = sorted(set(other.names) - set(self.names))
+            if only_here or only_there:
                 raise ValueError(
-                    f"the blocks of X have different columns: {shown([*lacking, *more])} are not in all of them"
+                    f"the blocks of X have different columns: {shown([*only_here, *only_there])} are not in all of them"
                 )
             return [other.names.index(name) for name in self.names]
         if len(self.names) != len(other.names):
@@ -141,20 +143,22 @@ def summarise(table: Table, weights: np.ndarray | None, categorical_features: Co
         weights = np.ones(table.n)
     elif not weights.all():
         present = np.flatnonzero(weights)
-        table, weights = table.rows(present), weights[present]
+        table = table.rows(present)
+        weights = weights[present]
     columns: list[Column] = []
     for j, (values, name) in enumerate(zip(table.columns, table.names, strict=True)):
         if values.dtype.kind == "f" and j not in declared:
-            columns.append(_numbers(values, weights, table.exact_of(j)))
+            columns.append(_number_summary(values, weights, table.exact_of(j)))
         else:
             is_meant = j in declared or table.kinds[j] == CATEGORIES
-            columns.append(_categories(_texts(table, j), weights, name, is_meant))
+            columns.append(_category_summary(_texts(table, j), weights, name, is_meant))
     return TableSummary(table.names, table.named, table.n, tuple(columns), table.kinds)
 
 
 def _texts(table: Table, j: int) -> np.ndarray:
     """Return the categories of a column."""
-    values, exact = table.columns[j], table.exact_of(j)
+    values = table.columns[j]
+    exact = table.exact_of(j)
     if values.dtype.kind != "f":
         return values
     if exact is None and (np.abs(values) >= INEXACT).any():
@@ -166,6 +170,7 @@ def _texts(table: Table, j: int) -> np.ndarray:
 
 
 def _indices(table: Table, categorical_features: Collection[str | int]) -> set[int]:
+    """Return the indices of columns that are given by names or indices."""
     at: dict[str | int, int] = {name: j for j, name in enumerate(table.names)}
     at |= {j: j for j in range(len(table.names))}
     unknown = [key for key in categorical_features if key not in at]
@@ -176,17 +181,17 @@ def _indices(table: Table, categorical_features: Collection[str | int]) -> set[i
     return {at[key] for key in categorical_features}
 
 
-def _numbers(x: np.ndarray, weights: np.ndarray, exact: np.ndarray | None = None) -> NumberSummary:
+def _number_summary(x: np.ndarray, weights: np.ndarray, exact: np.ndarray | None = None) -> NumberSummary:
     missing = np.isnan(x)
     gone = float(weights[missing].sum())
     quantiles = Quantiles.of(x[~missing], weights[~missing]) if gone else Quantiles.of(x, weights)
     return NumberSummary(quantiles, gone, written={} if exact is None else written(exact, x))
 
 
-def _categories(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:
+def _category_summary(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:
     at: dict[str | None, int] = {None: 0}
     codes = np.array([at.setdefault(text, len(at)) for text in texts.tolist()], np.intp)
-    if len(at) - 1 > _MOST_CATEGORIES and (declared or numbers_of(at) is None):
+    if len(at) - 1 > _MAX_CATEGORIES and (declared or numbers_of(at) is None):
         raise _too_many(name)
     sums = np.bincount(codes, weights, len(at))
     categories = np.array([text for text in at if text is not None], np.str_)
@@ -210,12 +215,14 @@ def _merged(name: str, a: Column, b: Column) -> Column:
     for full, other in ((a, b), (b, a)):
         if other.is_empty:
             return replace(full, missing=full.missing + other.missing)
-    left, right = (column.as_numbers() if isinstance(column, CategorySummary) else column for column in (a, b))
+    left = a.as_numbers() if isinstance(a, CategorySummary) else a
+    right = b.as_numbers() if isinstance(b, CategorySummary) else b
     if left is not None and right is not None:
         return left + right
-    truth = [_as_truths(column) for column in (a, b)]
-    if truth[0] is not None and truth[1] is not None:
-        return truth[0] + truth[1]
+    left_truths = _as_truths(a)
+    right_truths = _as_truths(b)
+    if left_truths is not None and right_truths is not None:
+        return left_truths + right_truths
     category = next(str(column.categories[0]) for column in (a, b) if isinstance(column, CategorySummary))
     raise ValueError(
         f"column {name!r} of X holds numbers in some blocks and categories, such as {category!r}, in others; "
@@ -238,10 +245,11 @@ def _as_truths(column: Column) -> CategorySummary | None:
     return CategorySummary(categories, weights, column.missing, column.declared)
 
 
-def _kind(name: str, a: str, b: str, column: Column) -> str:
-    """Return what two blocks of a column hold, if they are the same, or both categories."""
+def _common_kind(name: str, a: str, b: str, column: Column) -> str:
+    """Return the kind of a column of two blocks, if they have the same, or both have categories."""
     if isinstance(column, NumberSummary):
-        a, b = (NUMBERS if kind == TEXTS else kind for kind in (a, b))
+        a = NUMBERS if a == TEXTS else a
+        b = NUMBERS if b == TEXTS else b
     if isinstance(column, CategorySummary) or NOTHING in (a, b) or a == b:
         return b if a == NOTHING else a
     raise ValueError(f"column {name!r} of X holds {a} in some blocks and {b} in others; give it one type")
@@ -249,7 +257,7 @@ def _kind(name: str, a: str, b: str, column: Column) -> str:
 
 def _bounded(column: CategorySummary, name: str) -> Column:
     """Return a column of not too many categories, or numbers if they are texts of these."""
-    if len(column.categories) <= _MOST_CATEGORIES:
+    if len(column.categories) <= _MAX_CATEGORIES:
         return column
     numbers = column.as_numbers()
     if numbers is None:
@@ -258,4 +266,4 @@ def _bounded(column: CategorySummary, name: str) -> Column:
 
 
 def _too_many(name: str) -> ValueError:
-    return ValueError(f"column {name!r} of X has more than {_MOST_CATEGORIES} categories. {NOT_HASHED}")
+    return ValueError(f"column {name!r} of X has more than {_MAX_CATEGORIES} categories. {NOT_HASHED}")

@@ -17,7 +17,7 @@ MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "<na>", "null", "non
 # Numbers as NumPy, C and JSON write them. Leading zeros mark codes, such as postcodes.
 _PLAIN = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SIGNS = re.compile(r"[\s%$€£¥₹()]|USD|EUR|GBP|JPY|CHF|CNY|INR")
-# Groups of thousands, with the other sign before decimals.
+# Groups of thousands; the other sign stands before decimals.
 _GROUPED = re.compile(
     r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})+(?:\.[0-9]*)?|(?:\.[0-9]{3})+,[0-9]*|,[0-9]+)|[+-]?[0-9]+,[0-9]+"
 )
@@ -43,14 +43,16 @@ _RUN = re.compile(r"[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
 # dots, as in bands of ages, telephone numbers, versions and addresses of computers, and ranges of months. "P" and "PT"
 # begin durations.
 _NAME = re.compile(r"(?!pt?9[a-z])(?:[^\W\d_]|#).*|9(?:(?: ?[-–_.] ?| to )9)+\+?|.*@.*@.*")
-# Letters after numbers are units, unless they vary: "12A", "12B", "12C"; "1990P8", "1990F8".
-_LETTERED = (re.compile("9[a-z]"), 2), (re.compile("9[a-z]9"), 1)
-# So many texts for each pattern are values of it, and more than so many in all; fewer may be categories.
-_TEXTS_A_PATTERN, _FEW_VALUES = 5, 10
-# Numbers with more characters may differ by rounding alone.
-_ROUNDED = 16
-# If this share of the texts is alike, the column is of that kind; the other texts are remarks.
-_MOST = 0.95
+# Letters after numbers are units, unless more than this number of them occur: "12A", "12B", "12C"; "1990P8", "1990F8".
+_MAX_UNITS = ((re.compile("9[a-z]"), 2), (re.compile("9[a-z]9"), 1))
+# Texts per pattern from which they are values of it; fewer may be categories.
+_MIN_VALUES_PER_PATTERN = 5
+# Texts up to which they may be categories, whatever their patterns are.
+_MAX_FEW_VALUES = 10
+# Characters up to which numbers have not been rounded: longer ones may differ by rounding alone.
+_MAX_EXACT_CHARACTERS = 16
+# Share of the texts that must be alike for the column to be of that kind; the other texts are remarks.
+_MIN_ALIKE_SHARE = 0.95
 
 
 def numbers_of(texts: Iterable[str | None]) -> np.ndarray | None:
@@ -66,12 +68,12 @@ def numbers_of(texts: Iterable[str | None]) -> np.ndarray | None:
 
 def are_written_numbers(texts: Iterable[str]) -> bool:
     """Whether nearly all texts are numbers, also in the forms "1,5", "1,234.5", "(3)", "12 %" and "$3"."""
-    return _most(_number(_bare(text)) is not None for text in _present(texts))
+    return _are_mostly_true(_number(_bare(text)) is not None for text in _present(texts))
 
 
 def are_dates(texts: Iterable[str]) -> bool:
     """Whether nearly all texts are dates, with or without a time, or have a number and a month or a day of the week."""
-    return _most(_is_date(text.strip()) for text in _present(texts))
+    return _are_mostly_true(_is_date(text.strip()) for text in _present(texts))
 
 
 def are_values(texts: Iterable[str]) -> bool:
@@ -81,19 +83,32 @@ def are_values(texts: Iterable[str]) -> bool:
     """
     present = _present(texts)
     patterns = Counter(pattern_of(text) for text in present)
-    found, rest = [], (1.0 - _MOST) * len(present)
+    found = _without_remarks(patterns, len(present))
+    if len(present) <= _MAX_FEW_VALUES or len(present) < _MIN_VALUES_PER_PATTERN * len(found):
+        return False
+    if not all("9" in pattern for pattern in found):
+        return False
+
+    have_decimals = sum("." in text for text in present) > 0.5 * len(present)
+    for pattern in found:
+        is_quantity = have_decimals and pattern.count("9") == 1
+        if _NAME.fullmatch(pattern) and not is_quantity:
+            return False
+    for form, most in _MAX_UNITS:
+        if sum(form.fullmatch(pattern) is not None for pattern in found) > most:
+            return False
+    return patterns["9"] < 0.5 * len(present)
+
+
+def _without_remarks(patterns: Counter[str], n: int) -> list[str]:
+    """Return the patterns of nearly all of n texts; the rarest ones are remarks."""
+    found = []
+    rest = (1.0 - _MIN_ALIKE_SHARE) * n
     for pattern, count in reversed(patterns.most_common()):
         rest -= count
         if rest < 0.0:
             found.append(pattern)
-    if len(present) <= _FEW_VALUES or len(present) < _TEXTS_A_PATTERN * len(found):
-        return False
-    fractions = sum("." in text for text in present) > 0.5 * len(present)
-    named = [pattern for pattern in found if _NAME.fullmatch(pattern) and not (fractions and pattern.count("9") == 1)]
-    lettered = any(sum(map(bool, map(form.fullmatch, found))) > most for form, most in _LETTERED)
-    if named or lettered or not all("9" in pattern for pattern in found):
-        return False
-    return patterns["9"] < 0.5 * len(present)
+    return found
 
 
 def pattern_of(text: str) -> str:
@@ -106,24 +121,25 @@ def _is_date(text: str) -> bool:
     if _DATE.fullmatch(text):
         return True
     pattern = pattern_of(text)
-    words = pattern.count("@"), pattern.count("&")
-    # No sentence, which has longer words.
-    return "9" in pattern and words in ((1, 0), (0, 1), (1, 1)) and not re.search(r"[^\W\d_]{6}", pattern)
+    counts = (pattern.count("@"), pattern.count("&"))
+    has_day = "9" in pattern and counts in ((1, 0), (0, 1), (1, 1))
+    # A sentence has longer words.
+    return has_day and not re.search(r"[^\W\d_]{6}", pattern)
 
 
 def without_rounding(texts: Sequence[str]) -> list[str]:
-    """Return categories in which numbers that differ by rounding alone are the shortest of them."""
-    if not any(len(text) > _ROUNDED or "e-" in text for text in texts):
+    """Return categories; numbers that differ by rounding alone become the shortest of them."""
+    if not any(len(text) > _MAX_EXACT_CHARACTERS or "e-" in text for text in texts):
         return list(texts)
     numbers = own_numbers(texts)
     order = sorted(numbers, key=lambda text: numbers[text])
     levels, index = rounded_levels(np.array([numbers[text] for text in order]))
-    of = {text: number_text(levels[i]) for text, i in zip(order, index.tolist(), strict=True)}
-    return [of.get(text, text) for text in texts]
+    rounded = {text: number_text(levels[i]) for text, i in zip(order, index.tolist(), strict=True)}
+    return [rounded.get(text, text) for text in texts]
 
 
 def own_numbers(texts: Iterable[str | None]) -> dict[str, float]:
-    """Return the numbers of texts that are written as numbers become categories."""
+    """Return the numbers of texts that are written in the way in which numbers become categories."""
     found = {text: float(text) for text in texts if text is not None and _PLAIN.fullmatch(text)}
     return {text: x for text, x in found.items() if np.isfinite(x) and number_text(x) == text}
 
@@ -142,14 +158,17 @@ def _bare(text: str) -> str:
     text = _SIGNS.sub("", text)
     if not _GROUPED.fullmatch(text):
         return text
-    comma_is_decimal = text.rfind(",") > text.rfind(".") and not re.fullmatch(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+", text)
-    return text.replace(".", "").replace(",", ".") if comma_is_decimal else text.replace(",", "")
+    is_comma_last = text.rfind(",") > text.rfind(".")
+    if is_comma_last and not re.fullmatch(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+", text):
+        return text.replace(".", "").replace(",", ".")  # the comma is the decimal point
+    return text.replace(",", "")
 
 
 def _present(texts: Iterable[str]) -> list[str]:
+    """Return the texts that are not signs of missing values."""
     return [text for text in texts if text.strip().lower() not in MISSING]
 
 
-def _most(alike: Iterable[bool]) -> bool:
+def _are_mostly_true(alike: Iterable[bool]) -> bool:
     found = list(alike)
-    return bool(found) and sum(found) >= _MOST * len(found)
+    return bool(found) and sum(found) >= _MIN_ALIKE_SHARE * len(found)

@@ -16,34 +16,44 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
-from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
-from mopn.solvers.conditional_gradient.dual_projections import DualProjections, Proof
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
+from mopn.solvers.conditional_gradient.dual_steps import DualSteps, Proof
 from mopn.solvers.conditional_gradient.proofs import ProofSchedule, Selection, is_from_user
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
 from mopn.solvers.conditional_gradient.steps import PlainStep
-from mopn.solvers.interface import Atomic, AtomicPoint, AtOutputs, Corrective, Measure, Monitor, Solver
+from mopn.solvers.interface import Atomic, Corrective, Measure, Monitor, Solver
 from mopn.solvers.result import Status
 from mopn.solvers.tools.checks import Rule, check_flag, check_nonnegative, check_options, choice, count, number
 
 RefitName = Literal["none", "output", "full"]
 _NAMES = choice(get_args(RefitName))
-# A run without a limit of units ends when so many rounds in a row have changed the objective by rounding errors alone,
-# and lowered the estimated gap by less than this fraction,
-_ROUNDS_WITHOUT_PROGRESS, _LEAST_PROGRESS = 3, 1e-3
-# and one with refits when so many rounds have lowered the objective by less than this fraction of the gap, and the gap
-# itself by less than that one: the tolerance would take hundreds of thousands of them;
-_SLOW_ROUNDS, _LEAST_SHARE, _LEAST_FALL = 20, 1e-4, 0.1
-# unless the proven gap is larger than this multiple of the estimated one: that may fall with time.
-_TIGHT = 2.0
+# A run without a limit of units ends after this number of rounds without progress, one after another.
+_MAX_ROUNDS_WITHOUT_PROGRESS = 3
+# A round without progress changes the objective by rounding errors alone, and lowers the estimated gap by less than
+# this fraction.
+_MIN_RELATIVE_FALL_OF_ESTIMATE = 1e-3
+# A run with refits also ends if this number of rounds has hardly lowered the objective and the gap: reaching the
+# tolerance would take hundreds of thousands of rounds.
+_SLOW_ROUNDS = 20
+# Slow rounds together lower the objective by less than this fraction of the gap, ...
+_MIN_FALL_OF_OBJECTIVE_BY_GAP = 1e-4
+# ... and the gap by less than this fraction of itself.
+_MIN_RELATIVE_FALL_OF_GAP = 0.1
+# A run does not end early if the proven gap exceeds this multiple of the estimated one: the proof may still improve.
+_MAX_PROVEN_BY_ESTIMATED_GAP = 2.0
 # The estimated gap, relative, from which on a better dual point is looked for: the steps to it are local.
-_MOST_ESTIMATE = 0.5
+_MAX_ESTIMATE_FOR_STEPS = 0.5
+# Rounds after the first one that hardly lowers the objective, in which refits are tighter, for the sake of the proof.
+_ROUNDS_FOR_PROOF = 2
 # A model that is complete loses the units that change least: the objective rises by at most this part of the tolerance,
-_MOST_THINNED = 0.2
-# and its gap to at most this part, as the last bits of both are rounding.
+_THINNED = 0.2
+# and its proven gap to at most this part.
 _NEARLY = 0.98
-# The tolerances on a sample that tells where to start: of the gap, and of the decrease in a round.
-_TOL_OF_START, _FTOL_OF_START = 0.1, 1e-3
+# The tolerance of the gap on a sample that tells where to start.
+_GAP_TOL_OF_START = 0.1
+# The tolerance of the decrease in a round on such a sample.
+_FTOL_OF_START = 1e-3
 _SLACK = number("a finite number >= 1", lambda x: x >= 1.0)
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
@@ -135,82 +145,10 @@ class ConditionalGradient(Solver[Atomic]):
 
     def run(self, problem: Atomic, start: Any, monitor: Monitor) -> None:
         """Select units, record the gap, then refit or step, until the monitor ends the run by ``StopIteration``."""
-        step = self.corrective_step
-        per_round = step.units_per_round or self.atoms_per_round
-        schedule = SCHEDULES[self.schedule](self.max_units, per_round, step.can_move_units)
-        correction = step.begin(problem, monitor, schedule)
-        oracle = problem.oracle(self.oracle, monitor.failure_budget, monitor.seed)
-        select = ProofSchedule(problem, oracle, monitor, schedule, prove=self.prove)
-        progress = _StallTest(monitor, refits=step.units_per_round is None)
-        point, polished = self._start(problem, start, correction, monitor)
-        projections = DualProjections(problem, oracle, monitor)
-        refit_time, fun = monitor.elapsed, math.inf
+        rounds = _Rounds(self, problem, monitor)
+        rounds.start(start)
         while True:
-            at = problem.output_gradient(point)  # the objective, and the gradient of the losses at the outputs
-            monitor.check_finite(at.value)
-            if not self.prove and monitor.nit + 1 == monitor.max_iter:  # no time for units that would not enter
-                monitor(point.compact(), at.value, rounding=problem.rounding(point, at), n_units=point.n_units)
-            full = schedule.is_full(point.n_units, polished=polished)
-            level = fun - at.value <= self.ftol * abs(at.value) and self.ftol > 0.0
-            selection = select(point, at, last=level or (full and polished))  # atoms, and a bound on all units' slopes
-            proof = Proof(point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
-            if self.prove and step.can_move_units and point.n_units and selection.estimate <= _MOST_ESTIMATE:
-                proof = projections.improved(proof)
-                selection = selection.with_proof(proof, monitor.tol)
-            ended = level or selection.exhausted or selection.estimate <= monitor.tol
-            if ended and not full and correction.fits_a_model:
-                point, at = self._thinned(problem, point, at, proof, monitor, proven=not level)
-            proof_time = select.proof_time + projections.seconds
-            times = {"oracle_time": select.oracle_time, "proof_time": proof_time, "refit_time": refit_time}
-            gap = _record(problem, point, at, selection, proof, monitor, times)
-            if self.max_units is None:
-                progress.check(at.value, gap, selection)
-            if level:
-                monitor.stop(Status.LEVELLED_OFF)
-            fun = at.value
-            began = monitor.elapsed
-            if proof.at is not at and proof.at.value <= at.value:
-                point, at = proof.point, proof.at
-            if full and polished:  # some units are exchanged for others, if that pays, or the run ends
-                point = correction.exchange(point, at, selection)
-            correction.set_target(selection)
-            if not full:
-                units = schedule.choose(problem, point, at, selection.atoms, monitor.seed)
-                point = correction.insert(point, at, units)
-                # The polish needs units whose weights are not zero: else a refit of the weights comes first.
-                full = correction.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
-            del at  # the correction needs the memory
-            point, polished = correction.polish(point) if full else correction.improve(point), full
-            refit_time += monitor.elapsed - began
-
-    def _thinned(
-        self, problem: Any, point: Any, at: Any, proof: Proof, monitor: Monitor, *, proven: bool
-    ) -> tuple[Any, Any]:
-        """Return the model without the units that change little, within the tolerance, and its gradient."""
-        tol = monitor.tol / self.slack * abs(at.value)
-        most = at.value + _MOST_THINNED * tol
-        if self.prove:
-            most = min(most, proof.lower + _NEARLY * tol)
-        return problem.thinned(point, at, most) if most > at.value else (point, at)
-
-    def _start(self, problem: Atomic, start: Any, correction: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
-        """Return the first point, and whether it is polished.
-
-        With many rows, a sample of them tells the units of a model, which is then fitted to all; or a smaller one, in
-        which rounds take less time, where to start.
-        """
-        if correction.fits_a_model and not start.n_units:
-            whole, tol = cast(Corrective, problem), monitor.tol
-            sample = whole.sample_for(cast(int, self.max_units), monitor.seed)
-            tells_the_model = sample is not None
-            if sample is None:
-                sample, tol = whole.sample_to_start(monitor.seed), max(tol, _TOL_OF_START)
-            if sample is not None:
-                unproven = replace(self, prove=False, slack=1.0, ftol=self.ftol if tells_the_model else _FTOL_OF_START)
-                found = monitor.solve(sample, unproven, start=None, tol=tol, max_iter=monitor.max_iter)
-                point = whole.start(found)
-                return (correction.settle(point), True) if tells_the_model else (correction.start(point), False)
-        return correction.start(start), False
+            rounds.next()
 
     def measure(self, problem: Atomic, point: Any) -> Measure:
         """Return the objective from scratch; the rounds have the bounds of the minimum."""
@@ -231,34 +169,163 @@ def make_corrective_step(
     return OutputRefit(**options) if name == "output" else FullRefit(**options, **(full or {}))
 
 
-def _record(
-    problem: Atomic,
-    point: AtomicPoint,
-    at: AtOutputs,
-    selection: Selection,
-    proof: Proof,
-    monitor: Monitor,
-    times: dict[str, float],
-) -> float:
-    """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
-    rounding = problem.rounding(point, at)
-    monitor(
-        point.compact(),
-        at.value,
-        proof.lower,
-        rounding=rounding,
-        restricted_lower=problem.restricted_lower(point, at),
-        dual=problem.dual(proof.point, proof.at, proof.bound),
-        estimated_gap=selection.estimate * abs(at.value),
-        n_units=point.n_units,
-        value=selection.atoms.values[0],
-        bound=selection.bound,
-        **({} if problem.passes is None else {"passes": problem.passes}),
-        **times,
-    )
-    if selection.exhausted:
-        monitor.stop(Status.ESTIMATED)
-    return Measure(at.value, proof.lower, rounding).gap
+class _Rounds:
+    """The rounds of one run: its point, and what acts on it."""
+
+    def __init__(self, options: ConditionalGradient, problem: Atomic, monitor: Monitor) -> None:
+        self.options, self.problem, self.monitor = options, problem, monitor
+        step = options.corrective_step
+        per_round = step.units_per_round or options.atoms_per_round
+        self.schedule = SCHEDULES[options.schedule](options.max_units, per_round, step.can_move_units)
+        self.correction = step.begin(problem, monitor, self.schedule)
+        oracle = problem.oracle(options.oracle, monitor.failure_budget, monitor.seed)
+        self.select = ProofSchedule(problem, oracle, monitor, self.schedule, prove=options.prove)
+        moves_dual = options.prove and step.can_move_units
+        self.dual_steps = DualSteps(problem, oracle, monitor) if moves_dual else None
+        self.progress = _StallTest(monitor, refits=step.units_per_round is None)
+        self.point: Any = None
+        # Whether the point is a full model, refitted to a tight tolerance.
+        self.polished = False
+        # The objective of the round before.
+        self.fun = math.inf
+        self.level_rounds = 0
+        self.refit_time = 0.0
+
+    def start(self, start: Any) -> None:
+        """Find the first point.
+
+        With many rows, a sample of them tells the units of a model, which is then fitted to all; or a smaller one, in
+        which rounds take less time, where to start.
+        """
+        self.point = self._first_point(start)
+        self.refit_time = self.monitor.elapsed
+
+    def _first_point(self, start: Any) -> Any:
+        correction = self.correction
+        if not correction.fits_a_model or start.n_units:
+            return correction.start(start)
+        options, monitor = self.options, self.monitor
+        whole = cast(Corrective, self.problem)
+        sample = whole.sample_for(cast(int, options.max_units), monitor.seed)
+        if sample is not None:
+            self.polished = True
+            return correction.settle(whole.start(self._on_sample(sample, options.ftol, monitor.tol)))
+        sample = whole.sample_to_start(monitor.seed)
+        if sample is not None:
+            tol = max(monitor.tol, _GAP_TOL_OF_START)
+            start = whole.start(self._on_sample(sample, _FTOL_OF_START, tol))
+        return correction.start(start)
+
+    def _on_sample(self, sample: Corrective, ftol: float, tol: float) -> Any:
+        unproven = replace(self.options, prove=False, slack=1.0, ftol=ftol)
+        return self.monitor.solve(sample, unproven, start=None, tol=tol, max_iter=self.monitor.max_iter)
+
+    def next(self) -> None:
+        """Select units for the gradient at the point, record its gap, and correct it."""
+        at, selection = self._selected()
+        began = self.monitor.elapsed
+        is_full = self._insert(at, selection)
+        del at  # the correction needs the memory
+        correct = self.correction.polish if is_full else self.correction.improve
+        self.point = correct(self.point)
+        self.polished = is_full
+        self.refit_time += self.monitor.elapsed - began
+
+    def _selected(self) -> tuple[Any, Selection]:
+        """Return the gradient of the losses at the point's outputs, and the units selected for it, and record both."""
+        problem, monitor = self.problem, self.monitor
+        at = problem.output_gradient(self.point)
+        monitor.check_finite(at.value)
+        if not self.options.prove and monitor.nit + 1 == monitor.max_iter:  # no time for units that would not enter
+            rounding = problem.rounding(self.point, at)
+            monitor(self.point.compact(), at.value, rounding=rounding, n_units=self.point.n_units)
+
+        is_level = self._has_levelled_off(at.value)
+        selection = self.select(self.point, at, last=is_level or (self._is_full and self.polished))
+        proof = Proof(self.point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
+        if self.dual_steps is not None and self.point.n_units and selection.estimate <= _MAX_ESTIMATE_FOR_STEPS:
+            proof = self.dual_steps.improved(proof)
+            selection = selection.with_proof(proof, monitor.tol)
+
+        ends = is_level or selection.exhausted or selection.estimate <= monitor.tol
+        if ends and not self._is_full and self.correction.fits_a_model:
+            self.point, at = self._thinned(at, proof)
+        self._record(at, selection, proof)
+        if is_level:
+            monitor.stop(Status.LEVELLED_OFF)
+        self.fun = at.value
+        if proof.at is not at and proof.at.value <= at.value:
+            self.point = proof.point
+            at = proof.at
+        return at, selection
+
+    @property
+    def _is_full(self) -> bool:
+        return self.schedule.is_full(self.point.n_units, polished=self.polished)
+
+    def _has_levelled_off(self, fun: float) -> bool:
+        """Whether the objective hardly falls any more, in refits that are tight enough for a proof if there may be one.
+
+        If not, the next refits are tighter.
+        """
+        if self.options.ftol == 0.0 or self.fun - fun > self.options.ftol * abs(fun):
+            return False
+        self.level_rounds += 1
+        if self.dual_steps is None or self.level_rounds > _ROUNDS_FOR_PROOF:
+            return True
+        self.correction.tighten()
+        return False
+
+    def _thinned(self, at: Any, proof: Proof) -> tuple[Any, Any]:
+        """Return the model without the units that change little, within the tolerance, and its gradient."""
+        tol = self.monitor.tol / self.options.slack * abs(at.value)
+        gap = at.value - proof.lower
+        rise = _THINNED * tol
+        if gap <= tol:
+            rise = min(rise, _NEARLY * tol - gap)
+        if rise <= 0.0:
+            return self.point, at
+        return cast(Corrective, self.problem).thinned(self.point, at, at.value + rise)
+
+    def _record(self, at: Any, selection: Selection, proof: Proof) -> None:
+        """Report the round; stop if the estimated gap is small enough but the oracle cannot prove it."""
+        problem, monitor, point = self.problem, self.monitor, self.point
+        rounding = problem.rounding(point, at)
+        passes = {} if problem.passes is None else {"passes": problem.passes}
+        of_steps = 0.0 if self.dual_steps is None else self.dual_steps.seconds
+        monitor(
+            point.compact(),
+            at.value,
+            proof.lower,
+            rounding=rounding,
+            restricted_lower=problem.restricted_lower(point, at),
+            dual=problem.dual(proof.point, proof.at, proof.bound),
+            estimated_gap=selection.estimate * abs(at.value),
+            n_units=point.n_units,
+            value=selection.atoms.values[0],
+            bound=selection.bound,
+            oracle_time=self.select.oracle_time,
+            proof_time=self.select.proof_time + of_steps,
+            refit_time=self.refit_time,
+            **passes,
+        )
+        if selection.exhausted:
+            monitor.stop(Status.ESTIMATED)
+        if self.options.max_units is None:
+            self.progress.check(at.value, Measure(at.value, proof.lower, rounding).gap, selection)
+
+    def _insert(self, at: Any, selection: Selection) -> bool:
+        """Let units enter the point; return whether a polish is due."""
+        is_full = self._is_full
+        if is_full and self.polished:  # some units are exchanged for others, if that pays, or the run ends
+            self.point = self.correction.exchange(self.point, at, selection)
+        self.correction.set_target(selection)
+        if is_full:
+            return True
+        units = self.schedule.choose(self.problem, self.point, at, selection.atoms, self.monitor.seed)
+        self.point = self.correction.insert(self.point, at, units)
+        # The polish needs units whose weights are not zero: else a refit of the weights comes first.
+        return self.correction.inserts_by_line_search and self.schedule.is_full(self.point.n_units, polished=False)
 
 
 class _StallTest:
@@ -274,14 +341,18 @@ class _StallTest:
     def check(self, fun: float, gap: float, selection: Selection) -> None:
         """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight."""
         # A user's function may draw units at random, so that the next ones may be better: more rounds are waited for.
-        from_user, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
-        tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
-        same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
+        from_user = is_from_user(selection.atoms)
+        estimate = selection.estimate * abs(fun)
+        tight = gap <= _MAX_PROVEN_BY_ESTIMATED_GAP * estimate
+        slow = self._is_slow(fun, gap)
+        same_fun = abs(fun - self.fun) <= 4.0 * math.ulp(fun)
+        same = same_fun and estimate >= (1.0 - _MIN_RELATIVE_FALL_OF_ESTIMATE) * self.estimate
         self.rounds = self.rounds + 1 if same and tight else 0
-        self.fun, self.estimate = fun, min(estimate, self.estimate)
+        self.fun = fun
+        self.estimate = min(estimate, self.estimate)
         if from_user and self.monitor.tol > 0.0 and (slow or self.rounds == _SLOW_ROUNDS):
             self.monitor.stop(Status.NO_BETTER_UNIT)
-        if not from_user and tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):
+        if not from_user and tight and (slow or self.rounds == _MAX_ROUNDS_WITHOUT_PROGRESS):
             self.monitor.stop(Status.STALLED)
 
     def _is_slow(self, fun: float, gap: float) -> bool:
@@ -291,6 +362,6 @@ class _StallTest:
         return (
             len(self.recent) > _SLOW_ROUNDS
             and not self.may_be_slow
-            and fun_then - fun < _LEAST_SHARE * gap
-            and gap > (1.0 - _LEAST_FALL) * gap_then
+            and fun_then - fun < _MIN_FALL_OF_OBJECTIVE_BY_GAP * gap
+            and gap > (1.0 - _MIN_RELATIVE_FALL_OF_GAP) * gap_then
         )

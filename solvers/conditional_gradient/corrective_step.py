@@ -66,6 +66,9 @@ class CorrectiveRun(ABC):
     def set_target(self, selection: Selection) -> None:  # noqa: B027
         """Receive the round's gap before units enter; refits choose their tolerance by it."""
 
+    def tighten(self) -> None:  # noqa: B027
+        """Make the next refits tighter: the objective has levelled off, and the gap is not proven."""
+
     @abstractmethod
     def insert(self, point: Any, at: Any, units: Any) -> Any:
         """Return the point with new units, chosen for the gradient ``at``."""

@@ -292,6 +292,7 @@ class _FullRefits(_OutputRefits):
         # Refits in a row that left most of the gap, and the factor of the tolerance that follows.
         self.misses = 0
         self.tightness = 1.0
+        self.least_tol = options.least_tol
 
         far_apart = self.fits_a_model and problem.minima_are_far_apart
         self._exchange = Exchange(problem, monitor) if far_apart else None
@@ -312,6 +313,9 @@ class _FullRefits(_OutputRefits):
         # Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends
         # on it. A joint refit in the smooth form needs none if the oracle has no tighter bound.
         self.near = self.near and not (self.smooth and selection.atoms.bound_is_best)
+
+    def tighten(self) -> None:
+        self.least_tol *= _TIGHTER
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
         """Add the units: by a line search if a joint refit follows at once, as it cannot move units of zero weight."""
@@ -343,7 +347,7 @@ class _FullRefits(_OutputRefits):
         # Many short refits would leave most of the gap again, but leave saddles sooner.
         patient = self.misses >= 2 and not self.problem.joint_refits_get_stuck
         max_iter = self.options.polish_iter if patient else self.max_iter
-        point = self._with_rest(point, max(tol, self.options.least_tol), max_iter)
+        point = self._with_rest(point, max(tol, self.least_tol), max_iter)
         return self._without_negligible(point, target)
 
     def _without_negligible(self, point: CorrectivePoint, target: float) -> CorrectivePoint:

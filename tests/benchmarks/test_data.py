@@ -1,4 +1,4 @@
-"""What the studies read: listed, checked and fetched."""
+"""The data of the studies: listed, checked and fetched."""
 
 import gzip
 import hashlib

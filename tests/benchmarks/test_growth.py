@@ -1,4 +1,4 @@
-"""The study of growth: its rows, the stages of its methods, and what it says of them."""
+"""The study of growth: its rows, the stages of its methods, and its report on them."""
 
 import numpy as np
 import pytest

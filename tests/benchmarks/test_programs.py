@@ -1,4 +1,4 @@
-"""All programs: what they say of themselves, and what the documents say of them."""
+"""All programs: their descriptions of themselves, and the documents' descriptions of them."""
 
 import pkgutil
 import re

@@ -22,7 +22,7 @@ def client(cluster):
 
 @pytest.fixture
 def threads():
-    """Return a cluster of so many threads of this process, and its client."""
+    """Return a cluster of a number of threads of this process, and its client."""
     distributed = pytest.importorskip("distributed")
 
     @contextmanager
@@ -39,5 +39,5 @@ def threads():
 
 @pytest.fixture
 def on_workers(monkeypatch):
-    """No data are so few that a fit gathers them."""
+    """A fit gathers no data, however few."""
     monkeypatch.setattr("mopn.dask.fitting.IN_MEMORY", 0)

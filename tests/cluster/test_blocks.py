@@ -1,4 +1,4 @@
-"""Sums over blocks on a cluster: the tree, what is wrong with data, and clusters that fail."""
+"""Sums over blocks on a cluster: the tree, faults of data, and clusters that fail."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def run(problem, **options):
 
 
 def values(problem):
-    """What a few passes tell of a network: its objective, the gradient of refits and its features' slopes."""
+    """Facts about a network from a few passes: its objective, the gradient of refits and its features' slopes."""
     rng = np.random.default_rng(1)
     shapes = (3, problem.rows.shape[1]), (3, problem.losses.n_outputs)
     point = problem.start(tuple(rng.standard_normal(shape) for shape in shapes))
@@ -183,7 +183,7 @@ def test_a_block_that_raises(client):
 
 
 class NotThere:
-    """What the scheduler cannot read, as with a module that only this process has."""
+    """A task that the scheduler cannot read, as with a module that only this process has."""
 
     def __reduce__(self):
         return missing, ()
@@ -300,7 +300,7 @@ def test_workers_join_late(undisturbed, threads, monkeypatch):
 
 @pytest.mark.slow
 def test_workers_leave(undisturbed, threads):
-    """One after the other; the last ones take over what they held."""
+    """One after the other; the last ones take over their blocks."""
     with threads(3) as (_, client):
         spread, left = problem(chunked(X)), []
 

@@ -137,7 +137,7 @@ def test_the_number_of_workers_changes_no_bit(on_workers, threads):
 
 @pytest.mark.parametrize("where", [pytest.param("workers", marks=pytest.mark.slow), "memory"])
 def test_samples_to_validate_on_weights_of_columns_and_time(client, where, request):
-    """X_val may be on the cluster, too; the time of the fit is what is left after the first pass."""
+    """X_val may be on the cluster, too; the fit has the time that is left after the first pass."""
     if where == "workers":
         request.getfixturevalue("on_workers")
     plain, y, weights = made("columns")

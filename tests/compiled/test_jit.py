@@ -23,7 +23,7 @@ SOURCE = "from mopn.compiled.jit import jit\n\n\n@jit()\ndef double(x):\n    ret
 
 @pytest.fixture
 def load(tmp_path, monkeypatch):
-    """Write a module, import it anew, and return it: its functions know nothing but what their cache has."""
+    """Write a module, import it anew, and return it: its functions know only their cache."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -111,7 +111,7 @@ def test_the_sources_are_part_of_the_key(load, monkeypatch):
         module = load()
         assert module.double(3) == 6
         assert from_cache(module.double) == hit
-    monkeypatch.setattr(jitted, "_SOURCES", "those of a newer version")
+    monkeypatch.setattr(jitted, "_SOURCES", "sources of a newer version")
     module = load()
     assert module.double(3) == 6
     assert not from_cache(module.double)
@@ -119,7 +119,7 @@ def test_the_sources_are_part_of_the_key(load, monkeypatch):
 
 @pytest.mark.slow
 def test_fits_need_no_folder_for_a_cache(tmp_path):
-    """No user may write where there is a file: neither beside the sources, nor in the home folder."""
+    """No user may write where there is a file: neither next to the sources, nor in the home folder."""
     package = tmp_path / "mopn"
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "mopn", package, ignore=ignored)

@@ -173,7 +173,7 @@ def test_degrees_from_columns_and_from_rows(n, degree):
 def found_derivative(theta, design, weights, state, p, j):
     """Return the modulus of the derivative by p_j, the slopes of the losses being those of ``state``.
 
-    The curvature is that of the ridge alone, a power of two so small that its slope is nothing: its bits are exact.
+    Only the ridge has curvature, a power of two so small that its slope vanishes: its bits are exact.
     """
     n, ridge = len(state), 2.0**-400
     losses = (get_loss("squared").compiled, 0.0, np.zeros(n), np.zeros(n), weights)

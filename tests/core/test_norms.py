@@ -54,7 +54,7 @@ def reference_norm(name, V):
 
 
 def reference_dual(name, G):
-    """Largest row, in the norm dual to that of a row."""
+    """Largest row, in the dual of the norm of a row."""
     rows = [[abs(float(g)) for g in row] for row in G]
     per_row = {"l1": max, "l1/l2": lambda row: math.hypot(*row), "l1/linf": sum}[name]
     return max((per_row(row) for row in rows), default=0.0)
@@ -89,7 +89,7 @@ def bisect(decreasing, upper):
 
 
 def reference_prox(name, V, step):
-    """Moreau: the prox of step * norm leaves what the projection onto the dual ball takes away."""
+    """Moreau: the prox of step * norm is the remainder of the projection onto the dual ball."""
     return V - project_on_dual_ball(name, V, step)
 
 
@@ -206,7 +206,7 @@ def test_make_regularizer(name, size):
 @every_regularizer
 @varied()
 def test_regularizer_prox_minimises(name, size, rng):
-    """The prox is feasible, and its objective at most that of any other feasible point, by the growth of a prox."""
+    """The prox is feasible, and no other feasible point has a lower objective, by the growth of a prox."""
     V, step = rng.standard_normal((4, 3)), 0.7
     regularizer, norm = make(name, size), 0.5 * np.sum(V**2) if name == "squared-l2" else reference_norm(name, V)
     assert regularizer.value(V) == pytest.approx(size.get("strength", 0.0) * norm, rel=1e-14)
@@ -337,7 +337,7 @@ def test_feasible_weights(name):
 
 
 def test_norms_are_a_closed_set():
-    """What is proven for these norms is not claimed for others, whatever they override or inherit."""
+    """Proofs for these norms are not claimed for others, whatever they override or inherit."""
 
     class Half(L1L2):
         def value(self, V):

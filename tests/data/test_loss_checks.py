@@ -1,5 +1,5 @@
 # ruff: noqa: E741
-"""The check of losses: right ones pass, and what is wrong is named, before anything is proven with it."""
+"""The check of losses: right ones pass, and faults are named, before anything is proven with them."""
 
 import numpy as np
 import pytest

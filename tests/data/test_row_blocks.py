@@ -1,4 +1,4 @@
-"""Data in blocks that are read in every pass: from arrays, files and callables, and what is wrong with them."""
+"""Data in blocks that are read in every pass: from arrays, files and callables, and their faults."""
 
 import math
 import re
@@ -253,7 +253,7 @@ def changed(what):
 @pytest.mark.parametrize("what", ["numbers", "NaN", "order", "columns", "rows", "labels", "new labels"])
 @pytest.mark.parametrize("in_memory", [False, True], ids=["brought", "y in memory"])
 def test_blocks_that_change_between_passes_are_noticed(what, in_memory):
-    """The run ends with the best network of the passes before, and with what was proven of it."""
+    """The run ends with the best network of the passes before, and with its proven gap."""
     if in_memory and "labels" in what:
         return
     parts, labels = cut(X), cut(Y.astype(int))
@@ -293,7 +293,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [(128, 8), (700, 5), (3, 5000)])
 def test_checksums_see_the_order_of_rows_and_numbers(form, shape):
-    """Of numbers such as 1.0 and 2.0, too, most bits of which are zeros."""
+    """Also for numbers such as 1.0 and 2.0, whose bits are mostly zeros."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(1, 3, shape).astype(float), rng.integers(0, 2, shape[0])
     X[0], X[-1] = 1.0, 2.0

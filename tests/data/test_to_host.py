@@ -13,7 +13,7 @@ WEIGHTS = rng.uniform(0.5, 2.0, 20)
 
 
 class Remote:
-    """An array that NumPy cannot read, in another memory, as those of an accelerator are."""
+    """An array that NumPy cannot read, in another memory, such as an accelerator's."""
 
     def __init__(self, values):
         self._values, self.shape, self.dtype = values, values.shape, values.dtype

@@ -1,4 +1,4 @@
-"""What the defaults promise: a fit does not depend on how the data are given."""
+"""The promise of the defaults: a fit does not depend on how the data are given."""
 
 from functools import cache
 
@@ -49,7 +49,7 @@ def same(cls, ours, theirs, X, Z):
 
 @every_estimator
 def test_units_and_origins_of_single_features_do_not_matter(cls):
-    """Of factorization machines the units alone: products of features depend on their origins."""
+    """For factorization machines the units only: products of features depend on their origins."""
     X, y = data(cls)
     origins = np.array([0.0, 50.0, 1e6, -7.0, 0.0]) * (cls in NETWORKS)
     Z = X * [1e-6, 1.0, 1e6, 3.0, 1.0] + origins

@@ -65,7 +65,7 @@ def few(cls, **options):
 
 
 def as_given(cls, **options):
-    """Return an estimator of few units whose objective is that of the model for X as it is."""
+    """Return an estimator of few units whose objective is the model's for X as it is."""
     return few(cls, **{"scale": None, "ridge": 0.0, **options})
 
 
@@ -464,7 +464,7 @@ def test_validation_keeps_the_network_that_is_best_on_the_held_out_part(cls, y, 
     else:
         assert len(scores) - 1 - best < 4
     assert model.score(X[held_out], y[held_out], weights[held_out]) == pytest.approx(scores[best])
-    # The gap is that of the network kept, on the training part, whose minimum no network of the trace undercuts.
+    # The gap is for the network kept, on the training part, whose minimum no network of the trace undercuts.
     assert model.objective_ - model.gap_ <= model.trace_["fun"].min()
     assert model.trace_["fun"][best] == pytest.approx(model.objective_)
     # A bound that a later round proved holds for these units, too.

@@ -29,7 +29,7 @@ def ratings(seed=0):
 
 
 def films(n=4):
-    """Rows of the first films, without a user, but with what is known of one."""
+    """Rows of the first films, without a user, but with a user's known features."""
     return np.column_stack([np.zeros((n, 8)), np.eye(6)[:n], np.tile([1.0, 0.0], (n, 1))])
 
 
@@ -74,7 +74,7 @@ def cumulative(levels):
     return cumulative_targets(np.searchsorted(every, levels), len(every))
 
 
-# Estimator, targets of the fit from the ratings, targets of the new rows, and what the loss gets for them.
+# Estimator, targets of the fit from the ratings, targets of the new rows, and the loss's encoding of them.
 NETWORKS = {
     "levels": (OrdinalFMRegressor(), lambda y: y, [5, 2, 5, 3], cumulative),
     "levels, with an intercept": (OrdinalFMRegressor(fit_intercept=True), lambda y: y, [5, 2, 5, 3], cumulative),
@@ -189,7 +189,7 @@ def test_machines_of_one_output_of_any_degree(kind, options):
 
 @pytest.mark.parametrize("unit", [1e-60, 1e60])
 def test_the_unit_of_a_feature_does_not_matter(unit):
-    """Without a penalty, what is learnt from rows in another unit is the same."""
+    """Without a penalty, rows in another unit give the same model."""
     X, y = ratings()
     parts = {"alpha": 0.0, "beta": 0.0, "n_components": 2, "random_state": 0, "max_iter": 5, "fit_linear": False}
     with pytest.warns(match="iterations"):

@@ -39,7 +39,7 @@ def fitted(request):
 
 
 def test_partial_dependence(fitted):
-    """Of a pair, and averaged as it is defined: over the rows, the features set to the values of the grid."""
+    """For a pair, and averaged as defined: over the rows, with the features set to the values of the grid."""
     several = len(getattr(fitted, "classes_", ())) > 2
     display = PartialDependenceDisplay.from_estimator(
         fitted, X, [0, (0, 1)], grid_resolution=4, target=fitted.classes_[1] if several else None
@@ -67,7 +67,7 @@ def test_features_are_selected(fitted):
 
 
 def test_radii_are_those_of_the_model(fitted):
-    """Of classifiers of numbers; all others say that they have none."""
+    """Only classifiers of numbers have them; all others say so."""
     if fitted.model_.target == "labels" and fitted.model_.encoding is None:
         np.testing.assert_array_equal(certified_radius(fitted, X), certified_radius(fitted.model_, X))
     else:

@@ -1,4 +1,4 @@
-"""Gaps of estimators are those of the models that they return, for features whose mean is far from 0 too."""
+"""Gaps of estimators hold for the models that they return, also for features whose mean is far from 0."""
 
 from fractions import Fraction
 

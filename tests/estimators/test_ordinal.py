@@ -38,7 +38,7 @@ def test_levels_are_learnt(cls, storage, tmp_path):
 
 
 def test_outputs_are_the_binary_problems():
-    """The objective is that of a problem with targets y <= r_c, in order of the levels."""
+    """The objective equals the objective of a problem with targets y <= r_c, in order of the levels."""
     regressor = OrdinalFMRegressor(strength=0.5).fit(X, Y)
     targets = np.where(Y[:, None] <= LEVELS[:-1], 1.0, -1.0)
     problem = mopn.NetworkProblem(
@@ -64,7 +64,7 @@ def test_unseen_categories_and_empty_rows():
     model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), OrdinalFMRegressor(strength=0.2)).fit(table, y)
     assert model.score(table, y) > 0.8
     known, unseen_item, unseen = model.predict([[9, 11], [9, 99], [99, 99]])
-    # A user alone gives what the user's ratings are like; nothing at all, about the mean.
+    # A user alone gives the user's typical rating; nothing at all gives about the mean.
     assert known > unseen_item > unseen
     assert abs(unseen - y.mean()) < 1.0
 

@@ -1,4 +1,4 @@
-"""The parameters of all estimators: what is no value of a parameter is refused by an error that names it."""
+"""The parameters of all estimators: a wrong value is refused by an error that names the parameter."""
 
 import inspect
 import pydoc
@@ -25,7 +25,7 @@ FAST = {
     "cv": 2,
 }
 
-# The two kernels share every line but that of the kernel.
+# The two kernels share every line but the kernel's own.
 TRIED = [name for name in mopn.estimators.__all__ if not name.startswith(("MultiOutputFM", "OrdinalPN"))]
 
 

@@ -35,7 +35,7 @@ SEARCHED = {"strengths", "max_units", "cv", "scoring", "n_jobs"}
 
 
 def search(kind=MultiOutputPNClassifier, **options):
-    """A search; what it does not know are parameters of the estimator. Few units are to serve all classes."""
+    """A search; unknown options are parameters of the estimator. Few units are to serve all classes."""
     options = {"norm": "l1/l2", "refit": "output"} | options
     own = {name: options.pop(name) for name in SEARCHED & set(options)}
     return PathCV(kind(**options), **({"strengths": [0.3, 3.0, 300.0], "max_units": (1, 2, 4)} | own))
@@ -117,7 +117,7 @@ TARGETS = {
 }
 
 
-# The two kernels share every line but that of the kernel, and two classes are labels, too.
+# The two kernels share every line but the kernel's own, and two classes are labels, too.
 CASES = [
     pytest.param(
         name, y, marks=[pytest.mark.slow] * (name.startswith(("MultiOutputFM", "OrdinalPN")) or y.dtype == bool)
@@ -171,7 +171,7 @@ def test_processes_change_no_scores():
 
 @pytest.mark.slow
 def test_converged_scores_are_those_of_fits_to_the_folds():
-    """With refits to the end the network of a path is that of a fit alone, up to a sample on the boundary."""
+    """With refits to the end, a path and a fit alone give the same network, up to a sample on the boundary."""
     refit = FullRefit(max_iter=2000, polish_iter=2000)
     found = search(refit=refit, strengths=[3.0], max_units=4).fit(X, Y)
     for scores, (train, test) in zip(scores_of(found), StratifiedKFold(3).split(X, Y), strict=True):

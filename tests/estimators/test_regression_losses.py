@@ -1,4 +1,4 @@
-"""Regressors under the losses of regression: every class takes them, in the unit of y, and predicts what they mean."""
+"""Regressors under the losses of regression: every class takes them, in the unit of y, and predicts their quantity."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_constant_counts(count):
 
 @pytest.mark.parametrize("loss", ["huber", mopn.Quantile(0.8, width=1.0), mopn.Huber(0.3)], ids=repr)
 def test_coordinate_descent_and_lbfgs_agree(loss):
-    """On one unit, where the minimum is found from one start: compiled slopes are those of the loss."""
+    """On one unit, where the minimum is found from one start: compiled slopes equal the loss's."""
     fits = [
         estimators.FactorizationMachineRegressor(
             loss=loss, solver=solver, n_components=1, random_state=0, beta=0.1, tol=1e-10, max_iter=3000

@@ -12,7 +12,7 @@ from mopn.network import gradient_forms
 
 RNG = np.random.default_rng(0)
 N = 120
-# Users with what they rated, items with their users; a context.
+# Users with their rated items, items with their users; a context.
 TABLES = [
     np.hstack([np.eye(6), RNG.random((6, 4)) < 0.5]),
     np.hstack([np.eye(5), RNG.random((5, 3)) / 2.0]),

@@ -1,4 +1,4 @@
-"""Estimators of tables: what they add to networks of features, in memory and in blocks; answers by column."""
+"""Estimators of tables: their additions to networks of features, in memory and in blocks; answers by column."""
 
 import tracemalloc
 from dataclasses import replace
@@ -140,7 +140,7 @@ def test_copies_are_held_out_together(table):
     ids=["a little", "clearly in the first part", "clearly in the first two"],
 )
 def test_paths_end_where_the_loss_rises(monkeypatch, last, n_computed):
-    """Three parts, whose losses are added up; what comes after the first rise, once it is clear, is not computed."""
+    """Three parts, whose losses are added up; scores after the first clear rise are not computed."""
     computed = []
     parts = zip((3.0, 3.0, 3.0), (2.0, 3.0, 1.0), (2.0, 3.2, 0.8), last, (0.0, 0.0, 0.0), strict=True)
 
@@ -160,7 +160,7 @@ def test_paths_end_where_the_loss_rises(monkeypatch, last, n_computed):
 
 
 def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
-    """The definition: columns that are out of the coalition are those of a background row, all features of them."""
+    """The definition: columns outside the coalition are taken from a background row, with all their features."""
     columns, row, background = ["size", "color", "known"], FRAME.iloc[[1]], FRAME.iloc[2:7]
     model = TableClassifier(**FIXED).fit(FRAME[columns], LABELS).model_
     expected, orders = np.zeros((3, 3)), list(permutations(range(3)))

@@ -1,4 +1,4 @@
-"""Every cell of the page's table of types, tried with values at every door; and what must hold between types."""
+"""Every cell of the page's table of types, tried with values at every door; and rules between types."""
 
 import datetime
 import warnings
@@ -57,7 +57,7 @@ def test_the_page_has_every_type_that_is_tried():
 
 
 def containers(values):
-    """The same column in tables of all kinds, beside one of numbers."""
+    """The same column in tables of all kinds, next to a column of numbers."""
     yield {"a": values, "b": OTHER}
     cells = list(values) if not hasattr(values, "to_pylist") else values.to_pylist()
     yield [{"a": cell, "b": other} for cell, other in zip(cells, OTHER, strict=True)]
@@ -73,7 +73,7 @@ def containers(values):
         yield np.rec.fromarrays([values, OTHER], names="a, b")
 
 
-# What a cell says of the first column: the numbers or texts that it becomes, of the values that TYPES has.
+# The statement of a cell about the first column: the numbers or texts that the values of TYPES become.
 READ = {
     "number": lambda cells: [float(cell) for cell in cells],
     "category": lambda cells: [str(cell) for cell in cells],
@@ -121,7 +121,7 @@ def plain(values):
 
 @pytest.mark.parametrize(("kind", "make"), [value for value in VALUES if ROWS[value.values[0]][0] != "refused"])
 def test_tables_are_encoded_alike_at_every_door(kind, make):
-    """Of one storage and another, in blocks, and a row alone as a dictionary, a Series or a list."""
+    """In one storage and another, in blocks, and a single row as a dictionary, a Series or a list."""
     tables = [table for table in containers(make(N)) if table is not None]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X has no value in column 'a'")
@@ -160,7 +160,7 @@ def test_features_of_other_estimators(kind, make):
 
 PARTS = [X[:5], X[5:]]
 LEVELS = OrdinalPNRegressor(max_units=1, tol=1.0)
-# Estimators by what they predict, and those that read y on ways of their own.
+# Estimators by the kind of their predictions, and estimators that read y in ways of their own.
 NETWORKS = {"class": MultiOutputPNClassifier(**QUICK), "number": MultiOutputPNRegressor(**QUICK), "level": LEVELS}
 OTHERS = {
     "class": [TableClassifier(**FIXED), FactorizationMachineClassifier(max_iter=1, random_state=0)],

@@ -16,7 +16,7 @@ X = RNG.uniform(-1, 1, (N, 4))
 X[RNG.random((N, 4)) < 0.2] = 0.0
 SCORE = X[:, 0] * X[:, 1] + X[:, 2] + 0.1 * RNG.standard_normal(N)
 # Few wild targets of weight 1 and many tame ones of larger weights: the deviation without weights is a thousand times
-# that of the weighted samples.
+# the deviation of the weighted samples.
 WILD = SCORE + np.where(np.arange(N) % 3 == 0, 1e4 * RNG.standard_normal(N), 0.0)
 TIMES = np.where(np.arange(N) % 3 == 0, 1, RNG.integers(2, 9, N))
 Y = {
@@ -192,7 +192,7 @@ def test_named_losses_are_in_the_unit_of_the_repeated_targets(kind, weights):
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e3])
 def test_units_of_fractional_weights_hardly_matter(scale):
-    """Weights that sum to 1, say: the unit is near that of weights of the size of counts."""
+    """Weights that sum to 1, say: the unit is near the unit for weights of the size of counts."""
     rng = np.random.default_rng(0)
     y, weights = rng.standard_normal(500), rng.uniform(0.5, 1.5, 500)
     ours, theirs = (regression_loss("huber", y, factor * weights).delta for factor in (1.0, scale))

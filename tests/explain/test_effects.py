@@ -138,7 +138,7 @@ def test_what_is_refused(ask, error, message):
 
 
 def test_explanations_of_tables_are_by_column():
-    """Cells as they are, and groups of columns as fields; the values are those of the definition elsewhere."""
+    """Single cells, and groups of columns as fields; the values equal the definition elsewhere."""
     shap = pytest.importorskip("shap")
     model, X = MODELS["softmax"], table(6, 5)
     explained = mopn.explain.to_shap(model, X)

@@ -140,10 +140,10 @@ def test_a_form_with_interactions_has_them_whatever_its_numbers_are(fields):
 
 @pytest.mark.parametrize("fields", [{}, {"kernel": "homogeneous"}, {"form": "lifted", "kernel": "homogeneous"}])
 def test_a_form_without_interactions_of_a_degree(fields):
-    """Of third degree and without dummies: there are no products of two."""
+    """Third degree without dummies: there are no products of two."""
     factors = np.ones((3 if "form" in fields else 1, 2, 4))
     model = mopn.FactorizationModel(factors=factors, degree=3, lams=np.ones(2), **fields)
-    with pytest.raises(ValueError, match="degree=2: the model has no interactions of so many features"):
+    with pytest.raises(ValueError, match="degree=2: the model has no interactions of this number of features"):
         strongest_interactions(model)
     assert len(strongest_interactions(model, 10, 3)) == 4
 
@@ -202,7 +202,7 @@ def test_interactions_of_a_network_are_those_of_its_outputs(fields):
     for c, output in enumerate(outputs):
         order = np.argsort(-np.abs(expected[:, c]))[:5]
         assert [item.features for item in strongest_interactions(output, 5)] == [groups[i] for i in order]
-    # Of all outputs together the strongest are the longest.
+    # For all outputs together, the strongest interactions are the longest.
     lengths = np.linalg.norm(weights.reshape(len(groups), -1), axis=1)
     order = np.argsort(-lengths)[:4]
     found = strongest_interactions(model, 4)

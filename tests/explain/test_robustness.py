@@ -113,7 +113,7 @@ def test_planes_against_all_directions(kernel, rng):
     nearest = crossings(model, X, circle).min(axis=1)
     radii, attack = certified_radius(model, X, return_attack=True)
     assert (radii <= nearest * (1 + 1e-9)).all()
-    # Where there is no other class in any direction, rounding errors alone end what is proven, far away.
+    # Where there is no other class in any direction, only rounding errors limit the proven radius, far away.
     found = np.isfinite(attack[:, 0])
     np.testing.assert_allclose(radii[found], nearest[found], rtol=1e-5)
     assert np.isinf(nearest[~found]).all()
@@ -247,7 +247,7 @@ def test_ties_have_no_radius_and_constants_an_infinite_one(norm):
 
 
 def test_the_hard_case():
-    """At the centre of x_1^2 + x_2^2 / 4 < 1 slopes vanish, on its long axis that of the short one does."""
+    """At the centre of x_1^2 + x_2^2 / 4 < 1 slopes vanish; on its long axis the slope along the short one does."""
     model = mopn.Model(np.diag([1.0, 0.5]), np.ones((2, 1)), offset=-1.0, classes=LABELS[:2])
     X = np.array([[0.0, 0.0], [0.0, 0.1], [0.0, 1.9], [2.0, 0.0]])
     radii, attack = certified_radius(model, X, return_attack=True)

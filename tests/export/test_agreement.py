@@ -1,4 +1,4 @@
-"""Exports of tables agree with Python, whatever their columns hold, or say what they lose."""
+"""Exports of tables agree with Python, whatever their columns hold, or name their losses."""
 
 import shutil
 import warnings

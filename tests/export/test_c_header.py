@@ -21,7 +21,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def source(model, name, real):
-    """Functions of a library that call those of a header."""
+    """Functions of a library that call the functions of a header."""
     lines = [
         f'#include "{name}.h"',
         f"int test_{name}(void) {{ return {name}_self_test(); }}",
@@ -58,7 +58,7 @@ def rows_of(model, dtype):
 
 @every_kind
 def test_functions_return_what_the_methods_return(library, kind):
-    """Predictions are those of the functions' own outputs, as rounding may decide between classes nearly as likely."""
+    """Predictions follow from the functions' own outputs, as rounding may decide between classes nearly as likely."""
     functions, dtype = library
     model, name, real = KINDS[kind], NAMES[kind], REALS[dtype][1]
     rows, close = rows_of(model, dtype), {"rtol": TOLERANCES[dtype], "atol": TOLERANCES[dtype]}
@@ -150,7 +150,7 @@ def test_headers_need_no_allocation_and_share_a_program(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_probabilities_of_extreme_outputs(tmp_path, dtype):
-    """Of one class against the rest, which all underflow, and of classes whose exponentials overflow."""
+    """One class against the rest, whose probabilities all underflow, and classes whose exponentials overflow."""
     for link, offset in (("logistic", [-2000.0, -2001.0]), ("softmax", [2001.0, 2000.0])):
         model = network(2, k=0, link=link, classes=np.array([0, 1]), offset=np.array(offset))
         (tmp_path / link).mkdir()
@@ -167,7 +167,7 @@ def test_names_are_identifiers(tmp_path, name):
 
 
 def test_a_header_says_its_size(tmp_path):
-    """The bytes of all constants but those of the self-test and of names."""
+    """The bytes of all constants, without the self-test and names."""
     for dtype, size in (("float32", 4), ("float64", 8)):
         to_c(network(2, d=4, k=5), tmp_path / "model.h", dtype=dtype)
         numbers = 2 + 5 * 4 + 5 + 5 * 2  # constants, forms, their biases, and weights

@@ -141,7 +141,7 @@ def test_bounds_of_denormal_ranges():
 
 @pytest.mark.parametrize("kernel", ["homogeneous", "anova"])
 def test_features_may_have_any_units(kernel):
-    """Whole numbers of a large range beside such of a small one, and beside real ones, lose no digits of parameters."""
+    """Integers of a large range next to integers of a small one, or to real numbers, lose no digits of parameters."""
     model, X = network(d=6, k=8, kernel=kernel), rows("whole", 6)
     expected = quantize(model, X, "int8").agreement.relative
     for units in (np.array([1.0, 256.0, 1.0, 256.0, 1.0, 1.0]), np.array([1.0, 64.0, 1e-3, 1e3, 1.1, 256.0])):

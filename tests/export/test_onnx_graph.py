@@ -51,7 +51,7 @@ def test_any_number_of_rows(rows):
 
 @every_dtype
 def test_probabilities_of_extreme_outputs(dtype):
-    """Of one class against the rest, which all underflow, and of classes whose exponentials overflow."""
+    """One class against the rest, whose probabilities all underflow, and classes whose exponentials overflow."""
     for link, offset in (("logistic", [-2000.0, -2001.0]), ("softmax", [2001.0, 2000.0])):
         model = network(2, k=0, link=link, classes=np.array([0, 1]), offset=np.array(offset))
         P = run(to_onnx(model, dtype=dtype), X)["probabilities"]

@@ -1,4 +1,4 @@
-"""Exports say how far predictions change, levels, scales and links included; and name what they cannot write."""
+"""Exports say how far predictions change, levels, scales and links included; and name parts they cannot write."""
 
 import warnings
 from dataclasses import replace
@@ -48,7 +48,7 @@ def at_level(kind, level):
 
 
 def predictions_of(form, model, dtype, folder):
-    """Return what callers of an export get in rows of X: probabilities or numbers."""
+    """Return the answers that callers of an export get for rows of X: probabilities or numbers."""
     width = predicted_numbers(model, model.outputs(X)).shape[1]
     probabilities = model.has_probabilities and model.target != "ordinal"
     if form == "ONNX":

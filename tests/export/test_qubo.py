@@ -1,4 +1,4 @@
-"""Outputs as QUBO problems: beside the model on all rows of 0 and 1, beside dimod, and constraints by enumeration."""
+"""Outputs as QUBO problems: against the model on all rows of 0 and 1, against dimod, and constraints by enumeration."""
 
 import itertools
 

@@ -188,7 +188,7 @@ def test_an_epoch_is_that_of_the_paper(kind, loss):
 @pytest.mark.parametrize("loss", ["squared", "binary-logistic"])
 @pytest.mark.parametrize("kind", ["second", "augmented", "all subsets", "lifted"])
 def test_a_coordinate_that_dominates_is_computed_anew(kind, loss):
-    """Dummies beside small ones, a factor 1 + p x that is exactly zero: still the paper's epoch."""
+    """Dummies next to small ones, a factor 1 + p x that is exactly zero: still the paper's epoch."""
     X, y, _, _ = data(n=12)
     X[:, 0], X[:, 1:] = 1.0, 1e-4 * X[:, 1:]
     problem = make(kind, X, y, loss, beta=1e-6, fit_linear=False, fit_intercept=False)
@@ -389,7 +389,7 @@ def test_a_network_starts_a_direct_problem():
     assert problem.measure(problem.start({"P": P[None]})).fun == pytest.approx(network.fun, rel=1e-9)
 
 
-# -- what users give ---------------------------------------------------------------------------------------------------
+# -- arguments of users -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -503,7 +503,7 @@ def test_columns_without_entries_get_no_weight():
     X[:, 2] = 0.0
     result = mopn.minimize(make("second", X, y), CoordinateDescent(), tol=0, max_iter=1)
     np.testing.assert_array_equal(result.P[0][:, 2], 0.0)
-    # Without a penalty nothing says what they should be, and nothing divides by zero.
+    # Without a penalty nothing determines them, and nothing divides by zero.
     unrestrained = mopn.minimize(make("second", X, y, beta=0.0), CoordinateDescent(), tol=0, max_iter=1)
     assert np.isfinite(unrestrained.x).all()
 
@@ -525,7 +525,7 @@ def test_coordinate_descent_does_not_depend_on_the_units_of_the_features(kind, c
 
 @pytest.mark.parametrize("solver", [CoordinateDescent(), LBFGS()])
 def test_nothing_is_left_to_gain_where_a_run_stops_at_its_precision(solver):
-    """With tol = 0 the last test is that of the derivatives, in units in which the curvature is the objective."""
+    """With tol = 0 the derivatives are tested last, in units in which the curvature is the objective."""
     problem = in_units("second", 1e-7)
     result = mopn.minimize(problem, solver, tol=0, max_iter=5000)
     assert result.success

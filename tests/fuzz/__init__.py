@@ -6,17 +6,17 @@
     python -m tests.fuzz --case 1234            # one call, with its traceback
 
 A campaign is a seed. Call number i is a function of (seed, i) alone, whatever ran before it: ``campaign.py`` draws a
-category from it, and the category draws an interface, valid arguments, and what is odd about them.
+category from it, and the category draws an interface, valid arguments, and an oddity.
 
 ``interfaces.py``, ``samples.py``
-    What is called, with valid arguments. The table comes from the public names: a new estimator or solver is in it at
+    The calls, with valid arguments. The table comes from the public names: a new estimator or solver is in it at
     once, with the options that its docstring lists; solvers meet the problems that offer the oracles they need.
 ``changes.py``, ``arrays.py``
-    What can be odd about an argument: its shape, type, storage or values; and what of this must be refused.
+    The oddities of an argument: its shape, type, storage or values; and the oddities that must be refused.
 ``relations.py``
     Calls that must agree: other storage, samples one by one, a call after Ctrl-C.
 ``checks.py``
-    What must be true of every call that returns, and what became of a call; the kinds are listed there.
+    The conditions on every call that returns, and the outcomes of a call; the kinds are listed there.
 ``campaign.py``, ``__main__.py``
     Each call in a fork with limits of time and memory; the tables.
 """

@@ -33,7 +33,7 @@ def main(argv=None):
     if args.only is not None and args.only not in CATEGORIES:
         sys.exit(f"--only must be one of: {', '.join(CATEGORIES)}")
     records = []
-    # After Ctrl-C the report is that of the calls made.
+    # After Ctrl-C the report is about the calls made.
     with contextlib.suppress(KeyboardInterrupt):
         for record in run_all(args.seed, itertools.islice(numbers(args.seed, args.only), args.calls), args.jobs):
             records.append(record)

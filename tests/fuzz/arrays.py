@@ -1,6 +1,6 @@
 """Odd arrays, from valid ones of one or two axes: samples, targets, weights, and options.
 
-Columns and targets of every type that a table may have are those of ``tests/estimators/test_types.py``.
+Columns and targets of every type that a table may have come from ``tests/estimators/test_types.py``.
 """
 
 import decimal

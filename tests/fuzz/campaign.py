@@ -42,7 +42,7 @@ def drawn(seed, number):
 
 
 def numbers(seed, category):
-    """Yield the numbers of all calls, or of those of a category."""
+    """Yield the numbers of all calls, or of all calls of a category."""
     return (number for number in count() if category is None or category_of(seed, number) == category)
 
 

@@ -124,7 +124,7 @@ def _option(rng, interface, arguments, place):
 
 
 _OF_X = (arrays.SHAPES_OF_X, arrays.TYPES_OF_X, arrays.STORAGE, arrays.FORMS, arrays.SPARSE_TYPES, arrays.VALUES_OF_X)
-# Where changes go, what they do, and the share of such calls.
+# The place of changes, their kind, and the share of such calls.
 CHANGES = {
     "X shape": (_is_samples, _one_of(arrays.SHAPES_OF_X), 3),
     "X dtype": (_is_samples, _one_of(arrays.TYPES_OF_X), 4),
@@ -142,7 +142,7 @@ CHANGES = {
 
 @cache
 def _examples():
-    """Return the interfaces with valid arguments, which tell what can be changed."""
+    """Return the interfaces with valid arguments, which tell the possible changes."""
     rng = np.random.default_rng(0)
     return [(interface, interface.draw(rng)) for interface in interfaces()]
 

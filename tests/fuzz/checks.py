@@ -1,4 +1,4 @@
-"""What a campaign runs, what must be true of every call that returns, and what becomes of a call.
+"""The calls of a campaign, the conditions on every call that returns, and the outcomes of a call.
 
 crash
     The process died.
@@ -62,9 +62,9 @@ class NotFiniteError(AssertionError):
 
 
 class Trial(NamedTuple):
-    """A call: the name of its interface, what is odd about it, and how to make it and check what it returns.
+    """A call: the name of its interface, its oddity, and how to make it and check its value.
 
-    ``names`` are the words that a refusal may say, ``refusals`` what the interface documents to raise.
+    ``names`` are the words that a refusal may say, ``refusals`` the documented errors of the interface.
     """
 
     interface: str
@@ -75,7 +75,7 @@ class Trial(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a call found: numbers, which must be finite, the objective, its gap, and what was made (a result, say)."""
+    """The findings of a call: numbers, which must be finite, the objective, its gap, and the object (a result, say)."""
 
     numbers: dict[str, np.ndarray]
     fun: float | None = None

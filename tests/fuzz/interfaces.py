@@ -1,6 +1,6 @@
 """The table of interfaces, from the public names: how to draw valid arguments, and how to make the call.
 
-Arguments are those of each step of a call, such as "init" and "fit", by name.
+Every step of a call, such as "init" and "fit", has its arguments, by name.
 """
 
 from functools import cache
@@ -21,12 +21,12 @@ from tests.fuzz.checks import Found
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, parameters_of, pick, targets_of
 from tests.table_models import network, table
 
-# Drawing a problem that offers what a solver needs.
+# Draws of a problem that offers the oracle of a solver.
 _TRIES = 40
 
 
 class Interface:
-    """A public interface: ``draw(rng)`` returns valid arguments, and ``run(arguments)`` what the call found.
+    """A public interface: ``draw(rng)`` returns valid arguments, and ``run(arguments)`` the findings of the call.
 
     ``functions`` are the class or the function that takes the arguments of each step, where these have a signature.
     """
@@ -199,7 +199,7 @@ class Solve(Interface):
         return next(drawn for _ in range(100 * _TRIES) if (drawn := self.draw_fitting(rng)))
 
     def draw_fitting(self, rng):
-        """Return arguments, unless the problem does not offer what the solver needs."""
+        """Return arguments, unless the problem does not offer the solver's oracle."""
         arguments = self.maker.draw(rng) | {
             "solver": draw_options(rng, self.functions["solver"]),
             "minimize": {
@@ -265,7 +265,7 @@ def n_outputs(y):
 
 
 class Function(Interface):
-    """A function: ``draw`` returns its arguments from a generator, and ``found`` what its value says."""
+    """A function: ``draw`` returns its arguments from a generator, and ``found`` the findings from its value."""
 
     def __init__(self, function, draw, found=lambda value: Found({"value": np.asarray(value)}), words=()):
         self.name, self.words = function.__name__, frozenset(words)

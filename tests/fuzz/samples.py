@@ -1,4 +1,4 @@
-"""Valid samples and valid options: what a call has before something odd is put into it."""
+"""Valid samples and valid options: the arguments of a call before something odd is put into them."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""A slice of the campaign finds no fault; the campaign finds what it looks for, and has all public names."""
+"""A slice of the campaign finds no fault; the campaign finds planted faults, and has all public names."""
 
 import inspect
 import os

@@ -72,7 +72,7 @@ def dual_points(loss, rng, y, m):
 
 
 def exact(name, y, o):
-    """Value and gradient of one row by the textbook formulas, in so many digits that 1 + exp(-margin) keeps them.
+    """Value and gradient of one row by the textbook formulas, with enough digits for 1 + exp(-margin).
 
     Beyond 1 + exp(-700) there is nothing for a float to keep.
     """
@@ -119,7 +119,7 @@ def exact_per_output(name, t, v):
 def check_exact(loss, y, out, rtol):
     """Compare with exact arithmetic; relative accuracy, so that tiny losses and gradients count too.
 
-    For counts it is that of the terms: near log y, which is rounded, differences have no relative accuracy.
+    For counts it is relative to the terms: near log y, which is rounded, differences have no relative accuracy.
     """
     atol = 1e-14 * y.size if loss.targets == "counts" else 1e-310
     values, G = loss.value_gradient(y, out)
@@ -152,7 +152,7 @@ def test_memory_orders_and_types_of_labels_change_nothing(name, m, rng):
 @pytest.mark.parametrize("size", [1.0, 30.0, 80.0, 200.0, 1e4])
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "poisson"])
 def test_single_precision_overflows_no_sooner(name, size):
-    """Of outputs far beyond the exponents of single precision."""
+    """Outputs far beyond the exponents of single precision."""
     loss = LOSSES[name]
     y, out = draw(loss, np.random.default_rng(0), 8, 3)
     out = (size * np.sign(out)).astype(np.float32)
@@ -424,7 +424,7 @@ def test_symmetric_positive_semidefinite_and_within_the_smoothness(name, m, rng)
 @every_size
 @pytest.mark.parametrize("size", [40.0, 700.0, 1e4])
 def test_second_derivatives_at_extreme_margins(name, m, size):
-    """No overflow, and no curvature but that of margins near zero: those of the squared hinge and the squared loss."""
+    """No overflow, and no curvature away from zero margins, except of the squared hinge and the squared loss."""
     loss = LOSSES[name]
     out = size * np.repeat(np.vstack([np.eye(m), -np.eye(m)]), m, axis=0)
     y = np.tile(np.arange(m), 2 * m)
@@ -433,7 +433,7 @@ def test_second_derivatives_at_extreme_margins(name, m, size):
     matrices = dense(loss.hessian(y, out), len(out), m)
     assert np.isfinite(matrices).all()
     if name in ("logistic", "smoothed-hinge"):
-        # Of the odds exp(z) that are not tied: exp(-40) at most (times e for the cost).
+        # The odds exp(z) that are not tied are exp(-40) at most (times e for the cost).
         tied = [np.sum(np.isclose(row, row.max())) > 1 for row in out]
         np.testing.assert_allclose(matrices[np.logical_not(tied)], 0.0, rtol=0, atol=np.exp(1.0 - 40.0) * m)
     if name == "binary-logistic":

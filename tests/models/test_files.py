@@ -1,4 +1,4 @@
-"""Model files: what is saved is loaded, completely or not at all, and no file does anything but be refused."""
+"""Model files: saved models are loaded, completely or not at all, and any other file is refused."""
 
 import io
 import os
@@ -41,7 +41,7 @@ def test_a_loaded_model_is_the_same(tmp_path, model):
     if model.classes is not None and model.classes.dtype == object:
         model = replace(model, classes=np.array(model.classes.tolist()))
     assert same(mopn.load(tmp_path / "model.npz"), model)
-    # Arrays of a loaded model are as free as those of a fitted one.
+    # Arrays of a loaded model are as free as a fitted model's.
     assert all(array.flags.writeable for array in vars(mopn.load(tmp_path / "model.npz")).values() if np.ndim(array))
 
 
@@ -156,7 +156,7 @@ def test_a_pipe_is_written_to(tmp_path):
     ("name", "error"), [("nothing/model.npz", FileNotFoundError), ("", IsADirectoryError), ("x" * 300, OSError)]
 )
 def test_places_that_cannot_be_written_to(tmp_path, name, error):
-    """The error names what was asked for, not a temporary file."""
+    """The error names the requested file, not a temporary one."""
     place = os.path.join(tmp_path, name)
     with pytest.raises(error) as caught:
         network().save(place)
@@ -245,7 +245,7 @@ def damaged(raw, rng):
 
 @pytest.mark.parametrize("name", ["linear", "direct", "table of categories"])
 def test_a_damaged_file_is_the_same_model_or_refused(tmp_path, name):
-    """A few bits mean nothing, as those of dates; all others are noticed, by ValueError alone."""
+    """A few bits mean nothing, such as the bits of dates; all others are noticed, by ValueError alone."""
     path, refused = tmp_path / "model.npz", 0
     MODELS[name].save(path)
     for raw in damaged(path.read_bytes(), np.random.default_rng(0)):

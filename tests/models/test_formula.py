@@ -19,7 +19,7 @@ every_model = pytest.mark.parametrize("model", KINDS.values(), ids=KINDS)
 
 
 def subsets(z, degree):
-    """The sum over all sets of so many entries of their products."""
+    """The sum, over all sets of a number of entries, of their products."""
     return sum(prod(entries) for entries in combinations(z, degree))
 
 
@@ -64,7 +64,7 @@ def outputs_by_definition(model, x):
 
 @every_model
 def test_outputs_are_those_of_the_definition(model, monkeypatch):
-    """Of many rows, in one block and in several, of single rows, and of rows of zeros but for one, in every storage."""
+    """Many rows, in one block and in several, single rows, and rows of zeros except for one, in every storage."""
     many = X[:, : model.n_features].astype(np.float32).astype(float)
     zeros = np.zeros_like(many[:3])
     some = np.vstack([zeros[:1], 2.0 * np.eye(len(many[0]))[:1], zeros[:1]])

@@ -79,7 +79,7 @@ def test_bad_input(arguments, options, message):
 # -- rankings of items, against the predictions of all joined rows -----------------------------------------------------
 
 
-USERS, D = 4, 9  # the first features are those of users and contexts
+USERS, D = 4, 9  # the first features are users and contexts
 
 
 def models():

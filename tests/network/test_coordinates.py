@@ -1,4 +1,4 @@
-"""Problems for centered and scaled data, beside the same problems for data that were centered and scaled before."""
+"""Problems for centered and scaled data, against the same problems for data that were centered and scaled before."""
 
 import itertools
 
@@ -110,7 +110,7 @@ def test_the_minimum_depends_on_neither_origin_nor_unit_nor_order(factor):
 @pytest.mark.parametrize("center", [0.1, 1e9 / 3])
 @pytest.mark.parametrize("weight", [1.0, 0.7, None])
 def test_features_that_vary_too_little_for_their_size_are_named(storage, least, center, weight):
-    """What is constant, or is so but for rounding, is not."""
+    """Constant features, up to rounding, are not divided."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 5000)
     columns = [rng.choice([1.0, factor], 5000) for factor in (1.0, 1.0 + 2e-16, 1.0 + 0.3 * least, 1.0 + 10.0 * least)]

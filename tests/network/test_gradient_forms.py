@@ -60,7 +60,7 @@ def majorant(kernel, X, G, p):
 
 
 def test_gram_of_a_stack():
-    """The Gram matrix of the matrix-free stack is that of the dense one; beyond some samples it is estimated."""
+    """The matrix-free stack has the Gram matrix of the dense one; beyond some samples it is estimated."""
     for kernel in ("homogeneous", "anova"):
         for sparse_data in (True, False):
             problem = wide_problem(m=3, kernel=kernel, sparse_data=sparse_data, d=50)

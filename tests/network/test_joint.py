@@ -144,7 +144,7 @@ def test_steps_in_units_and_linear_term_match_on_one_hot_rows(d):
     X = sparse.csr_array(np.hstack([rows, rows]))
     problem = mopn.NetworkProblem(X, rows[:, :1], "squared", strength=1.0, alpha=1e-9)
     of_units, _, of_linear = _scales(problem.rows, problem.linear_term)
-    # Outputs have the unit of W, and that of B squared.
+    # Outputs have the unit of W, and the unit of B squared.
     np.testing.assert_allclose(of_linear[1:], of_units**2, rtol=1e-6)
 
 
@@ -323,7 +323,7 @@ def test_flat_losses_give_steps_no_unit(norm):
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1/l2", "l1/linf"])
 def test_fewer_iterations_for_the_same_objective(norm):
-    """On correlated features of noisy classes, half of what is left after as many iterations without it, at most."""
+    """On correlated features of noisy classes, at most half of the error that the same iterations leave without it."""
     rng = np.random.default_rng(0)
     X = np.clip(0.5 + 0.1 * rng.standard_normal((600, 8)) + 0.3 * rng.standard_normal((600, 1)), -1, 1)
     scores = np.einsum("id,cde,ie->ic", X, rng.standard_normal((4, 8, 8)), X) + 0.3 * rng.gumbel(size=(600, 4))

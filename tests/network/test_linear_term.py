@@ -151,7 +151,7 @@ def test_estimators_with_a_linear_term():
 
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 def test_refits_fit_the_linear_term_to_the_end(norm):
-    """The penalty's conjugate divides by alpha what the fit leaves: without an exact fit it makes all of the gap."""
+    """The penalty's conjugate divides the residual of the fit by alpha: without an exact fit it is the whole gap."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (200, 30))
     y = X @ rng.standard_normal(30) + X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(200)

@@ -42,7 +42,7 @@ def least_values(stack, H):
 
 @tried(30, seed=seeds, k=st.integers(1, 4), m=st.integers(1, 3))
 def test_dual_norm_is_the_maximum_over_extreme_points(seed, k, m):
-    """Of the nonnegative part of the ball, whose extreme points are 0 and the unit vectors."""
+    """The nonnegative part of the ball has the extreme points 0 and the unit vectors."""
     G = np.random.default_rng(seed).integers(-2, 3, size=(k, m)).astype(float)
     points = np.vstack([np.zeros((1, k * m)), np.eye(k * m)]).reshape(-1, k, m)
     assert NORM.dual(G) == max(-np.vdot(G, point) for point in points)
@@ -113,7 +113,7 @@ def test_the_oracle_without_a_stack(method, kernel, seed, data, csr):
 @pytest.mark.parametrize("largest", [1.0, 2.0**20, 2.0**44])
 @pytest.mark.parametrize("least", [-3.0, -1.0, 0.0, 1.0])
 def test_no_bound_is_below_a_known_eigenvalue(exponent, largest, least):
-    """Matrices with exact entries and eigenvalues, of which the least is tiny beside the largest, or is there twice."""
+    """Matrices with exact entries and eigenvalues; the least is tiny compared with the largest, or is there twice."""
     H = hadamard(4)
     for values in ([largest, 5.0, 2.0, least], [largest, 1.0, least, least]):
         matrix = H @ np.diag(values) @ H.T / 4.0

@@ -40,7 +40,7 @@ def with_ones(X, columns):
 
 
 def outputs_of(H, V, X, kernel="homogeneous", linear=None):
-    """Those of units with as many columns as they have, biases first, sample by sample; and of (W, b)."""
+    """Outputs of units with a number of columns, biases first, sample by sample; and of (W, b)."""
     X = with_ones(X, H.shape[1])
     outputs = kernel_values(kernel, H, X) @ V
     return outputs if linear is None else outputs + X[:, -linear[0].shape[1] :] @ linear[0].T + linear[1]
@@ -210,7 +210,7 @@ def exact_minimum(x, y, weights, radius, length):
 
 @tried(200, rng=generators)
 def test_rounding_is_in_the_bounds(rng):
-    """A single feature in extended precision, at sizes from 1e-30 to 1e30, at the minimum and beside it."""
+    """A single feature in extended precision, at sizes from 1e-30 to 1e30, at the minimum and next to it."""
     n, size, target = int(rng.integers(1, 5)), 10.0 ** rng.integers(-10, 11), 10.0 ** rng.integers(-10, 11)
     x, y = size * rng.standard_normal((n, 1)), target * rng.standard_normal(n)
     weights = 10.0 ** rng.uniform(-3, 3, n)
@@ -218,7 +218,7 @@ def test_rounding_is_in_the_bounds(rng):
     b = target * float(rng.choice([0.0, 1.0])) * float(rng.standard_normal())
     v /= h**2
     if rng.random() < 0.5:
-        # Units that cancel: outputs are smaller than what they are made of.
+        # Units that cancel: outputs are smaller than their terms.
         v[1] = -v[0] * (h[0] / h[1]) ** 2 * (1.0 + 1e-9 * rng.standard_normal())
     if rng.random() < 0.3:
         y = (x[:, 0] ** 2) * (v @ h**2) + b

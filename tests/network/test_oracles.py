@@ -54,7 +54,7 @@ every_choice = pytest.mark.parametrize(("norm", "method"), CHOICES)
 
 
 def check_answer(answer, reference):
-    """What every answer must satisfy; ``reference`` gives the values of vectors in extended precision."""
+    """Check the conditions on every answer; ``reference`` gives the values of vectors in extended precision."""
     H, values = answer.basis, answer.values
     np.testing.assert_allclose(np.linalg.norm(H, axis=1), 1.0, rtol=1e-13)
     assert H.shape[0] == len(values) >= 1
@@ -123,7 +123,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
         patch.setattr(search, "DENSE_LIMIT", dense_limit)
         patch.setattr(search, "COMPRESSED_LIMIT", dense_limit)
         patch.setattr(search, "_FEW_FEATURES", dense_limit)
-        # Of what cancels nothing can be proven: that is found with a twentieth of the work as well.
+        # Nothing can be proven where terms cancel, which a twentieth of the work shows as well.
         patch.setattr(dense_search, "MAX_WORK", dense_search.MAX_WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))
         if too_large:
@@ -204,7 +204,7 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
     problem = wide_problem(norm, m, kernel=kernel)
     forms = forms_of(problem, random_network(problem))
     p = problem.norm.exponent
-    # Sums of squares of so many directions take a minute to be tight.
+    # Sums of squares of this number of directions take a minute to be tight.
     is_tight = p != 2 or m == 2
     atoms = basis_oracle(norm, method="exact")(forms, Effort(1e-6 if is_tight else 0.5))
     dense = forms.dense()
@@ -226,7 +226,7 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
 @pytest.mark.slow
 @pytest.mark.parametrize(("norm", "m"), [("l1/l2", 5), ("l1/linf", 13)])
 def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):
-    """Beside features that matter there are hundreds that hardly do."""
+    """Few features matter, and hundreds hardly do."""
     rng = np.random.default_rng(0)
     X = np.hstack([rng.uniform(-1, 1, (60, 5)), rng.uniform(-1e-4, 1e-4, (60, 505))])
     y, exact = np.arange(60) % m, basis_oracle(norm, "exact")
@@ -240,7 +240,7 @@ def test_wide_stacks_are_proven_on_their_principal_directions(norm, m):
 
 @every_norm
 def test_a_proof_by_cholesky_waits_for_its_time(norm, monkeypatch):
-    """What it is expected to take must fit into what is left; whatever the effort, the bound holds."""
+    """Its expected work must fit into the work that is left; whatever the effort, the bound holds."""
     monkeypatch.setattr(search, "COMPRESSED_LIMIT", 500)
     problem, oracle = wide_problem(norm, 4), basis_oracle(norm, method="exact")
     forms = forms_of(problem, random_network(problem))
@@ -322,7 +322,7 @@ def test_basis_oracle_refuses_arguments():
 @pytest.mark.parametrize("method", ["power", "eigh", "auto"])
 @pytest.mark.parametrize("scale", [1e-60, 1e-78, 1e-100, 1e-150])
 def test_small_data_do_not_make_the_bound_zero(method, scale):
-    """Products of fourth order underflow where those of second order, which are the problem's, do not."""
+    """Products of fourth order underflow where the problem's products of second order do not."""
     rng = np.random.default_rng(0)
     X, G = rng.choice([-1.0, 1.0], (40, 3)), rng.uniform(-0.5, 0.5, (40, 2))
     unit = 2.0 ** round(math.log2(scale))
@@ -355,7 +355,7 @@ def test_what_rounding_leaves_open_is_not_proven_at_length(column, kernel):
     assert atoms.work <= 1e8
 
 
-# -- the table of proofs: what an oracle says that it tries is what it tries ------------------------------------------
+# -- the table of proofs: an oracle tries the proofs that it names ----------------------------------------------------
 
 SIZES = (1, 20, 26, 27, 100, 500, 501, 1000, 1001, 3000, 3001, 10**5)
 
@@ -407,7 +407,7 @@ def test_equal_calls_give_equal_bits_with_one_oracle(norm, method, seed):
 
 
 def test_no_two_proofs_of_a_chain_share_a_start(starts):
-    """Neither those of a run, nor of what follows it, nor of copies; nor do those who know the code know them."""
+    """Not within a run, nor in runs that continue it, nor in copies; and the code does not tell the starts."""
     problem, oracle = drawn_problem("l1", d=3), basis_oracle("l1", "lanczos")
     for other in ("lanczos", oracle, copy.deepcopy(oracle), pickle.loads(pickle.dumps(oracle))):
         result = short_run(problem, other)
@@ -438,7 +438,7 @@ def test_a_chain_has_one_budget_of_failure():
         assert spent < result.failure < FAILURE
         assert result.proof == "probability 1 - 1e-09"
         spent = result.failure
-    # A run hands on what was spent before it, and its own bounds may be proven for certain.
+    # A run hands on the failure probability spent before it, and its own bounds may be proven for certain.
     for start, failure in ((result, spent), (None, 0.0)):
         certain = short_run(problem, "exact", start=start)
         assert (certain.failure, certain.proof) == (failure, "deterministic")

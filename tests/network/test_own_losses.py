@@ -68,7 +68,7 @@ def test_no_gap_of_a_layer_is_below_the_true_distance(loss, norm):
 
 @pytest.mark.parametrize("parent", [type(loss) for loss in LOSSES.values()])
 def test_a_built_in_loss_is_kept_not_inherited(parent):
-    """Its conjugate and its compiled derivative are those of its own values alone."""
+    """Its conjugate and its compiled derivative follow from its own values alone."""
     body = {"value_gradient": Huber.value_gradient}
     for attributes in ({}, body, {"targets": "numbers"}):
         own = type("Own", (parent,), attributes)()
@@ -298,7 +298,7 @@ def test_bounds_are_those_of_the_loss_as_it_is_then(fault):
 @every_fault
 @pytest.mark.parametrize("solver", [FISTA(), InteriorPoint()], ids=lambda solver: type(solver).__name__)
 def test_bounds_of_layers_are_safe(solver, fault):
-    """Of gradients that Newton's method predicts too."""
+    """Gradients that Newton's method predicts too."""
     options = {"norm": "l1", "strength": 50.0}
     right = mopn.minimize(mopn.OutputLayerProblem(X, OUTLIER, loss=mopn.Huber(THRESHOLD), **options), tol=1e-9)
     layer = mopn.OutputLayerProblem(X, OUTLIER, loss=own(fault), **options)

@@ -110,7 +110,7 @@ def test_theorem_1_along_plain_steps(loss, step):
     radius = 3.0
     problem = mopn.NetworkProblem(X, y, loss=loss, norm="l1", radius=radius)
     lower = solve(problem, tol=1e-6, refit="full")
-    # beta, the smoothness of F with respect to the norm, is at most that of the loss times the longest feature.
+    # beta, the smoothness of F with respect to the norm, is at most the loss's smoothness times the longest feature.
     beta = problem.losses.smoothness * np.sum(np.sum(X**2, axis=1) ** 2)
     solver = ConditionalGradient(refit=PlainStep(step), oracle="eigh")
     trace = mopn.minimize(problem, solver, tol=1e-9, max_iter=80).trace
@@ -256,7 +256,7 @@ def test_proofs_survive_large_offsets(size):
 @pytest.mark.parametrize("loss", ["logistic", "smoothed-hinge"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_way_of_a_gradient_to_the_domain_of_the_conjugate_is_allowed_for(loss, seed):
-    """In rational numbers: entries that add up to 0, those of other classes to 1 at most."""
+    """In rational numbers: entries that add up to 0, and over other classes to 1 at most."""
     rng = np.random.default_rng(seed)
     X, weights, offset = rng.standard_normal((40, 3)), rng.uniform(0.5, 2.0, 40), rng.normal(0, 9, (40, 40))
     options = {"norm": "l1/linf", "strength": 1.0, "sample_weight": weights, "offset": offset}

@@ -251,7 +251,7 @@ def best_of_units(H, X, y, ridge):
 @pytest.mark.parametrize("angle", [1.0, 1e-3, 1e-6, 1e-9, 0.0])
 @pytest.mark.parametrize("ridge", [1e-3, 1.0])
 def test_restricted_gaps_without_a_strength_hold_for_nearly_parallel_units(d, angle, ridge):
-    """Their combinations of length 1 have large slopes where those of the units themselves are small."""
+    """Their combinations of length 1 have large slopes where the units themselves have small ones."""
     rng = np.random.default_rng(3)
     X, H, y = np.zeros((6, d)), np.zeros((3, d)), rng.standard_normal((6, 1))
     X[:, :3], H[:, :3] = rng.standard_normal((6, 3)), rng.standard_normal((3, 3))

@@ -45,7 +45,7 @@ def test_samples_have_a_hundred_rows_for_every_parameter(n, k, expected):
 
 
 def test_few_rows_of_most_of_the_weight_are_all_there():
-    """Of ten heavy rows a sample would have two or three, and a model that is fitted to these is a poor one."""
+    """A sample would have two or three of ten heavy rows, and a model fitted to these is poor."""
     heavy = mopn.NetworkProblem(X, Y, strength=40.0, sample_weight=np.where(np.arange(N) < 10, 1e3, 1e-6))
     assert heavy.sample_for(4, 0) is None
     units = heavy.start((np.ones((1, D)), np.ones((1, 3))))
@@ -66,7 +66,7 @@ def test_a_model_of_a_sample_is_as_good_as_one_of_all_rows(form):
     result, whole = mopn.minimize(problem, FILL, tol=1e-3), mopn.minimize(direct, FILL, tol=1e-3)
     assert result.fun <= whole.fun * (1 + 1e-2)
     assert problem.passes < 0.7 * direct.passes
-    # The objective and the bound are those of all rows.
+    # The objective and the bound are for all rows.
     assert problem.output_gradient(problem.start(result)).value == pytest.approx(result.fun, rel=1e-12)
     assert result.lower <= whole.fun
 

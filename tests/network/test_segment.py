@@ -92,7 +92,7 @@ def test_the_gap_is_the_slope_and_the_curvature_bounds_the_rest(norm, way, alpha
 
 @every_norm
 def test_the_gap_counts_the_linear_term_that_moves(norm):
-    """It is the derivative but for the ridge, whose linearisation is not taken: its fall is that of the whole step."""
+    """It is the derivative, except for the ridge, which is not linearised: its fall is taken over the whole step."""
     problem, point = make(norm, ALPHA)
     at, towards = segment(problem, point, "towards")
     W, step = point.linear, towards.point(1.0).linear - point.linear
@@ -125,7 +125,7 @@ def test_the_unit_is_gone_at_the_limit_exactly(norm, way):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
 def test_active_units_make_up_the_point(norm, form, factor):
-    """sum_r c_r Delta_r, with what is left for 0; and the slopes are derivatives of the objective."""
+    """sum_r c_r Delta_r, with the rest for 0; and the slopes are derivatives of the objective."""
     problem, point = make(norm, **form)
     at = problem.output_gradient(point)
     least = factor * at.value

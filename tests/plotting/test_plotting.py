@@ -223,7 +223,7 @@ def frequent(values):
 
 def test_curves_of_numbers_above_their_histogram():
     axes = plt.figure().subplots(2)
-    axes[0].plot([0.0], [0.0])  # what was there before stays
+    axes[0].plot([0.0], [0.0])  # earlier curves stay
     top, bottom = plot_effect(THREE, "age", TABLE, axes=axes)
     found = mopn.explain.effects(THREE, TABLE)
     curves = top.get_lines()[1:4]
@@ -241,7 +241,7 @@ def test_curves_of_numbers_above_their_histogram():
 
 @pytest.mark.parametrize("model", [TWO, SIGN], ids=["two outputs", "one output"])
 def test_of_two_classes_the_second_is_drawn(model):
-    """Its probabilities are those of rows in which all other effects are 0: by the link of the constant and a curve."""
+    """Its probabilities are for rows in which all other effects are 0: by the link of the constant and a curve."""
     top, _ = plot_effect(model, "size", TABLE, scale="probability")
     (curve,) = top.get_lines()
     x, y = curve.get_data()

@@ -351,7 +351,7 @@ def test_a_callback_cannot_write_into_the_running_solver(make, solver):
 
 
 class Reporting(Solver):
-    """A solver that reports given values, as rows of the trace and as those of the last point."""
+    """A solver that reports given values, as rows of the trace, and for the last point."""
 
     needs = frozenset()
 

@@ -240,7 +240,7 @@ def test_a_ball_without_inside_is_refused(norm):
 @pytest.mark.parametrize("norm", TWO_SIDED)
 @pytest.mark.parametrize("loss", ["binary-squared-hinge", "squared"])
 def test_a_ball_that_restrains_nothing(norm, loss):
-    """The optimum lies inside: that of least squares, or one without any curvature (hinges of separable classes)."""
+    """The optimum lies inside: of least squares, or without any curvature (hinges of separable classes)."""
     features, y = data("squared")
     y = y if loss == "squared" else np.sign(features @ np.ones((8, 3)))
     problem = mopn.OutputLayerProblem(features, y, loss=loss, norm=norm, radius=1e3)
@@ -297,7 +297,7 @@ def optimum_of(norm, form):
 @every_form
 @pytest.mark.parametrize("options", [{"largest_tol": 0.5}, {"largest_tol": 1e-8}, {"max_iter": 1}, {"max_iter": 2}])
 def test_the_accuracy_of_steps_changes_the_way_and_not_the_optimum(norm, form, options, monkeypatch):
-    """Truncated steps are slow, but prove what they find."""
+    """Truncated steps are slow, but prove their results."""
     optimum = optimum_of(norm, form)
     for name, value in options.items():
         monkeypatch.setattr(_NewtonSystem, name, value)

@@ -1,4 +1,4 @@
-"""The options of all solvers: what is no value of an option is refused by an error that names it."""
+"""The options of all solvers: a wrong value is refused by an error that names the option."""
 
 from dataclasses import fields, is_dataclass, replace
 from functools import partial

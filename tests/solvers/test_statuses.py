@@ -1,4 +1,4 @@
-"""A status is true: what each claims of a run is computed again, for every solver and way to end."""
+"""A status is true: its claim about a run is computed again, for every solver and way to end."""
 
 import warnings
 
@@ -83,7 +83,7 @@ BEST = {
 
 
 def is_so(problem, solver, result, limits):
-    """Whether what the status says of a result holds."""
+    """Whether the claim of the status about a result holds."""
     tol = limits["tol"]
     fun, certified = result.fun, np.isfinite(result.gap)
     limit = limits.get("max_iter", 1000)

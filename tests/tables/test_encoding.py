@@ -66,7 +66,7 @@ TIMES = [f"{kind}[{unit}]" for kind in ("M8", "m8") for unit in ("ns", "us", "s"
 
 @pytest.mark.parametrize("dtype", [float, *TIMES])
 def test_masked_numbers_and_dates_are_missing(dtype):
-    """Of dates and times in days."""
+    """Dates and times in days."""
     days = np.array([[1, 2], [4, 9]]).astype("m8[D]")
     cells = days.astype(float) if dtype is float else days.astype(dtype.replace("M", "m")).view(dtype)
     table = read_table(np.ma.masked_array(cells, [[False, True], [False, False]]))

@@ -1,4 +1,4 @@
-"""Distributions against ranks by counting: the error is what it says, however the numbers come in blocks."""
+"""Distributions against ranks by counting: the stated error holds, however the numbers come in blocks."""
 
 import math
 from unittest.mock import patch
@@ -53,7 +53,7 @@ def check(found, x, weights, blocks, most):
 @pytest.mark.parametrize("most", [4, 16])
 def test_ranks_are_wrong_by_the_error_at_most(most, numbers, blocks):
     x, weights = np.array(numbers).T
-    with patch.object(quantiles, "_SAMPLE", most):
+    with patch.object(quantiles, "_SAMPLE_ROWS", most):
         found, parts = merged(x, weights, blocks)
     check(found, x, weights, parts, most)
 
@@ -79,7 +79,7 @@ def test_up_to_the_size_of_a_sample_all_numbers_are_there():
 @given(st.lists(st.integers(1, 4), min_size=40, max_size=40))
 def test_weights_are_repetitions(weights):
     x = np.linspace(0.0, 1.0, 40) ** 3
-    with patch.object(quantiles, "_SAMPLE", 8):
+    with patch.object(quantiles, "_SAMPLE_ROWS", 8):
         weighted = Quantiles.of(x, np.array(weights)).sampled()
         repeated = Quantiles.of(np.repeat(x, weights), np.ones(sum(weights))).sampled()
     for found, expected in zip(vars(weighted).values(), vars(repeated).values(), strict=True):

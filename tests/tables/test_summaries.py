@@ -1,4 +1,4 @@
-"""Tables in blocks: what is added up of them gives the encoding of the whole table."""
+"""Tables in blocks: the sum of their summaries gives the encoding of the whole table."""
 
 import operator
 from itertools import pairwise
@@ -96,7 +96,7 @@ def test_a_column_may_be_empty_in_a_block():
 
 
 def test_many_values_keep_their_ranks_in_blocks(monkeypatch):
-    monkeypatch.setattr(quantiles, "_SAMPLE", 1 << 12)
+    monkeypatch.setattr(quantiles, "_SAMPLE_ROWS", 1 << 12)
     x = RNG.standard_normal(20_000)
     found = of_blocks([{"x": part} for part in np.array_split(x, 8)], categorical_features=())
     expected = learn_encoding(read_table({"x": x}), **OPTIONS)

@@ -77,7 +77,7 @@ def test_texts_of_numbers_are_numbers_at_every_door(kind, door):
 @pytest.mark.parametrize("cuts", [(), (30,), (1, 2, 30, 30)])
 @pytest.mark.parametrize("kind", TEXTS)
 def test_blocks_of_texts_and_of_numbers_are_those_of_the_table(kind, cuts):
-    """What a column is, all blocks decide: some are read as numbers, as of files, and others hold nothing but signs."""
+    """All blocks decide the kind of a column: some are read as numbers, as from files, and others hold only signs."""
     texts, numbers = numbers_of_kind(kind)
     parts = [slice(a, b) for a, b in pairwise((0, *cuts, N))]
     blocks = [DOORS["frame"](texts)[part] for part in parts]
@@ -99,7 +99,7 @@ def test_a_word_in_one_block_makes_categories_of_all():
 
 
 def test_more_numbers_than_categories_may_be(monkeypatch):
-    monkeypatch.setattr(summaries, "_MOST_CATEGORIES", 500)
+    monkeypatch.setattr(summaries, "_MAX_CATEGORIES", 500)
     x = RNG.permutation(3000) / 7.0
     texts = np.array([*map(str, x[:-1]), "?"], object)
     blocks = [pd.DataFrame({"x": part}) for part in np.array_split(texts, 3)]
@@ -461,7 +461,7 @@ def test_numbers_that_stay_apart_are_not_named(x):
 
 # -- rounding ----------------------------------------------------------------------------------------------------------
 
-# Numbers that are equal up to rounding, and what is added to them in a second half of the rows.
+# Numbers that are equal up to rounding, and the additions to them in a second half of the rows.
 ROUNDING = {
     "a sum": ([0.3, 0.5, 0.9], [5.6e-17, 0.0, 1.1e-16]),
     "margins": ([0.03, -0.07, 0.0, 0.11], [4e-17, -5e-17, 2e-17, 0.0]),

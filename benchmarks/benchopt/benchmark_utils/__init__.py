@@ -1,4 +1,4 @@
-"""What solvers share: units drawn at random, and runs of mopn that benchopt watches."""
+"""Helpers of the solvers: units drawn at random, and runs of mopn that benchopt watches."""
 
 import sys
 

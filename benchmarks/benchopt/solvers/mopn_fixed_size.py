@@ -6,7 +6,7 @@ import mopn
 
 
 class Solver(BaseSolver):
-    """The best network of so many units, as the estimators fit it."""
+    """The best network of a number of units, as the estimators fit it."""
 
     name = "mopn, fixed size"
     sampling_strategy = "tolerance"

@@ -20,7 +20,7 @@ class Solver(BaseSolver):
         self.problem = mopn.OutputLayerProblem((X @ self.H.T) ** 2, y, norm=norm, strength=strength)
 
     def run(self, n_iter):
-        """Take so many iterations."""
+        """Take a number of iterations."""
         solver = getattr(mopn.solvers, self.method)()
         self.V = mopn.minimize(self.problem, solver, tol=0, max_iter=n_iter).weights
 

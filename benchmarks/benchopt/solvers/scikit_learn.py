@@ -30,7 +30,7 @@ class Solver(BaseSolver):
         self.features, self.y, self.strength = (X @ self.H.T) ** 2, y, strength
 
     def run(self, n_iter):
-        """Take so many epochs."""
+        """Take a number of epochs."""
         model = LogisticRegression(
             **_L1, C=1.0 / self.strength, solver="saga", fit_intercept=False, max_iter=n_iter + 1, tol=1e-14
         )

@@ -43,7 +43,7 @@ class Solver(BaseSolver):
         return value, np.concatenate([of_H.ravel(), of_V.ravel()])
 
     def run(self, n_iter):
-        """Take so many iterations."""
+        """Take a number of iterations."""
         options = {"maxiter": n_iter, "maxfun": 10 * n_iter + 10, "gtol": 1e-12, "ftol": 0.0}
         self.x = minimize(self._value_gradient, self.start, jac=True, method="L-BFGS-B", options=options).x
 

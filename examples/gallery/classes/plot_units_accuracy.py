@@ -3,7 +3,7 @@ How many units are enough
 =========================
 
 Test accuracy against the number of units, for two norms, and of models that have none. Every network is fitted with
-room for so many units, and is a model of its own.
+room for this number of units, and is a model of its own.
 """
 
 import warnings

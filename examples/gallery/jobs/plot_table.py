@@ -37,6 +37,6 @@ plot_effect(model, "island", X)
 plt.show()
 
 # %%
-# What length and body mass say together, beyond what each says alone: a long bill and a small body are a chinstrap's.
+# The joint effect of length and body mass, beyond their own effects: a long bill and a small body are a chinstrap's.
 plot_pair(model, "bill_length_mm", "body_mass_g", X, output="Chinstrap")
 plt.show()

@@ -1,4 +1,4 @@
-"""The study of the constants: what it changes is there, and is put back."""
+"""The study of the constants: the constants that it changes exist, and are put back."""
 
 import importlib
 

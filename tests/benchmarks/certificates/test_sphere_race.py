@@ -25,6 +25,6 @@ def test_bounds_are_those_of_the_maximum(p, m, d, solver):
         pytest.importorskip("cvxpy")
         pytest.importorskip(solver)
         (bound,) = by_program(form, solver, 20.0)
-    # Of the relaxation for p = 1 the bound is not tight.
+    # The bound of the relaxation for p = 1 is not tight.
     found = maximise(stack.matrices, p)
     assert found.value <= bound ** (1 / power) <= (1.05 if p == 1 else 1.001) * found.bound

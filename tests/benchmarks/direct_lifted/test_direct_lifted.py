@@ -20,7 +20,7 @@ def test_enough_units_reach_the_proven_minimum_and_four_do_not():
     # Lambda of one cannot predict negative targets.
     ones = fitted.run(fitted.Task("standardised", "homogeneous", "ones", 20, 0), "")
     assert float(ones["excess"]) > 0.1
-    # What the point proves itself is never less than what it lacks.
+    # The gap that the point proves itself is never less than its distance from the minimum.
     assert float(few["gap"]) >= float(few["excess"]) / (1 + float(few["excess"])) - 1e-6
 
 

@@ -21,7 +21,7 @@ def _fits(*rows):
 
 
 def test_selection_never_looks_at_the_test_part():
-    """Of equally good models the smallest is chosen."""
+    """The smallest of equally good models is chosen."""
     chosen = report.select(_fits((0, 1, 0.9, 0.5, 4), (0, 2, 0.8, 0.99, 2), (1, 1, 0.7, 0.6, 3)))
     assert list(chosen["test"]) == [0.5, 0.6]
     chosen = report.select(_fits((0, 1, 0.9, 0.5, 4), (0, 2, 0.9, 0.6, 2), (0, 3, 0.9, 0.7, 2)))

@@ -18,7 +18,7 @@ Y = np.argmax(np.column_stack([X[:, 0], X[:, 1] ** 2, 0.5 - X[:, 2]]), axis=1)
 def test_models_are_those_of_the_classifiers_that_they_are_made_of():
     logistic = LogisticRegression(max_iter=5000).fit(X, Y)
     np.testing.assert_allclose(PROVEN["logistic regression"](X, Y).outputs(X), logistic.decision_function(X))
-    svm = OneVsRestClassifier(SVC(kernel="poly", degree=2, coef0=1.0)).fit(X, Y)  # gamma="scale" is that of the study
+    svm = OneVsRestClassifier(SVC(kernel="poly", degree=2, coef0=1.0)).fit(X, Y)  # gamma="scale" as in the study
     network = PROVEN["quadratic SVM, one against the rest"](X, Y)
     np.testing.assert_allclose(network.outputs(X), svm.decision_function(X), atol=1e-9)
 

@@ -46,7 +46,7 @@ def test_the_known_minimum_is_found_and_proven(name, oracle, seed):
 
 @every_correction
 def test_a_loose_bound_is_called_estimated(name):
-    """The oracle finds the best units; what it proves about the others never meets the tolerance."""
+    """The oracle finds the best units; its bound on the others never meets the tolerance."""
     refit, tol = CORRECTIONS[name]
     problem, minimum = low_rank()
     result = minimize(problem, ConditionalGradient(refit, oracle="loose"), tol=tol)

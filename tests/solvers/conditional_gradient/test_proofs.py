@@ -1,4 +1,4 @@
-"""What is paid for the bound on all units, on a scripted problem: its objective is 1, so gaps are relative ones."""
+"""The effort for the bound on all units, on a scripted problem: its objective is 1, so gaps are relative."""
 
 import math
 
@@ -22,7 +22,7 @@ def found(estimate, gap, *, best=False):
 
 
 class Script:
-    """Answers as it is told to, and records what it was asked; the gap is what a bound exceeds 1 by."""
+    """Gives scripted answers, and records the questions; the gap is the excess of a bound over 1."""
 
     def __init__(self, *answers, bounds=(), on_bound=lambda: None):
         self.answers, self.bounds, self.on_bound = list(answers), list(bounds), on_bound
@@ -117,7 +117,7 @@ def test_all_is_spent_when_nothing_but_the_proof_is_missing():
     proof = script.efforts[1]
     assert script.names == ["lmo", "lmo"]
     assert (proof.work, proof.seconds) == (math.inf, 7.0)
-    # The atoms are those of the proof, which may have found better ones.
+    # The atoms come from the proof, which may have found better ones.
     assert selection.atoms.values[0] == 1.0 + 0.45 * TOL
     assert selection.bound == 1.0 + 1.5 * TOL
     assert selection.estimate == pytest.approx(0.45 * TOL, rel=1e-9)
@@ -208,7 +208,7 @@ def test_a_tight_bound_is_overdue(schedule, last, seconds):
     selection = select(last=last)
     assert script.names == ["lmo", "bound"]
     assert script.efforts[1] == Effort(selection.estimate, seconds=seconds)
-    # What the clock may cut short is the bound alone.
+    # The clock may cut short only the bound.
     assert selection.atoms is cheap
     assert selection.bound == 1.3
     assert not selection.exhausted

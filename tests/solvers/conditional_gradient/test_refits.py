@@ -1,4 +1,4 @@
-"""Refits: which problems they solve, how loosely, how long and by what; on a monitor that records what it is asked."""
+"""Refits: their problems, tolerances, lengths and solvers; on a monitor that records every request."""
 
 import math
 from dataclasses import dataclass, replace
@@ -53,12 +53,12 @@ OUTPUT, FULL = OutputRefit(tol=1e-4, max_iter=7, polish_iter=90), FullRefit(max_
 @pytest.mark.parametrize(
     ("refit", "options", "estimate", "expected"),
     [
-        # Of the output layer: a hundredth of the gap that is left, or what rounding allows.
+        # The output layer: to a hundredth of the gap that is left, or as far as rounding allows.
         (OUTPUT, {}, 5.0, [(LAYER, 5e-2, 7)]),
         (OUTPUT, {}, 0.04, [(LAYER, 4e-4, 7)]),
         (OUTPUT, {"tol": 0.0}, 0.0, [(LAYER, 1e-8, 7)]),
         (OUTPUT, {"tol": 0.0, "problem": FREE}, math.inf, [(LAYER, 1e-4, 7)]),
-        # Of both layers: a fraction of the square of the gap, and long, as no polish may come after it.
+        # Both layers: to a fraction of the square of the gap, and long, as no polish may come after it.
         (FULL, {}, 5.0, [(BOTH, 3e-3, 90)]),
         (FULL, {}, 0.5, [(BOTH, 3e-3 * 0.25, 90)]),
         (FULL, {"schedule": Fill(8, None, True)}, 1.0, [(BOTH, 3e-3, 7)]),
@@ -185,14 +185,14 @@ def test_new_units_enter_without_weight():
 
 @dataclass
 class Layer:
-    """Says what it offers; nobody solves it."""
+    """Names its oracles; nobody solves it."""
 
     oracles: frozenset[str]
     newton_size: float
 
 
 class WithLayer(LowRankProblem):
-    """A problem whose output layers offer what a test says."""
+    """A problem whose output layers offer the oracles of a test."""
 
     layer: Layer
 
@@ -225,7 +225,7 @@ def test_the_default_solver_and_when_it_proves(oracles, size, expected):
 
 
 class WithExtra(LowRankProblem):
-    """The empty point has something to fit beside units; its "joint" problem is recorded, not solved."""
+    """The empty point has more to fit than units; its "joint" problem is recorded, not solved."""
 
     def start(self, start=None):
         return replace(super().start(start), extra_size=4)
@@ -411,7 +411,7 @@ def test_refits_in_single_precision_have_a_tolerance_above_its_rounding(estimate
 
 @pytest.mark.parametrize("solver", [LBFGS(), FISTA()])
 def test_a_refit_of_both_layers_is_the_minimum_where_there_are_units_enough(solver):
-    """Of a sum of squared lengths, whose least value over all factors is the nuclear norm: no minimum is spurious."""
+    """A sum of squared lengths, whose least value over all factors is the nuclear norm: no minimum is spurious."""
     problem, minimum = low_rank()
     run = Setup(FullRefit(tol=1e-9, polish_tol=1e-12, polish_iter=5000, solver=solver), problem=problem, n_units=6)
     factors = problem.joint(run.point, Form("gradient"))

@@ -146,7 +146,7 @@ def test_short_steps_decrease_by_what_their_model_promises(limit, data):
         return
     # A step with the model's constant L gains gamma gap - gamma^2 L ||D||^2 / 2 >= gamma gap / 2.
     assert line.value(gamma) <= line.value(0.0) - 0.5 * gamma * line.gap + 1e-12 * line.value(0.0)
-    # And the constant that backtracking ends with is at most twice that of the segment, so the step is not tiny.
+    # The constant that backtracking ends with is at most twice the segment's, so the step is not tiny.
     promised = min(limit, line.gap / (2.0 * line.curvature * line.squared_length))
     assert gamma >= promised * (1.0 - 1e-12)
 

@@ -36,7 +36,7 @@ def test_solution_equals_the_dense_one(seed, n):
     A, b, inverse = scaled_system(seed, n)
     x, _ = solve(A, b, inverse, tol=1e-12)
     exact = np.linalg.solve(A, b)
-    # In the scaled unknowns, whose condition number is that of the unscaled matrix times its spread of diagonals.
+    # In the scaled unknowns; their condition number is the unscaled matrix's times its spread of diagonals.
     size = np.sqrt(np.diag(A))
     assert np.linalg.norm(size * (x - exact)) <= 1e-7 * np.linalg.norm(size * exact)
 
@@ -119,7 +119,7 @@ def test_preconditioner_inverts_its_matrix(k, m, rank, with_rows, with_common, s
     A = dense(blocks, diagonal, rows, common)
     preconditioner = BlockPreconditioner(blocks, diagonal, rows, common)
     inverse = np.stack([preconditioner(e.reshape(k, m)).ravel() for e in np.eye(k * m)], axis=1)
-    # The ridge of 1e-10 is relative to the pieces: the error relative to that of A, by its condition number.
+    # The ridge of 1e-10 is relative to the pieces; relative to A, the condition number multiplies it.
     error = 1e-10 * np.linalg.cond(A) * 20
     assert error < 1e-4
     np.testing.assert_allclose(inverse, np.linalg.inv(A), rtol=0, atol=error * np.abs(inverse).max())

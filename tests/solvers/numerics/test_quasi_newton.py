@@ -89,7 +89,7 @@ def test_steps_fulfil_the_weak_wolfe_conditions():
 
 
 def test_the_decrease_that_is_left():
-    """Infinite while nothing is known of the curvature; then that of the next step, here exact; 0 at a minimum."""
+    """Infinite while the curvature is unknown; then the decrease of the next step, here exact; 0 at a minimum."""
     A, b = np.eye(2), np.array([2.0, 0.5])
     bounds = np.zeros(2), np.ones(2)
     iterates = run(least_squares(A, b), np.array([1.0, 0.0]), bounds=bounds)
@@ -127,13 +127,13 @@ def test_the_pairs_kept_by_default_take_16_mib_at_most_but_ten(size, memory):
 
 
 def test_pairs_whose_free_part_is_rounding_are_left_out():
-    """The inner product of a pair lies in what is held; the difference of the two is rounding, and no curvature."""
+    """The inner product of a pair lies in the held directions; their difference is rounding, and no curvature."""
     rng = np.random.default_rng(0)
     for _ in range(200):
         s, y = rng.standard_normal((2, 1000))
         free = np.arange(1000) < 10
         y[free] = 0.0
-        # What is held has next to no inner product, however long both are.
+        # The held directions have next to no inner product, however long both are.
         y[~free] -= (s[~free] @ y[~free]) / (s[~free] @ s[~free]) * s[~free]
         y[~free] += 2e-10 * np.linalg.norm(y) / np.linalg.norm(s) * s[~free]
         pairs = _CorrectionPairs(5, np.ones(1000))

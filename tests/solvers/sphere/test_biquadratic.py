@@ -36,7 +36,7 @@ def test_its_values_are_those_of_the_combinations(p, seed):
     expected = np.einsum("kc,ki,cij,kj->k", U, H, A, H)
     np.testing.assert_allclose(np.einsum("ka,ab,kb->k", Z, form.matrix + N, Z), expected, atol=1e-12)
     assert form.reach(H, U) == pytest.approx(expected.max(), rel=1e-12)
-    # A projection, orthogonal to what it leaves and to the identity.
+    # A projection, orthogonal to the remainder and to the identity.
     np.testing.assert_allclose(form.project(N), N, atol=1e-14)
     assert np.vdot(V - N, N) == pytest.approx(0.0, abs=1e-11)
     assert np.trace(N) == pytest.approx(0.0, abs=1e-12)
@@ -109,7 +109,7 @@ def test_a_bound_with_fixed_signs_covers_its_rounding(scale):
 @either_norm
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e140])
 def test_a_bound_covers_its_rounding(p, scale):
-    """Against x'(M + N) x in forty digits, at the top eigenvector of what was computed; N nearly cancels M."""
+    """Against x'(M + N) x in forty digits, at the top eigenvector of the computed matrix; N nearly cancels M."""
     rng = np.random.default_rng(7)
     A = scale * symmetric(rng.standard_normal((2, 3, 3)))
     form = Biquadratic(A, 3, 0.0, np.zeros((0, 0)), p)
@@ -132,7 +132,7 @@ def test_a_bound_covers_its_rounding(p, scale):
 @either_norm
 @every_kind
 def test_a_multiplier_is_a_proof(p, kind):
-    """Any of them, however large; for p = 1 those of the diagonal sum to zero only up to rounding."""
+    """Any multiplier, however large; for p = 1 the diagonal entries sum to zero only up to rounding."""
     rng = np.random.default_rng(8)
     A = symmetric(STACKS[kind](rng, 3, 3))
     value = max(best_of_many(A, p, rng, starts=30), attained(A, np.eye(3), p).max())

@@ -51,7 +51,7 @@ def test_the_bound_is_exact_for_p_1_where_the_moduli_add_up(kind, seed, shape):
 
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_the_bound_is_exact_for_p_2_on_an_orthonormal_basis(d):
-    """Of the symmetric matrices, m = d (d + 1) / 2: then ||q(h)||_2 = ||h h'||_F = 1 for every unit h."""
+    """For the symmetric matrices, m = d (d + 1) / 2: then ||q(h)||_2 = ||h h'||_F = 1 for every unit h."""
     pairs = list(itertools.combinations_with_replacement(range(d), 2))
     basis = np.zeros((len(pairs), d, d))
     for c, (j, k) in enumerate(pairs):
@@ -90,7 +90,7 @@ def test_a_stack_that_is_nothing_beside_its_errors_scales_by_them(p):
 
 
 def test_moduli_bound_the_forms_however_they_were_decomposed():
-    """Inaccurate eigenvectors make other matrix absolute values; what they lack is part of the bound."""
+    """Inaccurate eigenvectors make other matrix absolute values; the bound allows for the difference."""
     rng = np.random.default_rng(0)
     A = symmetric(rng.standard_normal((3, 8, 8)))
     stack = DenseStack(A)

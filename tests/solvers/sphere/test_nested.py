@@ -107,7 +107,7 @@ def test_a_node_inherits_the_bound_of_its_parent(sign):
 
 
 def test_nodes_close_what_the_form_of_the_root_leaves_open():
-    """Of a stack whose relaxation is not tight, on some of its directions: ten outputs that enumeration knows."""
+    """A stack whose relaxation is not tight, on some of its directions: ten outputs that enumeration knows."""
     stack, _ = DenseStack(symmetric(decaying(np.random.default_rng(0), 10, 24, 0.8))).scaled()
     H = unit_vectors(np.random.default_rng(1), 1, 24)
     found = nest_and_bound(stack, H, 1, 1e-3, Budget())

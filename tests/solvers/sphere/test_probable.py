@@ -129,7 +129,7 @@ def test_no_stack_of_any_kind_has_a_value_above_the_bound(kind, p, seed, shape):
 @pytest.mark.parametrize("looks", range(5))
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 def test_the_time_limit_leaves_no_false_bound(monkeypatch, p, looks):
-    """So many looks at the clock find time left; cones that wait for a corner keep the bound that they have."""
+    """A number of looks at the clock find time left; cones that wait for a corner keep the bound that they have."""
     stack = gaussian(np.random.default_rng(0), 4, 30)
     clock = chain([False] * looks, repeat(True))
     monkeypatch.setattr(Budget, "out_of_time", PropertyMock(side_effect=clock))

@@ -23,7 +23,7 @@ class Way(NamedTuple):
     prove: Callable
     p: int
     tols: tuple[float, ...]
-    # What the bound exceeds the maximum by without a limit, in tolerances and in addition.
+    # The excess of the bound over the maximum without a limit, in tolerances and in addition.
     slack: tuple[float, float]
     # Units of work whose numbers are tried.
     unit: Callable = lambda m, d: step_work((m + 1) * d)
@@ -126,7 +126,7 @@ def test_bounds_are_true_at_any_limit(way, units):
 # -- the public maximum: known maxima of tensors, any scale and limit --------------------------------------------------
 
 
-# The state of three qubits W, and GHZ; and, beside it, one of three levels.
+# The state of three qubits W, and GHZ; and another one of three levels.
 W = np.array([[[0, 1], [1, 0]], [[1, 0], [0, 0]]]) / np.sqrt(3)
 GHZ = np.array([np.diag([1, 0]), np.diag([0, 1])]) / np.sqrt(2)
 THREE = np.array([np.diag(e) for e in np.eye(3)]) / np.sqrt(3)

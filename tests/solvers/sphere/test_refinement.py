@@ -12,7 +12,7 @@ from mopn.solvers.sphere.refinement import gram_starts
 @every_p
 @varied(shape=shapes)
 def test_refinement_is_monotone(kind, p, seed, shape):
-    """More ascents never lower a value, none falls below its start, and values are those of the vectors."""
+    """More ascents never lower a value, none falls below its start, and the vectors have these values."""
     rng, stack = draw(kind, seed, shape)
     starts = unit_vectors(rng, 4, shape[1])
     before = DenseStack(stack).forms(starts)

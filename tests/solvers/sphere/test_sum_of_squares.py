@@ -57,7 +57,7 @@ def test_the_proof_can_be_checked(degree):
     H = unit_vectors(rng, 100, A.shape[1])
     Z = quartic.lift.powers(H)
     assert np.abs(np.einsum("ra,ab,rb->r", Z, found.N, Z)).max() < 1e-12
-    # To the last bit, as eigenvalues are those of one triangle.
+    # To the last bit, as eigenvalues are computed from one triangle.
     assert np.array_equal(found.N, found.N.T)
     values = (np.einsum("ri,cij,rj->rc", H, A, H) ** 2).sum(axis=1)
     np.testing.assert_allclose(np.einsum("ra,ab,rb->r", Z, quartic.matrix, Z), values, rtol=1e-10)
@@ -65,7 +65,7 @@ def test_the_proof_can_be_checked(degree):
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4])
-def test_what_rounding_leaves_of_a_multiplier_is_in_the_bound(degree):
+def test_rounding_errors_of_a_multiplier_are_in_the_bound(degree):
     """Huge multipliers have a value of their own at powers, in extended precision: the bound has more than that."""
     rng = np.random.default_rng(7)
     quartic = quartics(draw_small("gaussian", rng), degree)
@@ -75,7 +75,7 @@ def test_what_rounding_leaves_of_a_multiplier_is_in_the_bound(degree):
         Z = quartic.lift.powers(unit_vectors(rng, 200, quartic.lift.d)).astype(np.longdouble)
         values = np.einsum("ra,ab,rb->r", Z, N.astype(np.longdouble), Z) / np.sum(Z * Z, axis=1)
         left = max(left, float(np.abs(values).max()))
-        # Without a form, the bound is that of the errors alone.
+        # Without a form, only the errors are bounded.
         assert np.all(values <= quartic.bound(np.zeros((D, D)), 0.0, N) - quartic.rounding)
     assert left > 1e-8
 
@@ -106,7 +106,7 @@ def test_it_starts_from_the_last_proof():
     warm = bound_by_squares(stack, start, tol=1e-4, budget=second, last=cold.last)
     assert second.spent < 0.5 * first.spent
     assert warm.bound == pytest.approx(cold.bound, rel=2e-4)
-    # Of another number of features they are of no use.
+    # Multipliers for another number of features are useless.
     smaller, _ = DenseStack(A[:, :-1, :-1]).scaled()
     bound_by_squares(smaller, start[:-1, :-1], tol=1e-4, budget=third, last=cold.last)
     assert third.spent > 0

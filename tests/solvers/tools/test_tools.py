@@ -63,7 +63,7 @@ def test_no_lock_is_held_while_a_thread_computes():
     first = Thread(target=lambda: Lazy(compute).value, daemon=True)
     first.start()
     assert computing.wait(60)
-    # Of another object, then in a thread of its own, so that a lock is a failure and not a test that never ends.
+    # Another object's, then in a thread of its own, so that a lock is a failure and not a test that never ends.
     Thread(target=read_another, daemon=True).start()
     free = done.wait(10)
     go_on.set()

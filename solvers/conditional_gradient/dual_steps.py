@@ -11,8 +11,8 @@ from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort
 _MOST_STEPS = 4
 # Fraction of the gap that two steps must leave at most, so that others follow.
 _LEFT_BY_TWO_STEPS = 0.8
-# Excess of the bound over the strength, relative, that another step would hardly lower.
-_SMALL_EXCESS = 2e-3
+# Fraction of the tolerance to which the gap falls, so that units that change little may leave.
+_ROOM = 0.8
 # Operations of the bound on all units; the search for units gives it without a proof of its own.
 _WORK = 2e8
 
@@ -31,7 +31,7 @@ class Proof(NamedTuple):
         return Measure(fun, self.lower, rounding).gap / max(abs(fun), math.ulp(0.0))
 
 
-class DualProjections:
+class DualSteps:
     """Takes steps to better dual points while these lower the gap."""
 
     def __init__(self, problem: Atomic, oracle: Any, monitor: Monitor) -> None:
@@ -46,7 +46,7 @@ class DualProjections:
         best = latest = proof
         for step in range(1, _MOST_STEPS + 1):
             gap = best.gap(fun, rounding)
-            if gap <= self.monitor.tol or self.monitor.left <= 0.0:
+            if gap <= _ROOM * self.monitor.tol or self.monitor.left <= 0.0:
                 break
             moved = self.problem.better_dual(latest.point, latest.at, min(gap, 1.0), self.monitor.seed)
             if moved is None:
