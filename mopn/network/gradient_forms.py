@@ -63,8 +63,8 @@ class GradientForms:
 
     @cached_property
     def _dense(self) -> DenseStack:
-        matrices, moduli, counts = self.rows.sum(_gammas_and_moduli, self.kernel, along=(self.G,))
-        return DenseStack(matrices, self._forming_error(moduli, counts), self.seed)
+        matrices, moduli, counts, left_out = self.rows.sum(_gammas_and_moduli, self.kernel, along=(self.G,))
+        return DenseStack(matrices, self._forming_error(moduli, counts) + 2.0 * left_out, self.seed)
 
     def rounding(self, p: float) -> float:
         """Bound the change in max ||q(h)||_p over unit h by the rounding errors of the matrices."""
@@ -181,8 +181,20 @@ def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return moduli, nonzero @ (1.0 + sizes)
 
 
-def _gammas_and_moduli(block: Block, G: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return kernel.gammas(block.design, G), *_moduli(block, G)
+def _gammas_and_moduli(
+    block: Block, G: np.ndarray, kernel: Kernel
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the matrices, the sums of ``_moduli``, and bounds (m,) of what the matrices leave out."""
+    moduli, counts = _moduli(block, G)
+    left_out = np.zeros(len(moduli))
+    if len(moduli) == 2:
+        # Slopes of two classes are opposite up to rounding, and so are their matrices.
+        left_out[0] = block.design.squared_sizes @ abs(G[:, 0] + G[:, 1])
+        if left_out[0] <= len(G) * EPS * moduli.min():
+            matrix = kernel.gammas(block.design, G[:, 1:])
+            return np.concatenate([-matrix, matrix]), moduli, counts, left_out
+        left_out[0] = 0.0
+    return kernel.gammas(block.design, G), moduli, counts, left_out
 
 
 def _combined_and_moduli(

@@ -51,6 +51,8 @@ _JOINT_TOL = 3e-3
 _LEFT = 0.9
 # Factor by which such refits, from the second one on, tighten the tolerance where the gap is of second order.
 _TIGHTER = 0.1
+# The same for the least tolerance, where the objective has levelled off before the gap is proven.
+_TIGHTER_FOR_PROOF = 0.3
 # Tolerance of the fit of the linear term before units enter, relative to the polish of the output layer.
 _START_TOL = 1e-3
 # The same in a run for a model, relative to the polish of both layers, which continues this fit.
@@ -315,7 +317,7 @@ class _FullRefits(_OutputRefits):
         self.near = self.near and not (self.smooth and selection.atoms.bound_is_best)
 
     def tighten(self) -> None:
-        self.least_tol *= _TIGHTER
+        self.least_tol *= _TIGHTER_FOR_PROOF
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
         """Add the units: by a line search if a joint refit follows at once, as it cannot move units of zero weight."""

@@ -66,6 +66,9 @@ class DenseStack:
     @cached_property
     def eigen(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues (m, d), ascending, and eigenvectors (m, d, d), in columns, of every matrix."""
+        if len(self.matrices) == 2 and np.array_equal(self.matrices[0], -self.matrices[1]):
+            values, vectors = np.linalg.eigh(self.matrices[1])
+            return np.stack([-values[::-1], values]), np.stack([vectors[:, ::-1], vectors])
         values, vectors = np.linalg.eigh(self.matrices)
         return values, vectors
 
