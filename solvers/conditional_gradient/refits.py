@@ -52,7 +52,7 @@ _LEFT = 0.9
 # Factor by which such refits, from the second one on, tighten the tolerance where the gap is of second order.
 _TIGHTER = 0.1
 # The same for the least tolerance, where the objective has levelled off before the gap is proven.
-_TIGHTER_FOR_PROOF = 0.3
+_TIGHTER_FOR_PROOF = 0.1
 # Tolerance of the fit of the linear term before units enter, relative to the polish of the output layer.
 _START_TOL = 1e-3
 # The same in a run for a model, relative to the polish of both layers, which continues this fit.
