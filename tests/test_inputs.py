@@ -102,7 +102,7 @@ def test_odd_arguments_of_functions_are_taken_or_refused_by_name(function, name)
 
 
 REFUSED = {
-    "a radius beside the strength": (
+    "a radius and a strength": (
         lambda: mopn.NetworkProblem(X, LABELS, strength=1.0, radius=10.0),
         r"only one of them; .*; set strength=None for a ball",
     ),

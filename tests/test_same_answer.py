@@ -122,9 +122,9 @@ def network(n=60, m=3, **options):
         problem = network_problem(samples, options)
         result = minimum(problem, ConditionalGradient(refit="full"), samples)
         assert len(result.basis)
-        beside = (1.0 - 1e-5) * result.weights
-        near = mopn.certify(problem, result.basis, beside, linear=result.linear, n_threads=samples.n_threads)
-        return {"conditional gradient": answer(result), "beside": Answer(near.fun, near.gap, solved=False)}
+        nearby = (1.0 - 1e-5) * result.weights
+        near = mopn.certify(problem, result.basis, nearby, linear=result.linear, n_threads=samples.n_threads)
+        return {"conditional gradient": answer(result), "a nearby point": Answer(near.fun, near.gap, solved=False)}
 
     # Where the objective is the minimum up to rounding, gaps are about the root of that, 1e-8. Proofs by sums of
     # squares end at a relative accuracy near 1e-7.

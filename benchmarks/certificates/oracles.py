@@ -100,7 +100,7 @@ def gradient_stack(problem: mopn.NetworkProblem, network: Any) -> DenseStack:
 
 
 def prove(stacks: list[DenseStack], norm: str) -> list[tuple[BasisAtoms, float]]:
-    """Call one oracle on all stacks, as a fit does; return its answers and their seconds."""
+    """Call one oracle on all stacks, like a fit; return its answers and their seconds."""
     oracle, answers = basis_oracle(norm, method="exact"), []
     for stack in stacks:
         # Results that a stack computed for others would be free here.

@@ -6,7 +6,7 @@ quartic sum_c (h' G_c h)^2, p = 1 the sum of moduli. mopn's is ``mopn.solvers.sp
 a relaxation as a semidefinite program: biquadratic forms, of order (m + 1) d, or for p = 2 sums of squares, of order
 d (d + 1) / 2, if that is smaller. They are Clarabel and SCS in CVXPY with tolerances of 1e-5, and the method of
 ManiSDP, low-rank factors on the sphere with a dual certificate, written plainly. From whatever they return, multipliers
-are read, and their bound is evaluated as mopn's are, rounding errors included.
+are read, and their bound is evaluated like mopn's, rounding errors included.
 
 The table has for each solver the excess, the proven bound over the best value that was found, less 1, and the seconds
 of the process's CPU, with CVXPY's compilation; limits are of the clock. A run is a process. What ended within a limit

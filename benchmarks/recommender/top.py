@@ -2,10 +2,10 @@
 
 A random fifth of the ratings of MovieLens 100K is held out. For each user, a model ranks all films without a training
 rating. Hits are the films of its best ten that the user rated with 4 or 5 in the fifth: recall@10 divides by the
-number of such films, or by 10 if there are more, and nDCG@10 counts hits. "rated" is the nDCG@10 of the held-out ratings alone.
-Models of ratings are ranked with and without a shrinkage by the numbers of ratings; models of implicit feedback know
-the rated films, not the ratings: a factorization machine of ones for ratings and zeros for films drawn at random, EASE
-(Steck, WWW 2019), and ALS of the package ``implicit``, if it is installed::
+number of such films, or by 10 if there are more, and nDCG@10 counts hits. "rated" is the nDCG@10 of the held-out
+ratings alone. Models of ratings are ranked with and without a shrinkage by the numbers of ratings. Models of implicit
+feedback know the rated films, not the ratings: a factorization machine of ones for ratings and zeros for films drawn at
+random, EASE (Steck, WWW 2019), and ALS of the package ``implicit``, if it is installed::
 
     OMP_NUM_THREADS=1 python -m benchmarks.recommender.top --data FOLDER
 """

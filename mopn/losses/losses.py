@@ -467,7 +467,7 @@ def _at(places: np.ndarray, A: np.ndarray) -> np.ndarray:
 
 def _put(places: np.ndarray, A: np.ndarray, values: np.ndarray | float) -> np.ndarray:
     """Return A (n, m), which may be changed, with values as the entries a_iy."""
-    # One index is several times as fast as two. Where outputs are contiguous, as they mostly are, this is no copy.
+    # One index is several times as fast as two. Where outputs are contiguous, the usual case, this is no copy.
     flat = A.T.reshape(-1)
     flat[places] = values
     return flat.reshape(A.shape[::-1]).T

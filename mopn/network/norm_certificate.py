@@ -326,7 +326,7 @@ def certify(
     problem : NetworkProblem
     basis : array-like of shape (k, d), Model, fitted estimator or Result
         Units of any length; K(c h, x) = c^2 K(h, x), so lengths go into the weights. Arrays are in the coordinates of
-        the problem, as results are: with ``center`` or ``scale`` units for X as given are other numbers. So give a
+        the problem, like results: with ``center`` or ``scale`` units for X as given are other numbers. So give a
         model or an estimator itself, without ``weights``: it is converted, by ``problem.start_of``.
     weights : array-like of shape (k, m), optional
         With arrays only.

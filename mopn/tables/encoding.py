@@ -60,7 +60,7 @@ class TableEncoding:
 
     @cached_property
     def _is_sparse(self) -> bool:
-        """Whether features are sparse, as indicators of many categories are."""
+        """Whether features are sparse: indicators of many categories."""
         return sum(len(column.means) for column in self.categories) > _MAX_DENSE_INDICATORS
 
     @cached_property

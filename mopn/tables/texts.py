@@ -77,7 +77,7 @@ def are_dates(texts: Iterable[str]) -> bool:
 
 
 def are_values(texts: Iterable[str]) -> bool:
-    """Whether many texts share few patterns of digits, signs and words, as quantities with units and times do.
+    """Whether many texts share few patterns of digits, signs and words, like quantities with units, and times.
 
     Patterns of plain numbers and of names do not count.
     """

@@ -101,7 +101,7 @@ class DenseStack:
 
     @cached_property
     def _scaled(self) -> tuple[DenseStack, float]:
-        # Cached, as its decompositions are. The division is exact unless the errors exceed the matrices by far.
+        # Cached, like its decompositions. The division is exact unless the errors exceed the matrices by far.
         scale = power_of_two(max(float(np.abs(self.matrices).max()), float(self.error.max(initial=0.0))))
         return DenseStack(self.matrices / scale, self.error / scale, self.seed), scale
 

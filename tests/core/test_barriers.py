@@ -142,7 +142,7 @@ def test_a_fresh_penalty_is_on_the_central_path(name, shape, rng, mu):
 
 
 def walk(name, form, rng, mu, steps=8):
-    """Random steps, halved until they are feasible as the solver's are, while the level falls; yields each state."""
+    """Random steps, halved until they are feasible, like the solver's, while the level falls; yields each state."""
     V = draw(name, form, rng, (4, 3))
     barrier, quadratic, _ = state(name, form, V, mu)
     for _ in range(steps):

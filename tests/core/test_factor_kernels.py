@@ -171,7 +171,7 @@ def test_degrees_from_columns_and_from_rows(n, degree):
 
 
 def found_derivative(theta, design, weights, state, p, j):
-    """Return the modulus of the derivative by p_j, the slopes of the losses being those of ``state``.
+    """Return the modulus of the derivative by p_j, with the slopes of the losses in ``state``.
 
     Only the ridge has curvature, a power of two so small that its slope vanishes: its bits are exact.
     """

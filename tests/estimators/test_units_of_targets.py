@@ -44,9 +44,9 @@ def test_targets_weigh_alike_whatever_their_units_and_levels(cls, loss, units, l
 
 @pytest.mark.parametrize("cls", REGRESSORS)
 def test_a_constant_target_is_no_reason_to_change_the_others(cls):
-    beside = fitted(cls, np.column_stack([Y, np.full(90, 7.0)])).predict(X)
-    np.testing.assert_allclose(beside[:, 3], 7.0, atol=0.05)
-    assert np.abs(beside[:, :3] - fitted(cls, Y).predict(X)).max() < 0.05
+    with_constant = fitted(cls, np.column_stack([Y, np.full(90, 7.0)])).predict(X)
+    np.testing.assert_allclose(with_constant[:, 3], 7.0, atol=0.05)
+    assert np.abs(with_constant[:, :3] - fitted(cls, Y).predict(X)).max() < 0.05
 
 
 @pytest.mark.parametrize("level", [0.0, 1e6, 3e12, -1e15])

@@ -285,7 +285,7 @@ def test_bad_data_for_a_model():
 @pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
 @pytest.mark.parametrize("augment", [False, True])
 def test_outputs_of_a_network_as_one(kernel, augment):
-    """A combination of outputs predicts as the outputs do, and has the interactions of their matrices."""
+    """A combination of outputs predicts the combined outputs, and has the interactions of their matrices."""
     rng = np.random.default_rng(0)
     ones = {"anova": 2, "homogeneous": 1}[kernel] if augment else 0
     model = mopn.Model(

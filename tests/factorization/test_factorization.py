@@ -22,7 +22,7 @@ DIRECT = {
     "second": {"degree": 2},
     "third and second": {"degree": 3, "fit_lower": "explicit", "fit_linear": True, "fit_intercept": True},
     "augmented": {"degree": 4, "fit_lower": "augment"},
-    "augmented beside linear": {"degree": 3, "fit_lower": "augment", "fit_linear": True},
+    "augmented and linear": {"degree": 3, "fit_lower": "augment", "fit_linear": True},
     "shared": {"degree": 3, "fit_lower": "shared"},
     "inhomogeneous": {"degree": 3, "theta": [0.5, -1.0, 2.0]},
     "all subsets": {"kernel": "all-subsets", "fit_intercept": True},
@@ -577,7 +577,7 @@ def test_a_gradient_method_does_not_depend_on_the_unit_of_the_data(kind, loss):
     assert runs[0].fun < runs[0].trace["fun"][0]
 
 
-@pytest.mark.parametrize("kind", ["signs", "augmented beside linear", "lifted", "lifted anova", "bilinear"])
+@pytest.mark.parametrize("kind", ["signs", "augmented and linear", "lifted", "lifted anova", "bilinear"])
 def test_popular_features_do_not_slow_a_gradient_method_down_beside_a_large_ridge(kind):
     """The curvature of the ridge is the same for all features: scales for their numbers of samples would spoil it."""
     rng = np.random.default_rng(0)

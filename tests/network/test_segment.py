@@ -414,7 +414,7 @@ def test_without_a_strength_nothing_bounds_the_vertices(direction):
 @ball_or_penalty
 @every_norm
 def test_rows_in_another_order_take_the_same_steps(norm, form, direction, seed):
-    """Two vertices tie after most pairwise steps, as a line search ends where they do: rounding decides nothing."""
+    """Two vertices tie after most pairwise steps, as a line search ends at a tie: rounding decides nothing."""
     X, y = samples(seed)
     solver, order = ConditionalGradient(PlainStep(direction=direction)), np.random.default_rng(seed).permutation(len(y))
     first, moved = (

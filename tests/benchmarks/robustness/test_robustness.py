@@ -1,4 +1,4 @@
-"""The study of radii: models made of other classifiers predict as these do, and attacks reach other classes."""
+"""The study of radii: models made of other classifiers give the same predictions, and attacks reach other classes."""
 
 import numpy as np
 import pandas as pd

@@ -65,7 +65,7 @@ def test_steps_are_the_fewest_that_bound_a_unit_norm_to_the_tolerance(d, tol, fa
 @pytest.mark.parametrize("largest", [0.3, 0.99, 1.01, 1.3, -1.2])
 @pytest.mark.parametrize("steps", [2, 7, 60])
 def test_a_bound_is_that_of_the_chebyshev_polynomial(largest, steps):
-    """A vector along the eigenvector itself grows as the polynomial does."""
+    """A vector along the eigenvector itself grows like the polynomial."""
     d, scale = 5, 0.5
     start = np.zeros((1, d))
     start[0, 2] = 3.0
