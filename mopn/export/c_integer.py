@@ -208,7 +208,7 @@ class IntegerHeader(CWriter):
         ends = [v >> inputs.shifts for v in (inputs.lowest, inputs.highest)]
         row = np.rint(ends[0] + spread * (ends[1] - ends[0])).astype(np.int64)[None]
         x = self.array(f"{self.name}_input", "test_x", [str(i) for i in row[0]])
-        expected = self.array("int32_t", "test_outputs", [str(i) for i in integers._integer_outputs(row)[0]])
+        expected = self.array("int32_t", "test_outputs", [str(i) for i in integers.outputs_of_inputs(row)[0]])
         self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
         self.function(
             "int",
