@@ -294,7 +294,7 @@ class IntegerModel(Displayed):
         return np.ldexp(bound, -self.exponents) * (1.0 + 1e-9) + self._rounding(X, eta)
 
     def _unit_errors(self, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
-        """Return bounds (n, k) of the errors of units, less their means, from exact forms (n, k) and errors of these."""
+        """Return bounds (n, k) of the errors of units, less their means, by exact forms (n, k) and their errors."""
         k = len(self.V)
         phi = squares(z, self.shifts[:k], self.square_shifts)
         # |Z| >> r is between |z| 2^-r - e - 1 and |z| 2^-r + e; its square is cut off in the same way.
@@ -309,7 +309,7 @@ class IntegerModel(Displayed):
         return dense_rows(self.model._design(X))
 
     def outputs_of_inputs(self, integers: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, m) as integers for inputs (n, d) as C takes them, such as ``c_inputs(X)``, as int64."""
+        """Return the outputs (n, m) as integers, for inputs (n, d) as C takes them but in int64."""
         k = len(self.V)
         Z = self.forms.values(self.inputs.features(integers))
         out = weighted(self._units(Z), self.V, self.product_shifts) + self.constant

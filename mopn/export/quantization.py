@@ -86,7 +86,7 @@ def output_scales(model: Any, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Return levels (m,) of outputs (n, m), and exponents of 2 (m,) that make outputs without levels alike in size.
 
     A level is a multiple of a power of 2 above the outputs' range, so it is 0 for outputs near 0. Where the sign of an
-    output is the class, there is no level. Among several classes the largest output wins, so all share a level and size.
+    output is the class, there is no level. Among several classes the largest output wins, so all share level and size.
     """
     m = outputs.shape[1]
     levels = np.zeros(m)
