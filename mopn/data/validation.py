@@ -169,8 +169,9 @@ def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = No
     absent = np.asarray(sample_weight) == 0
     if not absent.any() or (absent.all() and target is None):
         return y
-    target = y[np.argmin(absent)] if target is None else target
-    return np.where(absent.reshape(-1, *[1] * (y.ndim - 1)), target, y)
+    if target is None:
+        target = y[np.argmin(absent)]
+    return np.where(np.expand_dims(absent, tuple(range(1, y.ndim))), target, y)
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
@@ -185,8 +186,9 @@ def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) 
         return parts, y, sample_weight, offset
     rows = np.flatnonzero(sample_weight)
     parts = [compressed(part).tocsr()[rows] if sparse.issparse(part) else part[rows] for part in parts]
-    offset = None if offset is None else as_array(offset, "offset")
-    offset = offset[rows] if offset is not None and offset.shape[:1] == (n,) else offset
+    if offset is not None:
+        offset = as_array(offset, "offset")
+        offset = offset[rows] if offset.shape[:1] == (n,) else offset
     return parts, y[rows], sample_weight[rows], offset
 
 
@@ -261,8 +263,11 @@ def _fault_of_lengths(**arrays: np.ndarray) -> str | None:
 def _fault_of_indices(name: str, indices: np.ndarray, length: int) -> str | None:
     if not indices.size:
         return None
-    least, largest = indices.min(), indices.max()
-    return None if least >= 0 and largest < length else f"{name} holds {least if least < 0 else largest}"
+    least = indices.min()
+    if least < 0:
+        return f"{name} holds {least}"
+    largest = indices.max()
+    return f"{name} holds {largest}" if largest >= length else None
 
 
 def check_start(start: Any, size: int) -> np.ndarray:
