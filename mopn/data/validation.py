@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mopn.data.values import as_array, as_numbers, distinct_labels, finite_numbers, label_codes, to_host
+from mopn.data.targets import distinct_labels, label_codes
+from mopn.data.values import as_array, as_numbers, finite_numbers, to_host
 from mopn.losses.losses import Loss
 from mopn.solvers.tools.checks import check_count, check_flag, check_nonnegative, choice, shown
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.data.values import CATEGORIES, NUMBERS, to_host
+from mopn.data.cells import CATEGORIES, NUMBERS
+from mopn.data.values import to_host
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel

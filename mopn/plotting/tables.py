@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.data.values import DATES, ZONED_DATES
+from mopn.data.cells import DATES, ZONED_DATES
 from mopn.explain.column_effects import EffectSize, effects
 from mopn.models.base import Fitted
 from mopn.plotting.drawing import (
