@@ -294,7 +294,7 @@ class _Column:
 
 def _outputs_as_squares(model: TableModel) -> tuple[np.ndarray, ...]:
     """Return c (m,), W (m, d), H (k, d), b (k,) and V (k, m) of outputs c + W z + sum_r v_r (b_r + <h_r, z>)^2."""
-    outputs = Quadratic.of(model._formula()).squared()
+    outputs = Quadratic.of(model.formula()).squared()
     # The square of a feature is the square of a unit.
     squared = np.flatnonzero(outputs.squares.any(axis=0))
     H = np.vstack([np.eye(outputs.linear.shape[1])[squared], outputs.factors[0]])

@@ -32,7 +32,7 @@ class _Header(CWriter):
     """The functions of a model. Those of a model of a table encode its rows first."""
 
     def text(self, model: Any) -> str:
-        formula = model._formula()
+        formula = model.formula()
         m, d = formula.linear.shape
         if model.encoding is None:
             self.feature_names(model.feature_names)

@@ -69,8 +69,8 @@ def warn_of_lost_digits(model: Any, dtype: type, X: Any = None) -> None:
     """Warn the user if predictions of rows X, by default like the training data, change by 0.1 % of their range."""
     exact, rounded = _rows(model, dtype, to_host(X))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        outputs = model._outputs(exact)
-        found = outputs_in(model._formula(), rounded, dtype)
+        outputs = model.outputs_of_design(exact)
+        found = outputs_in(model.formula(), rounded, dtype)
         change = changes(model, outputs, found)
     tells_probabilities = model.has_probabilities and model.target != "ordinal"
     # Changes of classes alone bring no warning: where outputs tie, any digit changes the class.
@@ -104,13 +104,13 @@ def predicted_numbers(model: Any, outputs: np.ndarray) -> np.ndarray:
     dtype = outputs.dtype
     outputs = outputs.astype(np.float64)
     if model.target == "ordinal":
-        numbers = model._probabilities_of_labels(outputs).astype(dtype) @ model.classes.astype(dtype)[:, None]
+        numbers = model.probabilities_of(outputs).astype(dtype) @ model.classes.astype(dtype)[:, None]
     elif model.has_probabilities:
-        numbers = model._probabilities_of_labels(outputs)
+        numbers = model.probabilities_of(outputs)
     elif model.target in ("labels", "indicator"):
         numbers = outputs
     else:
-        numbers = model._predictions(outputs).reshape(len(outputs), -1)
+        numbers = model.predictions_of(outputs).reshape(len(outputs), -1)
     return numbers.astype(dtype)
 
 
@@ -131,7 +131,7 @@ def sizes_of(values: np.ndarray) -> np.ndarray:
 
 def changed_classes(model: Any, exact: np.ndarray, found: np.ndarray) -> int:
     """Return how many rows change their class, or an indicator, from exact outputs (n, m) to outputs found."""
-    differ = model._predictions(exact) != model._predictions(found)
+    differ = model.predictions_of(exact) != model.predictions_of(found)
     return int(np.sum(differ.reshape(len(exact), -1).any(axis=1)))
 
 
@@ -149,7 +149,7 @@ def _advice(model: Any, dtype: type, outputs: np.ndarray) -> str:
     large_level = 0.1 * _MAX_CHANGE_OF_NUMBERS / np.finfo(dtype).eps
     if model.target == "ordinal" and np.abs(model.classes).max() > large_level * np.ptp(model.classes):
         return f"{larger}subtract from the levels in y the smallest, and add it to predictions"
-    if (np.abs(model._formula().constant) > large_level * np.ptp(outputs, axis=0)).any():
+    if (np.abs(model.formula().constant) > large_level * np.ptp(outputs, axis=0)).any():
         return f"{larger}fit y without its level, and add it to predictions"
     return f"{larger}subtract from large features their means in training"
 
@@ -160,7 +160,7 @@ def _advice(model: Any, dtype: type, outputs: np.ndarray) -> str:
 def _rows(model: Any, dtype: type, X: Any) -> tuple[Design, np.ndarray]:
     """Return the features of rows, and the features (n, d) of these rows as the export reads them."""
     rng = np.random.default_rng(0)
-    formula = model._formula()
+    formula = model.formula()
     d = formula.linear.shape[1]
     n = max(1, min(_COMPARED_ROWS, _COMPARED_NUMBERS // d))
     if model.encoding is not None:
@@ -168,7 +168,7 @@ def _rows(model: Any, dtype: type, X: Any) -> tuple[Design, np.ndarray]:
             return _given_rows_of_table(model.encoding, X, n, dtype)
         return _rows_of_table(model.encoding, n, dtype, rng)
     if X is not None:
-        design = model._design(X)
+        design = model.design(X)
         design = design.rows(_spread_rows(design.shape[0], n))
     elif getattr(model, "feature_scales", None) is None:
         design = make_design(_rows_of_few_features(d, n, rng))

@@ -260,7 +260,7 @@ class IntegerModel(Displayed):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the model's predictions from these outputs: labels, indicators or numbers."""
-        return self.model._predictions(self.outputs(X))
+        return self.model.predictions_of(self.outputs(X))
 
     def agree(self, X: Any) -> Agreement:
         """Return how outputs and classes of any rows X (n, d) agree with the model."""
@@ -306,7 +306,7 @@ class IntegerModel(Displayed):
         return np.maximum(np.abs(low - phi + self.center_error), np.abs(high - phi + self.center_error))
 
     def _rows(self, X: Any) -> np.ndarray:
-        return dense_rows(self.model._design(X))
+        return dense_rows(self.model.design(X))
 
     def outputs_of_inputs(self, integers: np.ndarray) -> np.ndarray:
         """Return the outputs (n, m) as integers, for inputs (n, d) as C takes them but in int64."""
@@ -326,7 +326,7 @@ class IntegerModel(Displayed):
     def _rounding(self, X: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Return bounds (n, m) of the rounding errors of floats: in the model, and in the numbers compared with it."""
         steps = 4.0 * (X.shape[1] + len(self.V) + 16) * np.finfo(float).eps
-        quadratic = Quadratic.of(self.model._formula()).formula()
+        quadratic = Quadratic.of(self.model.formula()).formula()
         size = quadratic.mapped(np.abs).outputs(DenseDesign(np.abs(X)))
         scaled = self.formula.mapped(np.abs).outputs(DenseDesign(np.abs(eta[:, : X.shape[1]])))
         size += np.ldexp(scaled, self.exponent - self.exponents) + np.abs(self.levels)

@@ -93,7 +93,7 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
     graph = Graph(dtype)
     machine = fitted_model(model)
     check_texts(machine)
-    formula = machine._formula()
+    formula = machine.formula()
     if machine.encoding is None:
         features = graph.input("X", graph.dtype, machine.n_features)
     else:

@@ -59,13 +59,13 @@ def quantize(model: Any, X: Any, dtype: str) -> IntegerModel:
         )
     if model.target == "ordinal" or model.predicts_means:
         raise TypeError("predictions of this model are exponentials, which integers have not; use arithmetic='float'")
-    formula = model._formula()
+    formula = model.formula()
     if not is_quadratic(formula):
         raise TypeError("arithmetic='integer' is for models of degree 1 and 2 alone; use arithmetic='float'")
     quadratic = Quadratic.of(formula).squared()
     if not np.isfinite(quadratic.squares).all():
         raise ValueError("squares of the model's parameters are beyond float64; scale X in training")
-    rows = dense_rows(model._design(X))
+    rows = dense_rows(model.design(X))
     outputs = model.outputs(rows)
     levels, bits = output_scales(model, outputs)
     quantizer = _Quantizer(model, scaled(quadratic, levels, bits), np.ldexp(outputs - levels, bits), rows, dtype)

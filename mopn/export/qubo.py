@@ -119,7 +119,7 @@ def to_qubo(
         )
     if X is not None:
         _check_binary(machine, X)
-    formula = machine._formula()
+    formula = machine.formula()
     if not is_quadratic(formula):
         raise ValueError(
             "a QUBO is of degree 2, but the model has products of three features or more: fit one with degree=2"
@@ -158,7 +158,7 @@ def _check_output(output: Any, m: int) -> int:
 
 def _check_binary(model: Any, X: Any) -> None:
     """Check that all features of some rows are 0 or 1."""
-    entries = sparse.coo_array(model._design(to_host(X)).matrix())
+    entries = sparse.coo_array(model.design(to_host(X)).matrix())
     wrong = np.flatnonzero((entries.data != 0) & (entries.data != 1))  # zeros may be stored
     if len(wrong):
         column = int(entries.coords[1][wrong[0]])
