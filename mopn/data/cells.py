@@ -79,40 +79,40 @@ class ReadColumn(NamedTuple):
     exact: np.ndarray | None = None
 
 
-def read_column(values: np.ndarray, of: str) -> ReadColumn:
-    """Return a column (n,) of any type; ``of`` is its name in messages."""
+def read_column(values: np.ndarray, name: str) -> ReadColumn:
+    """Return a column (n,) of any type; ``name`` is for messages."""
     if values.ndim != 1:
-        raise ValueError(f"{of} must have one value a row, got shape {values.shape}; make several columns of it")
+        raise ValueError(f"{name} must have one value a row, got shape {values.shape}; make several columns of it")
     letter = values.dtype.kind
     if letter in "fiu":
         numbers = values.astype(np.float64, copy=False)
-        return as_column(numbers, NUMBERS, of, values if _loses_digits(values, numbers) else None)
+        return as_column(numbers, NUMBERS, name, values if _loses_digits(values, numbers) else None)
     if letter in "mM":
         exact = values if np.datetime_data(values.dtype)[0] in _BELOW_MICROSECONDS else None
-        return as_column(_days(values, of), DATES if letter == "M" else DURATIONS, of, exact)
-    return _read_objects(values, of)
+        return as_column(_days(values, name), DATES if letter == "M" else DURATIONS, name, exact)
+    return _read_objects(values, name)
 
 
-def _read_objects(values: np.ndarray, of: str) -> ReadColumn:
+def _read_objects(values: np.ndarray, name: str) -> ReadColumn:
     cells = [None if cell is None or is_missing(cell) else cell for cell in values.tolist()]
-    kind = kind_of([cell for cell in cells if cell is not None], of)
+    kind = kind_of([cell for cell in cells if cell is not None], name)
     if kind in (TEXTS, BOOLEANS):
-        return as_column(as_texts(cells, of), kind, of)
+        return as_column(as_texts(cells, name), kind, name)
     if kind == NUMBERS:
-        return _read_numbers(cells, of)
+        return _read_numbers(cells, name)
     if kind == TIMES:
         seconds = np.array([np.nan if cell is None else _seconds(cell) for cell in cells])
-        return as_column(seconds, kind, of)
+        return as_column(seconds, kind, name)
     dates = _objects([None if cell is None else _without_zone(cell) for cell in cells])
-    return as_column(_days(dates, of, "m" if kind == DURATIONS else "M"), kind, of)
+    return as_column(_days(dates, name, "m" if kind == DURATIONS else "M"), kind, name)
 
 
-def _read_numbers(cells: list[Any], of: str) -> ReadColumn:
+def _read_numbers(cells: list[Any], name: str) -> ReadColumn:
     try:
         numbers = np.array([np.nan if cell is None else cell for cell in cells], float)
     except OverflowError as error:
-        raise ValueError(f"{of} has a number that is too large for floating point: {error}") from None
-    return as_column(numbers, NUMBERS, of, _objects(cells) if _loses_digits(cells, numbers) else None)
+        raise ValueError(f"{name} has a number that is too large for floating point: {error}") from None
+    return as_column(numbers, NUMBERS, name, _objects(cells) if _loses_digits(cells, numbers) else None)
 
 
 def _loses_digits(values: Any, numbers: np.ndarray) -> bool:
@@ -128,33 +128,33 @@ def _loses_digits(values: Any, numbers: np.ndarray) -> bool:
     return not whole or bool(np.nanmax(np.abs(numbers), initial=0.0) >= INEXACT)
 
 
-def as_column(values: np.ndarray, kind: str, of: str, exact: np.ndarray | None = None) -> ReadColumn:
+def as_column(values: np.ndarray, kind: str, name: str, exact: np.ndarray | None = None) -> ReadColumn:
     """Return a column of a kind, or of the kind ``NOTHING`` if all values are missing; infinity is refused."""
     is_number = values.dtype.kind == "f"
     if is_number and np.isinf(values).any():
-        raise ValueError(f"{of} contains infinity; a number that is unknown is NaN")
+        raise ValueError(f"{name} contains infinity; a number that is unknown is NaN")
     empty = np.isnan(values).all() if is_number else all(text is None for text in values)
     return ReadColumn(values, NOTHING if empty else kind, exact)
 
 
-def as_texts(cells: Iterable[Any], of: str) -> np.ndarray:
+def as_texts(cells: Iterable[Any], name: str) -> np.ndarray:
     """Return the texts of categories, or None."""
     texts: list[str | None] = []
     known: dict[str, str] = {}  # each text is read once
     for cell in cells:
         if type(cell) is str:
             if cell not in known:
-                known[cell] = _text(cell, of)
+                known[cell] = _text(cell, name)
             texts.append(known[cell])
         elif cell is None or is_missing(cell):
             texts.append(None)
         else:
-            texts.append(_text(cell, of))
+            texts.append(_text(cell, name))
     return np.array(texts, object)
 
 
-def kind_of(present: Sequence[Any], of: str) -> str:
-    """Return the kind of cells that are not missing; ``of`` is the name of their column in messages."""
+def kind_of(present: Sequence[Any], name: str) -> str:
+    """Return the kind of cells that are not missing; ``name`` is their column's, for messages."""
     if all(isinstance(cell, bool | np.bool_) for cell in present):
         return BOOLEANS if present else NUMBERS
     if all(isinstance(cell, (datetime.timedelta, np.timedelta64)) for cell in present):  # NumPy's are integers, too
@@ -166,7 +166,7 @@ def kind_of(present: Sequence[Any], of: str) -> str:
     if all(isinstance(cell, (datetime.date, np.datetime64)) or is_period(cell) for cell in present):
         zoned = {getattr(cell, "tzinfo", None) is not None for cell in present}
         if len(zoned) == 2:
-            raise ValueError(f"{of} holds dates with and without a time zone; give all of them one, or none")
+            raise ValueError(f"{name} holds dates with and without a time zone; give all of them one, or none")
         return ZONED_DATES if True in zoned else DATES
     return TEXTS
 
@@ -188,13 +188,13 @@ def _seconds(time: datetime.time) -> float:
     return (time.hour * 60 + time.minute) * 60 + time.second + time.microsecond * 1e-6
 
 
-def _days(values: np.ndarray, of: str, letter: str = "") -> np.ndarray:
+def _days(values: np.ndarray, name: str, letter: str = "") -> np.ndarray:
     """Return dates as days since 1970, and durations as days; ``letter`` is NumPy's, M or m, by default of values."""
     letter = letter or values.dtype.kind
     try:
         exact = values.astype(f"{letter}8[us]")
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{of} has dates that NumPy does not read: {error}; give numbers") from None
+        raise TypeError(f"{name} has dates that NumPy does not read: {error}; give numbers") from None
     return np.where(np.isnat(exact), np.nan, (exact - _ZEROS[letter]) / _DAY)
 
 
@@ -224,7 +224,7 @@ def truths(texts: np.ndarray) -> np.ndarray | None:
     return np.array([np.nan if text is None else float(TRUTHS[text]) for text in texts])
 
 
-def _text(cell: Any, of: str) -> str:
+def _text(cell: Any, name: str) -> str:
     """Return the text of a category; 3.0 is 3, as columns of integers become floats where one is missing."""
     if isinstance(cell, bytes):
         try:
@@ -232,14 +232,14 @@ def _text(cell: Any, of: str) -> str:
         except UnicodeDecodeError:
             cell = cell.decode("latin-1")
     if isinstance(cell, complex):
-        raise TypeError(f"Complex data not supported: {of} holds {cell!r}")
+        raise TypeError(f"Complex data not supported: {name} holds {cell!r}")
     if isinstance(cell, _NESTED) or type(cell) is object:
         raise TypeError(
-            f"{of} holds {shown(cell)}, an object of type {type(cell).__name__}; the argument must be a string or a "
+            f"{name} holds {shown(cell)}, an object of type {type(cell).__name__}; the argument must be a string or a "
             "number: make numbers, texts or several columns of it"
         )
     cell = cell.item() if isinstance(cell, np.generic) else cell
     whole = isinstance(cell, Real) and not isinstance(cell, bool) and cell == cell // 1
     text = str(int(cell)) if whole else str(cell)
-    check_text(text, of)
+    check_text(text, name)
     return text

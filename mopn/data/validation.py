@@ -24,9 +24,9 @@ __all__ = [
 
 Member = TypeVar("Member")
 
-# The largest modulus in an argument is 0, or between the reciprocal of this and this.
+# Largest modulus in an argument; the smallest largest modulus other than 0 is its reciprocal.
 _LARGEST_INPUT = 1e50
-# Losses, slopes and weights are: fourth powers of them are numbers.
+# Largest loss, slope and weight: their fourth powers are finite.
 LARGEST = 1e70
 _FACTOR_KERNELS = ("anova", "all-subsets", "homogeneous")
 
@@ -82,6 +82,7 @@ def check_block_targets(y: Any, loss: Loss, classes: np.ndarray | None, m: int) 
 
 
 def _per_output(y: np.ndarray, loss: Loss) -> np.ndarray:
+    """Return targets (n, m) as the loss takes them, with contiguous columns."""
     if y.ndim > 2 or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, m) with m >= 1, got {y.shape}")
     try:
@@ -104,8 +105,10 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
 
 
 def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
-    """Raise ``ValueError`` if rows of positive weight have one of several classes."""
-    if len(rows) == len(y) or np.ndim(y) != 1 or len(distinct_labels(y[rows])[0]) > 1 or len(distinct_labels(y)[0]) < 2:
+    """Raise ``ValueError`` if the ``rows`` of positive weight have only one of several classes."""
+    if len(rows) == len(y) or np.ndim(y) != 1:
+        return
+    if len(distinct_labels(y[rows])[0]) > 1 or len(distinct_labels(y)[0]) < 2:
         return
     raise ValueError(
         f"sample_weight is 0 for all samples outside the class {shown(y[rows][0])}; classification needs at least "
@@ -176,7 +179,7 @@ def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = No
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the parts of X, y, weights and offset of positive weight; all of them if their lengths differ."""
+    """Return the rows of positive weight of the parts of X, y, weights and offset; all rows if lengths differ."""
     y = as_array(y, "y")
     n = len(y) if y.ndim else 0
     if sample_weight is None or as_array(sample_weight, "sample_weight").shape != (n,):
@@ -217,7 +220,7 @@ def _refuse(X: Any, fault: str | None, name: str) -> None:
 
 
 def _fault_before_conversion(X: Any) -> str | None:
-    """Return a fault that SciPy's conversion to CSR does not survive."""
+    """Return a fault that would crash SciPy's conversion to CSR."""
     n, d = X.shape
     if X.format == "coo":
         return (
@@ -237,7 +240,7 @@ def _fault_before_conversion(X: Any) -> str | None:
 
 
 def _fault_of_lines(X: Any, count: int, length: int) -> str | None:
-    """Return a fault of the arrays of ``count`` rows, or columns, of a length."""
+    """Return a fault of the arrays of ``count`` rows (CSR) or columns (CSC), each with ``length`` entries."""
     indptr, indices = X.indptr, X.indices
     for array, what in ((indptr, "indptr"), (indices, "indices")):
         if array.dtype.kind not in "iu":

@@ -73,7 +73,7 @@ def is_missing(cell: Any) -> bool:
         return type(cell).__name__ == "NAType"
 
 
-def check_text(text: str | bytes, of: str) -> None:
-    """Refuse a text that ends with NUL characters, which arrays and files drop; ``of`` is its column in messages."""
+def check_text(text: str | bytes, name: str) -> None:
+    """Refuse a text that ends with NUL characters, which arrays and files drop; ``name`` is its column's."""
     if text[-1:] in ("\0", b"\0"):
-        raise ValueError(f"{of} holds the text {text!r}, whose end NumPy drops; remove the NUL characters at the end")
+        raise ValueError(f"{name} holds the text {text!r}, whose end NumPy drops; remove the NUL characters at the end")
