@@ -140,7 +140,9 @@ class _Quantizer:
     """Inputs, linear forms (F, D) and their smallest steps, which are the same for all steps of the outputs."""
 
     def __init__(self, model: Any, quadratic: Quadratic, outputs: np.ndarray, X: np.ndarray, dtype: str) -> None:
-        self.model, self.dtype, self.outputs = model, dtype, outputs
+        self.model = model
+        self.dtype = dtype
+        self.outputs = outputs
         self.inputs = choose_inputs(quadratic, X, 31 - _PARAMETER_BITS[dtype])
         self.quadratic = self.inputs.rewritten(quadratic)
         self.y = self.inputs.features(self.inputs.integers(X))
