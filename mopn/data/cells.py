@@ -63,6 +63,7 @@ def as_cells(values: Any) -> np.ndarray:
 
 
 def _objects(values: Any) -> np.ndarray:
+    """Return values as an array of objects of one dimension."""
     array = np.empty(len(values), object)
     array[:] = values
     return array
@@ -94,6 +95,7 @@ def read_column(values: np.ndarray, name: str) -> ReadColumn:
 
 
 def _read_objects(values: np.ndarray, name: str) -> ReadColumn:
+    """Return a column of Python objects, or of texts of NumPy."""
     cells = [None if cell is None or is_missing(cell) else cell for cell in values.tolist()]
     kind = kind_of([cell for cell in cells if cell is not None], name)
     if kind in (TEXTS, BOOLEANS):
@@ -108,6 +110,7 @@ def _read_objects(values: np.ndarray, name: str) -> ReadColumn:
 
 
 def _read_numbers(cells: list[Any], name: str) -> ReadColumn:
+    """Return a column of numbers of any type, None where they are missing."""
     try:
         numbers = np.array([np.nan if cell is None else cell for cell in cells], float)
     except OverflowError as error:

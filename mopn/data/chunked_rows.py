@@ -116,18 +116,21 @@ class ChunkTerm:
 
 
 def _term(task: Callable[[RawBlock], Any], chunk: RawBlock) -> ChunkTerm:
+    """Return the value of a task for a chunk, and its checksum; neither for a chunk without rows."""
     if not np.shape(chunk.X)[0]:
         return ChunkTerm(None, {})
     return ChunkTerm(task(chunk), {chunk.number: checksum(chunk.X, chunk.y, chunk.sample_weight)})
 
 
 def _added(combine: Function, a: ChunkTerm, b: ChunkTerm) -> ChunkTerm:
+    """Return the combined terms of two parts; a part without rows adds nothing."""
     if not (a.checksums and b.checksums):
         return a if a.checksums else b
     return ChunkTerm(combined(a.value, b.value, combine), a.checksums | b.checksums)
 
 
 def _nothing(*_: Any) -> None:
+    """Stand in for a task or a combination whose value is not needed."""
     pass
 
 
@@ -278,6 +281,7 @@ class Summary:
 
 
 def _validated(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
+    """Check a chunk, and return its summary."""
     X = chunk.X
     if not sparse.issparse(X):
         finite = np.isfinite(as_numbers(X, "X")).all(axis=tuple(range(1, np.ndim(X))))
@@ -314,6 +318,7 @@ def _design(X: Any) -> DenseDesign | SparseDesign:
 
 
 def _weights(chunk: RawBlock) -> np.ndarray | None:
+    """Return the checked weights of a chunk, or None."""
     return check_weights(chunk.sample_weight, np.shape(chunk.X)[0])
 
 
@@ -335,10 +340,12 @@ def _drawn(chunk: RawBlock, fraction: float, seed: int) -> tuple[Any, np.ndarray
 
 
 def _stacked(a: Any, b: Any) -> Any:
+    """Return the rows of two parts as one array."""
     return sparse.vstack([a, b], format="csr") if sparse.issparse(a) else np.concatenate([a, b])
 
 
 def _merged(a: Summary, b: Summary) -> Summary:
+    """Return the summary of two parts; an error names the blocks that do not fit each other."""
     if a.d != b.d:
         raise ValueError(f"block {b.number} has {b.d} features, and block {a.number} has {a.d}; all need the same")
     if a.sparse != b.sparse:

@@ -117,6 +117,7 @@ def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
 
 
 def check_weights(weights: Any, n: int) -> np.ndarray | None:
+    """Return weights (n,) as floats, all of them finite and at least 0, or None if none were given."""
     if weights is None:
         return None
     weights = as_numbers(weights, "sample_weight").astype(np.float64, copy=False)
@@ -202,16 +203,16 @@ def compressed(X: Any, name: str = "X") -> Any:
     if not sparse.issparse(X) or X.ndim != 2:
         return X
     if X.format not in ("csr", "csc"):
-        _refuse(X, _fault_before_conversion(X), name)
+        _refuse_if_faulty(X, _fault_before_conversion(X), name)
         X = X.tocsr()
     n, d = X.shape
-    _refuse(X, _fault_of_lines(X, n, d) if X.format == "csr" else _fault_of_lines(X, d, n), name)
+    _refuse_if_faulty(X, _fault_of_lines(X, n, d) if X.format == "csr" else _fault_of_lines(X, d, n), name)
     if X.indices.dtype.kind == "u":
         X = type(X)((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
     return X
 
 
-def _refuse(X: Any, fault: str | None, name: str) -> None:
+def _refuse_if_faulty(X: Any, fault: str | None, name: str) -> None:
     if fault:
         raise ValueError(
             f"{name} is not a valid {X.format.upper()} matrix of shape {X.shape}: {fault}; "

@@ -50,7 +50,10 @@ class Agreement:
         return Change(self.rows, 0.0, self.changed)
 
     def __str__(self) -> str:
-        text = f"outputs of {self.rows:,} rows, with a spread of {self.spread:.2g}, are off by at most {self._errors}"
+        text = (
+            f"outputs of {self.rows:,} rows, with a spread of {self.spread:.2g}, are off by at most {self.bound:.2g} "
+            f"(proven), {self.error:.2g} (found)"
+        )
         if self.may_change is not None:
             text += f"; at most {self.may_change:,} of them change their class (proven), {self.changed:,} do (found)"
         if self.clamped:
@@ -59,10 +62,6 @@ class Agreement:
         if self.clamped and inside:
             text += f": without these at most {self.inner_bound:.2g} (proven), {self.inner_error:.2g} (found)"
         return text
-
-    @property
-    def _errors(self) -> str:
-        return f"{self.bound:.2g} (proven), {self.error:.2g} (found)"
 
 
 NO_ROWS = Agreement(0, 0.0, 0.0, 0.0, 0.0, None, None, 0, 0.0, 0.0)

@@ -32,6 +32,7 @@ class _Header(CWriter):
     """The functions of a model. Those of a model of a table encode its rows first."""
 
     def text(self, model: Any) -> str:
+        """Return the header of a model."""
         formula = model.formula()
         m, d = formula.linear.shape
         if model.encoding is None:
@@ -41,12 +42,12 @@ class _Header(CWriter):
         else:
             encoding = write_encoding(self, model.encoding)
             rows, features = test_rows(encoding, self.kind)
-        self._outputs(formula, model.n_features, encoded=model.encoding is not None)
+        self._define_outputs(formula, model.n_features, encoded=model.encoding is not None)
         if model.has_probabilities:
-            self._probabilities(model, m)
-        self._prediction(model, m)
+            self._define_probabilities(model, m)
+        self._define_predict(model, m)
         flash = self.flash
-        self._self_test(formula, rows, features)
+        self._define_self_test(formula, rows, features)
         units = sum(len(term.weights) for term in formula.terms)
         inputs = f"{d} features" if model.encoding is None else f"{model.n_features} columns, {d} features"
         comment = (
@@ -56,7 +57,7 @@ class _Header(CWriter):
         )
         return self.guarded(comment, ["math.h"])
 
-    def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
+    def _define_outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
         body = f"    for (int c = 0; c < {m}; c++) out[c] = 0;\n"
@@ -87,6 +88,7 @@ class _Header(CWriter):
         )
 
     def _term(self, term: UnitTerm, number: int, d: int) -> str:
+        """Return the lines that add the units of a term to the outputs."""
         k, m = term.weights.shape
         pointer = self.stream(f"v{number}", term.weights)
         lines, feature = self._feature(term, number, d)
@@ -138,13 +140,13 @@ class _Header(CWriter):
 
     # -- predictions --------------------------------------------------------------------------------------------------
 
-    def _probabilities(self, model: Any, m: int) -> None:
+    def _define_probabilities(self, model: Any, m: int) -> None:
         count = m
         body = f"    {self.name}_outputs(x, p);\n"
         if model.link == "softmax":
             body += self._softmax(m)
         elif model.target == "labels" and m > 1:
-            body += self._against_the_rest(m) + self._softmax(m)
+            body += self._log_probabilities(m) + self._softmax(m)
         elif model.target == "labels":
             count = 2
             body += "    p[1] = p[0];\n    p[0] = -p[0];\n" + self._logistic(2)
@@ -152,11 +154,12 @@ class _Header(CWriter):
             body += self._logistic(m)
         if model.target == "ordinal":
             count = m + 1
-            body += self._levels(m)
+            body += self._level_probabilities(m)
         self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
         self.function("void", "probabilities", f"{self.row}, {self.real} *p", body)
 
     def _softmax(self, m: int) -> str:
+        """Return the lines that replace the outputs in p by their softmax."""
         return (
             f"    {self.real} highest = p[0], sum = 0;\n"
             f"    for (int c = 1; c < {m}; c++) if (p[c] > highest) highest = p[c];\n"
@@ -165,14 +168,15 @@ class _Header(CWriter):
         )
 
     def _logistic(self, m: int) -> str:
+        """Return the line that replaces the outputs in p by their logistic functions."""
         return f"    for (int c = 0; c < {m}; c++) p[c] = 1 / (1 + exp{self.suffix}(-p[c]));\n"
 
-    def _against_the_rest(self, m: int) -> str:
+    def _log_probabilities(self, m: int) -> str:
         """Return the line of log(1 / (1 + exp(-o))), whose softmax gives probabilities that add up to 1."""
         small = f"log1p{self.suffix}(exp{self.suffix}(p[c] < 0 ? p[c] : -p[c]))"
         return f"    for (int c = 0; c < {m}; c++) p[c] = (p[c] < 0 ? p[c] : 0) - {small};\n"
 
-    def _levels(self, m: int) -> str:
+    def _level_probabilities(self, m: int) -> str:
         """Return the lines that sort the probabilities of y <= r_c and take differences."""
         return (
             f"    for (int c = 1; c < {m}; c++) {{\n"
@@ -185,7 +189,7 @@ class _Header(CWriter):
             f"    for (int c = {m}; c > 0; c--) p[c] -= p[c - 1];\n"
         )
 
-    def _prediction(self, model: Any, m: int) -> None:
+    def _define_predict(self, model: Any, m: int) -> None:
         if model.target == "outputs" and model.predicts_means:
             self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
             body = f"    {self.name}_outputs(x, means);\n"
@@ -213,7 +217,7 @@ class _Header(CWriter):
             self.function(self.real, "predict", self.row, body)
         self.predict_classes(model, m)
 
-    def _self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
+    def _define_self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""
         count, columns = rows.shape
         m = len(formula.constant)

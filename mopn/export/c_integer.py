@@ -44,17 +44,18 @@ class IntegerHeader(CWriter):
         super().__init__(name, "int32_t", f"const {name}_input *x")
 
     def text(self, integers: IntegerModel) -> str:
+        """Return the header of a model in integers."""
         model = integers.model
         d = len(integers.inputs.bits)
         k, m = integers.V.shape
-        self.parts.append(self._memory(integers.dtype))
+        self.parts.append(self._flash_macros(integers.dtype))
         self.feature_names(model.feature_names)
-        self._inputs(integers)
-        self._scale_macros(integers)
-        self._check(integers)
-        self._outputs(integers)
+        self._define_inputs(integers)
+        self._define_scales(integers)
+        self._define_check(integers)
+        self._define_outputs(integers)
         self.predict_classes(model, m)
-        self._self_test(integers)
+        self._define_self_test(integers)
         comment = (
             f"A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
             f"With parameters of {integers.dtype}, {integers.agreement}.\n"
@@ -77,7 +78,7 @@ class IntegerHeader(CWriter):
             f"{self.upper}_LEVELS initialise these arrays."
         )
 
-    def _scale_macros(self, integers: IntegerModel) -> None:
+    def _define_scales(self, integers: IntegerModel) -> None:
         """Define the scales of outputs as macros, which cost nothing and bring in no floats unless they are used."""
         exponents = ", ".join(map(str, integers.exponents.tolist()))
         levels = ", ".join(f"{level:.17g}" for level in integers.levels.tolist())
@@ -86,7 +87,7 @@ class IntegerHeader(CWriter):
             f"#define {self.upper}_EXPONENTS {{{exponents}}}\n#define {self.upper}_LEVELS {{{levels}}}\n"
         )
 
-    def _memory(self, dtype: str) -> str:
+    def _flash_macros(self, dtype: str) -> str:
         """Return the macros for constants in flash, which an AVR reads by special instructions."""
         flash, number, long, byte = (f"{self.upper}_{word}" for word in ("FLASH", "PARAMETER", "LONG", "BYTE"))
         read = {"int8": "(int8_t)pgm_read_byte", "int16": "(int16_t)pgm_read_word"}[dtype]
@@ -104,7 +105,7 @@ class IntegerHeader(CWriter):
         self.flash += values.size * int(kind.strip("uint_")) // 8
         return self.array(kind, label, [str(int(i)) for i in values.ravel()], f"{self.upper}_FLASH")
 
-    def _inputs(self, integers: IntegerModel) -> None:
+    def _define_inputs(self, integers: IntegerModel) -> None:
         """Define the number, the scales and the type of the inputs, with comments."""
         inputs = integers.inputs
         m = integers.V.shape[1]
@@ -121,7 +122,7 @@ class IntegerHeader(CWriter):
             shifts = self._stored("uint8_t", "input_shifts", inputs.shifts)
             self.feature = f"(int32_t)x[j] * ((int32_t)1 << {self.upper}_BYTE({shifts} + j))"
 
-    def _check(self, integers: IntegerModel) -> None:
+    def _define_check(self, integers: IntegerModel) -> None:
         inputs = integers.inputs
         self.parts.append("/* Returns 0, or the number of the first feature that is out of range and clamped to it. */")
         self.function(
@@ -135,7 +136,7 @@ class IntegerHeader(CWriter):
             "    return 0;\n",
         )
 
-    def _outputs(self, integers: IntegerModel) -> None:
+    def _define_outputs(self, integers: IntegerModel) -> None:
         k, m = integers.V.shape
         forms = len(integers.forms.U)
         # Compilers turn a plain copy into a call of memcpy, which needs a library; so negative numbers are stored.
@@ -186,7 +187,7 @@ class IntegerHeader(CWriter):
         if inputs.with_squares:
             stream = np.hstack([U[:, :d].T, U[k:, d:].T])
         u = self._stored(f"{integers.dtype}_t", "u", stream)
-        wide = "" if self._narrow(integers) else "(int32_t)"
+        wide = "" if self._has_narrow_products(integers) else "(int32_t)"
         lines = (
             f"    const {integers.dtype}_t *u = {u};\n"
             f"    for (int j = 0; j < {d}; j++) {{\n"
@@ -203,6 +204,7 @@ class IntegerHeader(CWriter):
         return lines + "    }\n"
 
     def _units(self, integers: IntegerModel) -> str:
+        """Return the loop over the units, which adds them times their weights to the outputs."""
         k, m = integers.V.shape
         v = self._stored(f"{integers.dtype}_t", "v", integers.V)
         shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
@@ -233,7 +235,7 @@ class IntegerHeader(CWriter):
             "    }\n"
         )
 
-    def _self_test(self, integers: IntegerModel) -> None:
+    def _define_self_test(self, integers: IntegerModel) -> None:
         inputs = integers.inputs
         m = integers.V.shape[1]
         d = len(inputs.bits)
@@ -255,7 +257,7 @@ class IntegerHeader(CWriter):
         )
 
     @staticmethod
-    def _narrow(integers: IntegerModel) -> bool:
+    def _has_narrow_products(integers: IntegerModel) -> bool:
         """Return whether products of parameters and features have 16 bits."""
         inputs = integers.inputs
         return bool(np.abs(integers.forms.U).max() * max(inputs.highest, -inputs.lowest) <= _MAX_INT16)
@@ -270,7 +272,7 @@ class IntegerHeader(CWriter):
             later_products += d * m
         shifts = k * m if integers.product_shifts.any() else 0
         totals = []
-        for board in ("M0", "M4", "AVR, narrow" if self._narrow(integers) else "AVR, wide"):
+        for board in ("M0", "M4", "AVR, narrow" if self._has_narrow_products(integers) else "AVR, wide"):
             cycles = _CYCLES[board]
             total = d * forms * cycles.product + later_products * cycles.later_product + k * cycles.unit
             total += shifts * cycles.shift

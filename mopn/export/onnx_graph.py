@@ -111,6 +111,7 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
 
 
 def _onnx_model(graph: Graph, feature_names: np.ndarray | None) -> onnx.ModelProto:
+    """Return the model of a graph, with the versions of its operators and the shapes of its nodes."""
     helper = graph.onnx.helper
     opsets = [helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)]
     made = helper.make_model(graph.proto(), producer_name="mopn", opset_imports=opsets, ir_version=_FILE_FORMAT)
@@ -142,6 +143,7 @@ def _features(graph: Graph, term: UnitTerm, X: str) -> str:
 
 
 def _product(graph: Graph, term: Products, X: str) -> str:
+    """Add the powers of products of linear forms (n, k)."""
     factors = [graph("Add", graph("MatMul", X, U.T), bias) for U, bias in zip(term.factors, term.biases, strict=True)]
     product = factors[0]
     for factor in factors[1:]:
@@ -170,6 +172,7 @@ def _anova(graph: Graph, term: AnovaTerm, z: str) -> str:
 
 
 def _probabilities(graph: Graph, model: Any, outputs: str, single: bool) -> str:
+    """Add the probabilities of the classes, levels or indicators."""
     if model.target == "ordinal":
         return _levels(graph, _link(graph, model.link, outputs), len(model.classes))
     if model.target != "labels" or model.link == "softmax":
@@ -182,6 +185,7 @@ def _probabilities(graph: Graph, model: Any, outputs: str, single: bool) -> str:
 
 
 def _link(graph: Graph, link: str, outputs: str) -> str:
+    """Add the link of outputs."""
     return graph("Softmax", outputs, axis=1) if link == "softmax" else graph("Sigmoid", outputs)
 
 
@@ -193,6 +197,7 @@ def _levels(graph: Graph, cumulative: str, count: int) -> str:
 
 
 def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilities: str | None) -> str:
+    """Add the predictions: labels, expected levels, indicators, means or numbers."""
     if model.target == "labels":
         classes = graph.store(_labels(model.classes))
         if single:

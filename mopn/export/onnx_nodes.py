@@ -50,7 +50,7 @@ class Graph:
         outputs = [name]
         if operator == "TopK":
             outputs.append(self._free_name(f"{name}_indices"))
-        self._node(operator, names, outputs, name=name, domain=domain, **attributes)
+        self._add_node(operator, names, outputs, name=name, domain=domain, **attributes)
         self.domains.add(domain)
         return name
 
@@ -81,10 +81,12 @@ class Graph:
         return found
 
     def output(self, name: str, node: str) -> None:
-        self._node("Identity", [node], [name], name=name)
+        """Name a node as an output of the graph."""
+        self._add_node("Identity", [node], [name], name=name)
         self.outputs.append(name)
 
     def proto(self) -> Any:
+        """Return the graph as ONNX stores it."""
         outputs = [self.onnx.helper.make_empty_tensor_value_info(name) for name in self.outputs]
         return self.onnx.helper.make_graph(self.nodes, "mopn", self.inputs, outputs, self.constants)
 
@@ -99,9 +101,10 @@ class Graph:
         return self.store(as_real(values, dtype))
 
     def _constant(self, values: np.ndarray) -> str:
+        """Add a constant array, real numbers in the dtype of the graph, and return its name."""
         return self.real(values, self.dtype) if values.dtype == np.float64 else self.store(values)
 
-    def _node(self, *arguments: Any, **options: Any) -> None:
+    def _add_node(self, *arguments: Any, **options: Any) -> None:
         self.nodes.append(self.onnx.helper.make_node(*arguments, **options))
 
     def _free_name(self, name: str) -> str:

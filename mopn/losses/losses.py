@@ -447,10 +447,12 @@ class Poisson(Loss):
 
 
 def _logarithms(y: np.ndarray) -> np.ndarray:
+    """Return log y, and 0 for y = 0."""
     return np.log(np.maximum(y, y == 0.0))
 
 
 def _reciprocal(a: np.ndarray) -> float:
+    """Return 1 / max(a), or infinity if no entry is positive."""
     top = float(a.max())
     return 1.0 / top if top > 0 else math.inf
 
