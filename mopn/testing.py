@@ -93,7 +93,7 @@ class _FullCheck(LossCheck):
         if self.loss.output_scale == 0.0:
             doubled, _ = self.value_gradient(2.0 * self.y, 2.0 * self.O)
             scales = np.allclose(doubled, 4.0 * self.values)
-            self.see("output_scale", scales, "a positive number, as the loss does not scale with its targets", "0")
+            self.require("output_scale", scales, "a positive number, as the loss does not scale with its targets", "0")
 
     def lipschitz(self) -> None:
         """Compare the constant with differences of gradients, also along their steepest direction."""
@@ -111,7 +111,7 @@ class _FullCheck(LossCheck):
             ratio = float(((change - 100.0 * EPS * self.size) / np.linalg.norm(step, axis=1)).max())
             right = ratio <= constant * (1.0 + ROUNDING) + ROUNDING
             expected = "a Lipschitz constant of the gradients, at least {:.6g}"
-            self.see("smoothness", right, expected, "{1:.6g} for {2} outputs", ratio, constant, self.m)
+            self.require("smoothness", right, expected, "{1:.6g} for {2} outputs", ratio, constant, self.m)
 
     def _gradient_change(self, step: np.ndarray) -> np.ndarray:
         """Return the change (n, m) of the gradient by a step of the outputs."""
@@ -119,20 +119,20 @@ class _FullCheck(LossCheck):
         return gradient - self.G
 
     def fenchel(self) -> None:
-        """See that l + l* = <o, g> for the gradient g at o, and >= at other dual points and outputs."""
+        """Check that l + l* = <o, g> for the gradient g at o, and >= at other dual points and outputs."""
         conjugates = self.conjugates(self.G)
         slopes = np.linalg.norm(self.G, axis=1)
         expected = np.einsum("ic,ic->i", self.O, self.G) - self.values
         sizes = np.abs(self.values) + np.abs(conjugates) + self.size * slopes + self.value_size
         right = np.abs(conjugates - expected) <= ROUNDING * sizes
         words = "<o, g> - l(o) = {:.6g} at the gradient g of the outputs o"
-        self.see("conjugate", right, words, "{1:.6g}", expected, conjugates)
+        self.require("conjugate", right, words, "{1:.6g}", expected, conjugates)
         for scale in (0.0, 0.5, 1.0):
             self._fenchels_inequality(scale * self.G)
         self.not_negative(-self.conjugates(0.0 * self.G), "{:.6g} as the least value, -l*(0)")
 
     def _fenchels_inequality(self, D: np.ndarray) -> None:
-        """See that Fenchel's inequality holds for dual points D and outputs near and far."""
+        """Check that Fenchel's inequality holds for dual points D and outputs near and far."""
         conjugates = self.conjugates(D)
         lengths = np.linalg.norm(D, axis=1)
         far = self.O + self.unit * _FAR_DISTANCE * D / np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -142,7 +142,7 @@ class _FullCheck(LossCheck):
             terms = (self.size + np.abs(outputs).sum(axis=1)) * (self.slope_unit + lengths) + self.value_size
             below = conjugates < least - ROUNDING * (np.abs(values) + np.abs(conjugates) + terms)
             words = "such that the conjugate is <o, g> - l(o) at least, {:.6g} for some outputs"
-            self.see("conjugate", ~below, words, "a conjugate of {1:.6g}", least, conjugates)
+            self.require("conjugate", ~below, words, "a conjugate of {1:.6g}", least, conjugates)
 
     def hessian(self) -> None:
         """Compare products and diagonals with differences of gradients; no curvature is negative."""
@@ -159,24 +159,26 @@ class _FullCheck(LossCheck):
             # Second derivatives may jump on one side.
             errors = np.minimum(np.abs(product - ahead).max(axis=1), np.abs(product - behind).max(axis=1))
             words = "the derivative of the gradient, {} by differences"
-            self.see("hessian", ~(errors > allowed), words, "{1}", ahead, product)
+            self.require("hessian", ~(errors > allowed), words, "{1}", ahead, product)
             curvature = np.einsum("ic,ic->i", product, d)
             right = ~(curvature < -ROUNDING * allowed)
-            self.see("hessian", right, "positive semidefinite matrices", "a curvature of {:.6g}", curvature)
+            self.require("hessian", right, "positive semidefinite matrices", "a curvature of {:.6g}", curvature)
 
         columns = [hessian.product(d.copy())[:, c] for c, d in enumerate(along_outputs)]
         same = np.allclose(diagonal, np.stack(columns, axis=1), rtol=ROUNDING, atol=ROUNDING * allowed)
-        self.see("hessian", same, "a diagonal that fits its products", "another diagonal")
+        self.require("hessian", same, "a diagonal that fits its products", "another diagonal")
         if hessian.shift_invariant:
             is_zero = np.abs(hessian.product(np.ones_like(self.O))).max() <= ROUNDING * allowed
-            self.see("hessian", is_zero, "products of zero with equal outputs, as it says shift_invariant", "others")
+            self.require(
+                "hessian", is_zero, "products of zero with equal outputs, as it says shift_invariant", "others"
+            )
 
     def link(self, link: str) -> None:
-        """See that the expected gradient at the probabilities of the link is zero."""
+        """Check that the expected gradient at the probabilities of the link is zero."""
         fitting = {"softmax": ("labels",), "logistic": ("numbers", "signs"), "log": ("numbers", "counts")}[link]
         words = f"targets {' or '.join(map(repr, fitting))} for {link!r}"
         right = self.loss.targets in fitting
-        self.see("link", right, words, f"{self.loss.targets!r}")
+        self.require("link", right, words, f"{self.loss.targets!r}")
         P = LINKS[link](self.O)
         if link == "softmax":
             events = [(P[:, [c]], np.full(self.n, c)) for c in range(self.m)]
@@ -188,4 +190,4 @@ class _FullCheck(LossCheck):
         mean = sum(probability * self.value_gradient(y, self.O)[1] for probability, y in events)
         right = np.abs(mean).max() <= DIFFERENCE * max(self.slope, DIFFERENCE)
         words = f"None, or the map to the loss's own {'means' if link == 'log' else 'probabilities'}"
-        self.see("link", right, words, f"{link!r}, whose are others")
+        self.require("link", right, words, f"{link!r}, whose are others")

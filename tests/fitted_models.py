@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import mopn
-from mopn.data.values import DATES, as_given
+from mopn.data.cells import DATES, as_given
 from mopn.models.table import TableModel
 from mopn.tables.learning import learn_encoding
 from mopn.tables.reading import read_table

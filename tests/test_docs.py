@@ -409,7 +409,18 @@ def test_pages_of_problems_have_what_users_call(monkeypatch):
     assert shown("OutputLayerProblem") == refits
     for name in ("FactorizationProblem", "LiftedProblem"):
         assert shown(name) == refits | one_output
-    assert inner_members("mopn", "Model") == inner_members("mopn.solvers.interface", "Problem") == []
+    assert inner_members("mopn.solvers.interface", "Problem") == []
+
+
+def test_pages_of_models_have_what_users_call(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    from user_members import inner_members
+
+    for name in ("Model", "FactorizationModel"):
+        methods = {member for member, value in vars(mopn.models.base.Predictor).items() if callable(value)}
+        public = {member for member in methods if not member.startswith("_")} - {*inner_members("mopn", name)}
+        assert public == {"outputs", "predict", "predict_proba"}
+        assert not {"save", "from_result"} & {*inner_members("mopn", name)}
 
 
 @pytest.mark.parametrize("module", REFERENCE)

@@ -161,7 +161,7 @@ def c_outputs(model: Any, X: Any, dtype: str, folder: Path) -> np.ndarray:
         texts = [*column.categories, *column.rare]
         numbers: dict[str | None, int] = {text: i for i, text in enumerate(texts)} | {None: len(texts)}
         columns[j] = np.array([numbers.get(text, len(texts) + 1) for text in columns[j]], float)
-    return compiled(model, len(model._formula().constant), dtype, folder)(np.column_stack(columns))
+    return compiled(model, len(model.formula().constant), dtype, folder)(np.column_stack(columns))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Members of problems that are not on their pages: the oracles, which the protocols of solvers document."""
+"""Members of problems and models that are not on their pages: they serve solvers and other parts of mopn."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
+from mopn.models.base import Predictor
 from mopn.solvers import interface
 
 __all__ = ["inner_members"]
@@ -13,7 +14,18 @@ _ASKED_BY_SOLVERS = {
 }
 # Members of the protocols that users call, too.
 _USERS = {"default_solver", "joint", "measure", "oracles", "output_layer", "start"}
-# Members for other parts of mopn.
+# Members of models that serve exports, explanations and plots.
+_INNER_OF_MODELS = {
+    "cells",
+    "degrees",
+    "design",
+    "formula",
+    "outputs_of_design",
+    "predictions_of",
+    "probabilities_of",
+    "theta_of",
+}
+# Members of problems that serve other parts of mopn.
 _INNER = {
     *(
         "dual_rounding",
@@ -30,8 +42,10 @@ _INNER = {
 
 
 def inner_members(module: str, name: str) -> list[str]:
-    """Return the members of a class that are not for users: some of a problem's, none of any other."""
+    """Return the members of a class that are not for users: some of problems and of models, none of other classes."""
     kind = getattr(import_module(module), name)
+    if issubclass(kind, Predictor):
+        return sorted(_INNER_OF_MODELS & {*dir(kind)})
     if interface.Problem not in kind.__mro__ or kind is interface.Problem:
         return []
     return sorted(member for member in dir(kind) if member in (_ASKED_BY_SOLVERS | _INNER) - _USERS)

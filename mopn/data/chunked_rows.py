@@ -42,10 +42,10 @@ from mopn.data.validation import as_array, as_numbers, check_input, check_weight
 from mopn.losses.losses import Loss, dual_of, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
-# Targets of the first chunk, on which a user's loss is checked.
+# Targets of the first chunk on which a user's loss is checked.
 _CHECKED = 10
-# Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, where passes need
-# neither messages nor files.
+# Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, so that passes
+# need neither messages nor files.
 IN_MEMORY = 1 << 24
 
 
@@ -116,18 +116,21 @@ class ChunkTerm:
 
 
 def _term(task: Callable[[RawBlock], Any], chunk: RawBlock) -> ChunkTerm:
+    """Return the value of a task for a chunk, and its checksum; neither for a chunk without rows."""
     if not np.shape(chunk.X)[0]:
         return ChunkTerm(None, {})
     return ChunkTerm(task(chunk), {chunk.number: checksum(chunk.X, chunk.y, chunk.sample_weight)})
 
 
 def _added(combine: Function, a: ChunkTerm, b: ChunkTerm) -> ChunkTerm:
+    """Return the combined terms of two parts; a part without rows adds nothing."""
     if not (a.checksums and b.checksums):
         return a if a.checksums else b
     return ChunkTerm(combined(a.value, b.value, combine), a.checksums | b.checksums)
 
 
 def _nothing(*_: Any) -> None:
+    """Stand in for a task or a combination whose value is not needed."""
     pass
 
 
@@ -135,7 +138,9 @@ class LocalChunks(Chunks):
     """Chunks that this process reads, one after the other; ``blocks`` yields the same in every pass."""
 
     def __init__(self, blocks: Iterable[RawBlock], classes: np.ndarray | None = None, replacements: Any = ()) -> None:
-        self.blocks, self.classes, self._replacements = blocks, classes, replacements
+        self.blocks = blocks
+        self.classes = classes
+        self._replacements = replacements
 
     def replaced(self, task: Callable[[RawBlock], RawBlock], classes: np.ndarray | None) -> LocalChunks:
         return LocalChunks(self.blocks, classes, (*self._replacements, task))
@@ -177,8 +182,12 @@ class ChunkedRows(Rows):
     """Rows in chunks. Arrays of n rows are functions of the blocks, computed in every pass that needs them."""
 
     def __init__(self, chunks: Chunks, view: ChunkView, summary: Summary, passes: PassCounter) -> None:
-        self.chunks, self.view, self.summary, self._passes = chunks, view, summary, passes
-        self.losses, self.n_features = view.losses, summary.d
+        self.chunks = chunks
+        self.view = view
+        self.summary = summary
+        self._passes = passes
+        self.losses = view.losses
+        self.n_features = summary.d
         self.shape = summary.n, summary.d + view.dummies
         empty = sparse.csr_array((1, summary.d)) if summary.sparse else np.zeros((1, summary.d))
         self.template = view.design(stored_design(empty))
@@ -228,18 +237,23 @@ def _sum_of_blocks(
 
 
 def _part(block: Block, *arguments: Any) -> Any:
-    *along, function, others, part = arguments
-    return function(block, *along, *others)[part]
+    """Return one part of the result of a function; the last three arguments are it, its own arguments and the part."""
+    *along, function, own_arguments, part = arguments
+    given = [*along, *own_arguments]
+    return function(block, *given)[part]
 
 
 def chunked_rows(chunks: Chunks, loss: str | Loss, offset: Any) -> ChunkedRows:
     """Validate all chunks in one pass, and return their rows; messages name the block and the row in it."""
-    loss, passes = get_loss(loss), PassCounter()
+    loss = get_loss(loss)
     if loss.targets != "labels" and chunks.classes is not None:
         raise ValueError(f"classes are for multi-class losses; loss={loss.name!r} has none")
+    passes = PassCounter()
     passes.count += 1
-    summary = chunks.reduce(partial(named, function=partial(_validated, loss=loss, classes=chunks.classes)), _merged)
-    classes, m = summary.classes, summary.n_outputs
+    validated = partial(_validated, loss=loss, classes=chunks.classes)
+    summary = chunks.reduce(partial(named, function=validated), _merged)
+    classes = summary.classes
+    m = summary.n_outputs
     if loss.targets == "labels":
         if len(classes) < 2:
             raise ValueError(f"y has one class only ({classes[0]}); classification needs at least 2")
@@ -267,6 +281,7 @@ class Summary:
 
 
 def _validated(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summary:
+    """Check a chunk, and return its summary."""
     X = chunk.X
     if not sparse.issparse(X):
         finite = np.isfinite(as_numbers(X, "X")).all(axis=tuple(range(1, np.ndim(X))))
@@ -303,6 +318,7 @@ def _design(X: Any) -> DenseDesign | SparseDesign:
 
 
 def _weights(chunk: RawBlock) -> np.ndarray | None:
+    """Return the checked weights of a chunk, or None."""
     return check_weights(chunk.sample_weight, np.shape(chunk.X)[0])
 
 
@@ -312,18 +328,24 @@ def stored_numbers(X: Any) -> int:
 
 
 def _drawn(chunk: RawBlock, fraction: float, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    n, weights = np.shape(chunk.X)[0], _weights(chunk)
-    weights = np.ones(n) if weights is None else weights
-    rows = np.flatnonzero((np.random.default_rng((seed, chunk.number)).random(n) < fraction) & (weights > 0))
+    """Return X, y and weights of a random sample of the rows of positive weight of a chunk."""
+    n = np.shape(chunk.X)[0]
+    weights = _weights(chunk)
+    if weights is None:
+        weights = np.ones(n)
+    rng = np.random.default_rng((seed, chunk.number))
+    rows = np.flatnonzero((rng.random(n) < fraction) & (weights > 0))
     X = chunk.X.tocsr() if sparse.issparse(chunk.X) else np.asarray(chunk.X)
     return X[rows], np.asarray(chunk.y)[rows], weights[rows]
 
 
 def _stacked(a: Any, b: Any) -> Any:
+    """Return the rows of two parts as one array."""
     return sparse.vstack([a, b], format="csr") if sparse.issparse(a) else np.concatenate([a, b])
 
 
 def _merged(a: Summary, b: Summary) -> Summary:
+    """Return the summary of two parts; an error names the blocks that do not fit each other."""
     if a.d != b.d:
         raise ValueError(f"block {b.number} has {b.d} features, and block {a.number} has {a.d}; all need the same")
     if a.sparse != b.sparse:
@@ -335,19 +357,24 @@ def _merged(a: Summary, b: Summary) -> Summary:
 
 
 def checksum(*parts: Any) -> int:
-    """Return a CRC-32 of arrays, sparse matrices and tables: of all bytes, so that the order of rows counts."""
+    """Return a CRC-32 of all bytes of arrays, sparse matrices and tables, which depends on the order of the rows."""
     total = 0
     for part in parts:
-        stored = part.tocsr() if sparse.issparse(part) else part
-        plain = getattr(part, "stored_arrays", (stored,))  # of a table
-        arrays = (stored.indptr, stored.indices, stored.data) if sparse.issparse(part) else plain
         total = zlib.crc32(repr(np.shape(part)).encode(), total)
-        for array in arrays:
-            total = _of_array(np.asarray(array), total)
+        for array in _stored_arrays(part):
+            total = _checksum_with(np.asarray(array), total)
     return total
 
 
-def _of_array(array: np.ndarray, before: int) -> int:
+def _stored_arrays(part: Any) -> Sequence[Any]:
+    if sparse.issparse(part):
+        rows = part.tocsr()
+        return rows.indptr, rows.indices, rows.data
+    return getattr(part, "stored_arrays", (part,))  # tables have the attribute
+
+
+def _checksum_with(array: np.ndarray, before: int) -> int:
+    """Return the CRC-32 of an array after other bytes, whose CRC-32 is ``before``."""
     if array.dtype.hasobject:
         array = np.frombuffer("\0".join(map(str, array.flat)).encode(errors="surrogatepass"), np.uint8)
     # 0.24 s/GB (zlib 1.2.13), less than reading takes. Sums of 8-byte words take 0.03, but miss exchanges within a sum;

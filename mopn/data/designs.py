@@ -22,7 +22,7 @@ from mopn.solvers.sphere import power_of_two
 from mopn.solvers.tools.blas_threads import threads_for
 from mopn.solvers.tools.decorators import cached_property
 
-# Entries of a block of rows: two such arrays of float64 stay in the cache.
+# Entries of a block of rows (2 MiB of float64): two such arrays stay in the cache.
 CACHE_ENTRIES = 1 << 18
 
 
@@ -102,7 +102,7 @@ class Design(ABC):
         """Return the design in float32, whose products with float32 arrays are computed in float32."""
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Design]]:
-        """Cut the design into blocks of ``size`` rows, or of more if fewer do not pay."""
+        """Yield the design in blocks of ``size`` rows, or of ``least_rows`` if that is more."""
         n = self.shape[0]
         size = max(size, self.least_rows)
         for first in range(0, n, size):
@@ -141,10 +141,12 @@ class Design(ABC):
 
     @property
     def least_rows(self) -> int:
+        """Rows of a block for which products are worth their overhead."""
         return 1
 
     @property
     def stored_lines(self) -> Lines:
+        """The lines of the data that products read."""
         return self.row_lines
 
     @property
@@ -180,7 +182,8 @@ class DenseDesign(Design):
     """Row-major dense data. Products are computed in ``dtype``, into which float32 data is converted block by block."""
 
     def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
-        self.X, self.dtype = X, dtype
+        self.X = X
+        self.dtype = dtype
         self.shape = X.shape
 
     def _blocks(self, *, temporary: bool = False) -> Iterable[tuple[slice, np.ndarray]]:
@@ -346,7 +349,8 @@ class AugmentedDesign(Design):
     """[1, ..., 1, X] with ``dummies`` leading columns of ones."""
 
     def __init__(self, base: Design, dummies: int) -> None:
-        self.base, self.dummies = base, dummies
+        self.base = base
+        self.dummies = dummies
         self.shape = base.shape[0], base.shape[1] + dummies
 
     def project(self, H: np.ndarray) -> np.ndarray:
@@ -429,7 +433,7 @@ class AugmentedDesign(Design):
 
 
 def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridge: Any = 0.0) -> np.ndarray:
-    """Return steps (d,) in coefficients that matter equally, for sums of squares (d,) of features and a ridge.
+    """Return steps (d,) of coefficients that change the objective alike, for sums of squares (d,) and a ridge.
 
     The losses have ``curvature`` times the squares; columns (k, 1) of curvatures and ridges give scales (k, d) in the
     unit 1 / ``largest``. On one-hot rows some items occur a thousand times as often as others; without these scales
@@ -514,6 +518,7 @@ def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
+    """Return the sum of terms, of which one is in memory at a time."""
     total = next(terms)
     for term in terms:
         total = total + term

@@ -37,7 +37,8 @@ class CenteredDesign(Design):
     """X - 1 c' for sparse X (n, d) and a center c (d,): products with X and a correction of rank one."""
 
     def __init__(self, base: SparseDesign, center: np.ndarray) -> None:
-        self.base, self.center = base, center
+        self.base = base
+        self.center = center
         self.shape = base.shape
 
     @cached_property
@@ -115,7 +116,8 @@ class MappedDesign(DenseDesign):
 
     def __init__(self, X: np.ndarray, center: np.ndarray | float, scale: np.ndarray | float) -> None:
         super().__init__(X)
-        self.center, self.scale = center, scale
+        self.center = center
+        self.scale = scale
 
     def _block(self, rows: slice) -> np.ndarray:
         mapped = self.X[rows].astype(np.float64)
@@ -203,7 +205,7 @@ class Coordinates:
     def of_original(self, H: np.ndarray, dummies: int) -> np.ndarray:
         """Return units in these coordinates, the inverse of ``original``."""
         mapped = np.hstack([H[:, :dummies], H[:, dummies:] * self.finite_scale])
-        if self.center is not None:  # of constant features it is all that is left
+        if self.center is not None:  # constant features have nothing but their center
             mapped[:, 0] += H[:, dummies:] @ self.center
         return mapped
 
@@ -237,7 +239,7 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
 
 
 def _mean_and_variances(rows: Rows, mean: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (d,) to the last digit, in whatever order the rows come, and the variances (d,)."""
+    """Return the mean (d,), to the last digit for any order of the rows, and the variances (d,)."""
     first, second = (part / total for part in rows.sum(_moments_about, mean))
     return mean + first, second - first**2
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from mopn.solvers.numerics.precision import EPS
 
-# Numbers that differ by less of their size are equal up to rounding: 16 units in the last place, the error of a sum of
-# some 30 numbers.
+# Largest difference of numbers that are equal up to rounding, relative to their size: 16 units in the last place, the
+# error of a sum of some 30 numbers.
 _ROUNDING = 16 * EPS
 # Whole numbers from here on may be equal in floating point.
 INEXACT = 2.0 / EPS
-# Values of a column that are kept to find others that are the same number in later blocks.
+# Values of a column that are kept to find other values that become the same number in later blocks.
 _MOST_WRITTEN = 1000
 
 # -- equal up to rounding ----------------------------------------------------------------------------------------------
@@ -23,14 +23,15 @@ _MOST_WRITTEN = 1000
 def group_starts(values: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     """Return which of ascending numbers (q,) begin a group of equal ones, up to rounding; None if all are different.
 
-    Numbers of a group differ by at most 2^-48 of the larger one, or of the median size of the others than 0: a result
-    near 0 has the rounding of the numbers it was computed of. Whole numbers are exact.
+    Numbers of a group differ by at most 2^-48 of the larger one, or of the median size of all numbers other than 0: a
+    result near 0 has the rounding error of the numbers from which it was computed. Whole numbers are exact.
     """
     sizes = np.abs(values)
     if len(values) < 2 or np.array_equal(values, np.rint(values)):
         return None
     with np.errstate(over="ignore", under="ignore"):
-        steps, tolerance = np.diff(values), sizes * _ROUNDING
+        steps = np.diff(values)
+        tolerance = sizes * _ROUNDING
     if steps.min() > tolerance.max():
         return None
     typical = _median(tolerance[sizes > 0.0], weights[sizes > 0.0])
@@ -38,7 +39,8 @@ def group_starts(values: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     near = np.flatnonzero(steps <= np.maximum(tolerance[1:], tolerance[:-1]))
     if not len(near):
         return None
-    first, start = np.ones(len(values), bool), -1
+    first = np.ones(len(values), bool)
+    start = -1
     for i in map(int, near + 1):
         if first[i - 1]:
             start = i - 1
@@ -49,7 +51,7 @@ def group_starts(values: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
 def rounded_levels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the levels among ascending numbers (q,), and the index (q,) of each one's level.
 
-    Numbers that are equal up to rounding are one level: the number of them that is written with the fewest digits.
+    Numbers that are equal up to rounding are one level: the one that is written with the fewest digits.
     """
     distinct, index = np.unique(values, return_inverse=True)
     starts = group_starts(distinct, np.ones(len(distinct)))
@@ -57,8 +59,8 @@ def rounded_levels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return distinct, index
     group = np.cumsum(starts) - 1
     shortest: dict[int, float] = {}
-    for number, of in zip(distinct.tolist(), group.tolist(), strict=True):
-        shortest[of] = min(shortest.get(of, number), number, key=lambda x: len(repr(x)))
+    for number, its_group in zip(distinct.tolist(), group.tolist(), strict=True):
+        shortest[its_group] = min(shortest.get(its_group, number), number, key=lambda x: len(repr(x)))
     return np.array(list(shortest.values())), group[index]
 
 
@@ -72,7 +74,8 @@ def nearest_equal(x: np.ndarray, known: np.ndarray) -> np.ndarray:
     if np.array_equal(known, np.rint(known)) and np.array_equal(x, np.rint(x)):
         return np.where(known[at] == x, at, -1)
     sizes = np.abs(known)
-    typical = _median(sizes[sizes > 0.0], np.ones(int((sizes > 0.0).sum()))) if sizes.any() else 0.0
+    nonzero = sizes[sizes > 0.0]
+    typical = _median(nonzero, np.ones(len(nonzero))) if len(nonzero) else 0.0
     tolerance = _ROUNDING * np.maximum(np.maximum(np.abs(x), sizes[at]), typical)
     return np.where(np.abs(x - known[at]) <= tolerance, at, -1)
 
@@ -91,12 +94,12 @@ Written = dict[float, tuple[str, ...]]
 
 
 def number_text(number: float) -> str:
-    """Return the text of a number as a category; one that may stand for several whole numbers is none of them."""
+    """Return the text of a number as a category: an integer's, unless it may stand for several integers."""
     return str(int(number)) if number == int(number) and abs(number) < INEXACT else str(number)
 
 
 def exact_text(cell: Any) -> str:
-    """Return the text of a number of any type: that of the double, if it stands for this number alone."""
+    """Return the text of a number of any type: the text of the double, if it stands for this number alone."""
     if isinstance(cell, str):
         return str(cell)
     if isinstance(cell, int | np.integer):
@@ -110,7 +113,7 @@ def exact_text(cell: Any) -> str:
 
 
 def written(exact: np.ndarray, numbers: np.ndarray) -> Written:
-    """Return how numbers were written, at most 1000 of them, those first that stand for two different values."""
+    """Return how at most 1000 numbers were written, first the numbers that stand for two different values."""
     present = ~np.isnan(numbers)
     cells = exact[present]
     index = np.array(list({cell: i for i, cell in enumerate(cells.tolist())}.values()), np.intp)
@@ -126,7 +129,7 @@ def written(exact: np.ndarray, numbers: np.ndarray) -> Written:
 
 
 def joined(a: Written, b: Written) -> Written:
-    """Return how the numbers of two parts were written, those first that stand for two different values."""
+    """Return how the numbers of two parts were written, first the numbers that stand for two different values."""
     both = {number: tuple(sorted({*a.get(number, ()), *b.get(number, ())})[:2]) for number in a | b}
     order = sorted(both, key=lambda number: (-len(both[number]), number))
     return {number: both[number] for number in order[:_MOST_WRITTEN]}

@@ -2,7 +2,7 @@
 
 Objectives, gradients, the matrices Gamma and their products, Hessian products and dual values are sums over rows. They
 all go through ``Rows.sum``: a function is called for every block, and its terms are added up in float64, in a tree that
-the numbers of the blocks determine. So the result is the same to the last bit, whoever computes the terms and when.
+the numbers of the blocks determine. So the result is the same to the last bit, whichever thread computes which term.
 ``SumOfLosses`` has the sums of the losses of all rows.
 """
 
@@ -33,7 +33,7 @@ Function = Callable[..., Any]
 TYPICAL_COLUMNS = 16
 # Least rows of a block per feature: sums of shape (k, d) are then small in comparison.
 _ROWS_PER_FEATURE = 4
-# Branches of the tree of blocks for each thread: with more, threads end at about the same time.
+# Branches of the tree of blocks for each thread: several, so that threads end at about the same time.
 _BRANCHES_A_THREAD = 4
 # Least rows of a block of sparse data: the sums of each block are (d, k).
 _LEAST_SPARSE_ROWS = 8192
@@ -45,8 +45,10 @@ class Block:
     """The data X of a slice of the rows as a design, with their losses."""
 
     def __init__(self, design: Design, losses: Losses, rows: slice) -> None:
-        self.design, self.losses, self.rows = design, losses, rows
-        # Rows of each RowArray, by its id.
+        self.design = design
+        self.losses = losses
+        self.rows = rows
+        # The computed rows of each RowArray, by its id.
         self.computed: dict[int, Any] = {}
 
     @cached_property
@@ -84,6 +86,7 @@ class RowArray(NDArrayOperatorsMixin):
         self.shape = shape
 
     def of(self, block: Block) -> np.ndarray:
+        """Return the rows of a block, computed once."""
         if id(self) not in block.computed:
             block.computed[id(self)] = on_block(self.function, self.arguments, self.along)(block)
         return block.computed[id(self)]
@@ -392,10 +395,13 @@ class SumOfLosses:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        of = rows.losses
-        self.loss, self.n_outputs, self.classes, self.offset = of.loss, of.n_outputs, of.classes, of.offset
-        self.smoothness = of.smoothness
-        self.is_built_in = dual_of(of.loss) is not None
+        losses = rows.losses
+        self.loss = losses.loss
+        self.n_outputs = losses.n_outputs
+        self.classes = losses.classes
+        self.offset = losses.offset
+        self.smoothness = losses.smoothness
+        self.is_built_in = dual_of(losses.loss) is not None
 
     @property
     def in_memory(self) -> Losses:

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mopn.data.values import as_array, as_numbers, distinct_labels, finite_numbers, label_codes, to_host
+from mopn.data.targets import distinct_labels, label_codes
+from mopn.data.values import as_array, as_numbers, finite_numbers, to_host
 from mopn.losses.losses import Loss
 from mopn.solvers.tools.checks import check_count, check_flag, check_nonnegative, choice, shown
 
@@ -23,9 +24,9 @@ __all__ = [
 
 Member = TypeVar("Member")
 
-# The largest modulus in an argument is 0, or between the reciprocal of this and this.
+# Largest modulus in an argument; the smallest largest modulus other than 0 is its reciprocal.
 _LARGEST_INPUT = 1e50
-# Losses, slopes and weights are: fourth powers of them are numbers.
+# Largest loss, slope and weight: their fourth powers are finite.
 LARGEST = 1e70
 _FACTOR_KERNELS = ("anova", "all-subsets", "homogeneous")
 
@@ -81,6 +82,7 @@ def check_block_targets(y: Any, loss: Loss, classes: np.ndarray | None, m: int) 
 
 
 def _per_output(y: np.ndarray, loss: Loss) -> np.ndarray:
+    """Return targets (n, m) as the loss takes them, with contiguous columns."""
     if y.ndim > 2 or 0 in y.shape:
         raise ValueError(f"y must have shape (n,) or (n, m) with m >= 1, got {y.shape}")
     try:
@@ -103,8 +105,10 @@ def check_sample_weight(weights: Any, n: int) -> np.ndarray | None:
 
 
 def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
-    """Raise ``ValueError`` if rows of positive weight have one of several classes."""
-    if len(rows) == len(y) or np.ndim(y) != 1 or len(distinct_labels(y[rows])[0]) > 1 or len(distinct_labels(y)[0]) < 2:
+    """Raise ``ValueError`` if the ``rows`` of positive weight have only one of several classes."""
+    if len(rows) == len(y) or np.ndim(y) != 1:
+        return
+    if len(distinct_labels(y[rows])[0]) > 1 or len(distinct_labels(y)[0]) < 2:
         return
     raise ValueError(
         f"sample_weight is 0 for all samples outside the class {shown(y[rows][0])}; classification needs at least "
@@ -113,6 +117,7 @@ def check_weighted_classes(y: Any, rows: np.ndarray) -> None:
 
 
 def check_weights(weights: Any, n: int) -> np.ndarray | None:
+    """Return weights (n,) as floats, all of them finite and at least 0, or None if none were given."""
     if weights is None:
         return None
     weights = as_numbers(weights, "sample_weight").astype(np.float64, copy=False)
@@ -169,12 +174,13 @@ def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = No
     absent = np.asarray(sample_weight) == 0
     if not absent.any() or (absent.all() and target is None):
         return y
-    target = y[np.argmin(absent)] if target is None else target
-    return np.where(absent.reshape(-1, *[1] * (y.ndim - 1)), target, y)
+    if target is None:
+        target = y[np.argmin(absent)]
+    return np.where(np.expand_dims(absent, tuple(range(1, y.ndim))), target, y)
 
 
 def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the parts of X, y, weights and offset of positive weight; all of them if their lengths differ."""
+    """Return the rows of positive weight of the parts of X, y, weights and offset; all rows if lengths differ."""
     y = as_array(y, "y")
     n = len(y) if y.ndim else 0
     if sample_weight is None or as_array(sample_weight, "sample_weight").shape != (n,):
@@ -185,8 +191,9 @@ def present_rows(parts: Sequence[Any], y: Any, sample_weight: Any, offset: Any) 
         return parts, y, sample_weight, offset
     rows = np.flatnonzero(sample_weight)
     parts = [compressed(part).tocsr()[rows] if sparse.issparse(part) else part[rows] for part in parts]
-    offset = None if offset is None else as_array(offset, "offset")
-    offset = offset[rows] if offset is not None and offset.shape[:1] == (n,) else offset
+    if offset is not None:
+        offset = as_array(offset, "offset")
+        offset = offset[rows] if offset.shape[:1] == (n,) else offset
     return parts, y[rows], sample_weight[rows], offset
 
 
@@ -196,16 +203,16 @@ def compressed(X: Any, name: str = "X") -> Any:
     if not sparse.issparse(X) or X.ndim != 2:
         return X
     if X.format not in ("csr", "csc"):
-        _refuse(X, _fault_before_conversion(X), name)
+        _refuse_if_faulty(X, _fault_before_conversion(X), name)
         X = X.tocsr()
     n, d = X.shape
-    _refuse(X, _fault_of_lines(X, n, d) if X.format == "csr" else _fault_of_lines(X, d, n), name)
+    _refuse_if_faulty(X, _fault_of_lines(X, n, d) if X.format == "csr" else _fault_of_lines(X, d, n), name)
     if X.indices.dtype.kind == "u":
         X = type(X)((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
     return X
 
 
-def _refuse(X: Any, fault: str | None, name: str) -> None:
+def _refuse_if_faulty(X: Any, fault: str | None, name: str) -> None:
     if fault:
         raise ValueError(
             f"{name} is not a valid {X.format.upper()} matrix of shape {X.shape}: {fault}; "
@@ -214,7 +221,7 @@ def _refuse(X: Any, fault: str | None, name: str) -> None:
 
 
 def _fault_before_conversion(X: Any) -> str | None:
-    """Return a fault that SciPy's conversion to CSR does not survive."""
+    """Return a fault that would crash SciPy's conversion to CSR."""
     n, d = X.shape
     if X.format == "coo":
         return (
@@ -234,7 +241,7 @@ def _fault_before_conversion(X: Any) -> str | None:
 
 
 def _fault_of_lines(X: Any, count: int, length: int) -> str | None:
-    """Return a fault of the arrays of ``count`` rows, or columns, of a length."""
+    """Return a fault of the arrays of ``count`` rows (CSR) or columns (CSC), each with ``length`` entries."""
     indptr, indices = X.indptr, X.indices
     for array, what in ((indptr, "indptr"), (indices, "indices")):
         if array.dtype.kind not in "iu":
@@ -261,8 +268,11 @@ def _fault_of_lengths(**arrays: np.ndarray) -> str | None:
 def _fault_of_indices(name: str, indices: np.ndarray, length: int) -> str | None:
     if not indices.size:
         return None
-    least, largest = indices.min(), indices.max()
-    return None if least >= 0 and largest < length else f"{name} holds {least if least < 0 else largest}"
+    least = indices.min()
+    if least < 0:
+        return f"{name} holds {least}"
+    largest = indices.max()
+    return f"{name} holds {largest}" if largest >= length else None
 
 
 def check_start(start: Any, size: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
+from mopn.data.targets import as_targets, distinct_labels, label_codes
 from mopn.data.validation import (
     as_numbers,
     check_flag,
@@ -30,7 +31,7 @@ from mopn.data.validation import (
     compressed,
     of_present,
 )
-from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
+from mopn.data.values import is_series, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated, warn_of_small_weights

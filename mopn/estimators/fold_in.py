@@ -16,8 +16,8 @@ from mopn.core.norms import get_norm
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import feature_sizes
 from mopn.data.losses_of_rows import Losses
+from mopn.data.targets import level_codes
 from mopn.data.validation import check_block_targets, label_codes
-from mopn.data.values import level_codes
 from mopn.estimators.base import ModelEstimator, NetworkEstimator
 from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
@@ -152,7 +152,7 @@ def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeatur
     It is sum_i loss(y_i, o_i + w + V' (z_i * h)) + <new.units, h * h> + new.linear / 2 * ||w||^2.
     """
     base = model.outputs(X)
-    Z, V = slopes_of_new(model, model._design(X))
+    Z, V = slopes_of_new(model, model.design(X))
     (n, m), k = base.shape, Z.shape[1]
     losses = Losses(loss, m, None, base, Y)
     ridges = np.concatenate([2.0 * new.units, np.full(m, new.linear or 0.0)])
@@ -195,7 +195,7 @@ def slopes_of_new(model: Machine, design: Design) -> tuple[np.ndarray, np.ndarra
     else:
         assert model.lams is not None
         dummies, V = model.dummies, np.tile(model.lams, len(model.factors))[:, None]
-        parts = [(model._theta(degree), P) for degree, P in zip(model._degrees(), model.factors, strict=True)]
+        parts = [(model.theta_of(degree), P) for degree, P in zip(model.degrees(), model.factors, strict=True)]
     return np.hstack([_slopes(model.kernel, theta, P, dummies, design) for theta, P in parts]), V
 
 

@@ -12,8 +12,9 @@ from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
 from mopn.data.rounding import one_number, rounded_levels, written
+from mopn.data.targets import as_targets, category_order
 from mopn.data.validation import distinct_labels, finite_numbers
-from mopn.data.values import as_array, as_targets, category_order
+from mopn.data.values import as_array
 from mopn.estimators.base import FitPolicy, NetworkEstimator, Scored
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.targets import Targets, encoded_codes

@@ -14,8 +14,8 @@ from scipy import sparse
 from mopn.data.chunked_rows import Chunks
 from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, named
+from mopn.data.targets import as_targets, level_codes
 from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
-from mopn.data.values import as_targets, level_codes
 from mopn.losses.losses import LOSSES, Clipped, Loss, Squared, get_loss
 from mopn.models.base import cumulative_targets
 from mopn.network.maps import UserY

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.data.values import CATEGORIES, NUMBERS, to_host
+from mopn.data.cells import CATEGORIES, NUMBERS
+from mopn.data.values import to_host
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
@@ -293,7 +294,7 @@ class _Column:
 
 def _outputs_as_squares(model: TableModel) -> tuple[np.ndarray, ...]:
     """Return c (m,), W (m, d), H (k, d), b (k,) and V (k, m) of outputs c + W z + sum_r v_r (b_r + <h_r, z>)^2."""
-    outputs = Quadratic.of(model._formula()).squared()
+    outputs = Quadratic.of(model.formula()).squared()
     # The square of a feature is the square of a unit.
     squared = np.flatnonzero(outputs.squares.any(axis=0))
     H = np.vstack([np.eye(outputs.linear.shape[1])[squared], outputs.factors[0]])

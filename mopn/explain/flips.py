@@ -171,7 +171,7 @@ class FeatureOptions(Options):
         if not groups and not len(lone):
             raise ValueError("fixed holds all features, so that none can change")
         model.outputs(X)  # refuses rows whose outputs overflow
-        design = model._design(X)
+        design = model.design(X)
         options_per_column = [len(group) for group in groups] + [2 for _ in lone]
         starts = np.cumsum([0, *options_per_column])
         n_options = int(starts[-1])
@@ -223,7 +223,7 @@ class TableOptions(Options):
             raise ValueError("no column of several categories can change: the table has none outside fixed")
         Z = encoding.encode(X)
         model.model.outputs(Z)  # refuses rows whose outputs overflow
-        design = model.model._design(Z)
+        design = model.model.design(Z)
 
         starts = np.cumsum([0, *(len(column.table) for column in categories)])
         features = sparse.lil_array((starts[-1], encoding.n_features))

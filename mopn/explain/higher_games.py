@@ -158,22 +158,22 @@ def background_rows(model: Any, background: Any, design: Design) -> Background:
         return Background(design)
     if model.encoding is None and not sparse.issparse(background):
         finite_numbers(background, "background")
-    return Background(model._design(background, "background"))
+    return Background(model.design(background, "background"))
 
 
 def model_game(model: Any, background: Background) -> Game:
     """Return the games of the outputs; the players are features, or the columns of a table."""
     if isinstance(model, TableModel):
-        of_features = QuadraticGame(Quadratic.of(model._formula()), background)
+        of_features = QuadraticGame(Quadratic.of(model.formula()), background)
         return ColumnGame(of_features, model.encoding.owners, model.n_features)
-    formula = model._formula()
+    formula = model.formula()
     if is_quadratic(formula):
         return QuadraticGame(Quadratic.of(formula), background)
     direct = _as_direct(model) if model.form == "lifted" else model
     assert direct.lams is not None
     if direct.kernel == "homogeneous":
         parts = []
-        for degree, P in zip(direct._degrees(), direct.factors, strict=True):
+        for degree, P in zip(direct.degrees(), direct.factors, strict=True):
             gamma = P[:, : direct.dummies].sum(axis=1)
             parts.append(PowersOfForms(degree, direct.lams, gamma, P[:, direct.dummies :]))
         w = np.zeros(direct.n_features) if direct.w is None else direct.w
@@ -191,7 +191,7 @@ def _output_gradient(model: FactorizationModel, X: np.ndarray) -> np.ndarray:
     ones = np.ones(len(X))
     augmented = np.hstack([np.ones((len(X), model.dummies)), X])
     total = np.zeros_like(augmented)
-    for degree, P in zip(model._degrees(), model.factors, strict=True):
+    for degree, P in zip(model.degrees(), model.factors, strict=True):
         # Kernels are symmetric: rows and units change places.
         kernel = make_factor_kernel(model.kernel, degree, model.theta)
         total += kernel.gradient(DenseDesign(np.ascontiguousarray(P)), augmented, ones, model.lams)

@@ -37,11 +37,11 @@ class OutputMargins:
 
     def __init__(self, model: Any, scale: np.ndarray, *, reduced: bool) -> None:
         parameters = _real_fields(model)
-        self.outputs = Quadratic.of(model._formula())
+        self.outputs = Quadratic.of(model.formula())
         # Classes and targets play no part in outputs; without them moduli of numeric classes may coincide.
         moduli = {name: np.abs(value) for name, value in parameters.items()}
         moduli |= {"classes": None, "target": None}
-        self.moduli = Quadratic.of(replace(model, **moduli)._formula())
+        self.moduli = Quadratic.of(replace(model, **moduli).formula())
 
         largest = max(np.abs(scale * part).max(initial=0.0) for part in (self.outputs.factors, self.outputs.linear))
         self.unit = 1.0 / power_of_two(float(largest))
@@ -145,7 +145,7 @@ def importances_without_rows(model: Predictor, coordinates: Coordinates | None) 
     The mean is over independent normal features with the means and deviations of the fit, without coordinates 0 and 1.
     Squares are added up over outputs; with a softmax, over outputs minus their mean (Sobol and Kucherenko, 2009).
     """
-    formula = model._formula()
+    formula = model.formula()
     if not is_quadratic(formula):
         raise AttributeError(
             "feature_importances_ is for outputs of degree 2 at most; for others take means of absolute values of "

@@ -105,7 +105,7 @@ def certified_radius(
         raise ValueError(f"scale must be >= 0, got {scale.min()}")
     if not scale.any():
         raise ValueError("scale must be positive for at least one feature; with zeros alone none can change")
-    design = machine._design(X)
+    design = machine.design(X)
     machine.outputs(X)  # refuses rows whose outputs overflow
     radii = []
     attacks = []
@@ -130,7 +130,7 @@ def contests(model: Any, name: str) -> list[np.ndarray]:
     """Return for each prediction the outputs that compete: the largest wins. The output m, after all others, is 0."""
     if model.target not in ("labels", "indicator"):
         raise TypeError(f"{name} needs a model that predicts classes, got one of target={model.target!r}")
-    formula = model._formula()
+    formula = model.formula()
     if not is_quadratic(formula):
         raise TypeError(f"{name} needs outputs of degree 2 at most, got a model of higher degree")
     m = len(formula.constant)
@@ -149,7 +149,7 @@ class RowOutputs:
 
     @classmethod
     def of(cls, model: Any, margins: OutputMargins, design: Design) -> RowOutputs:
-        return cls(design, with_zero(model._outputs(design)), margins.errors(design))
+        return cls(design, with_zero(model.outputs_of_design(design)), margins.errors(design))
 
     def winners(self, contest: np.ndarray) -> np.ndarray:
         """Return the largest (n,) of the outputs of a contest; the first one in a tie."""

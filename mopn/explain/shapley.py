@@ -166,7 +166,7 @@ def to_shap(model: Fitted, X: Any, background: Any = None) -> Any:
     return Explanation(
         values,
         base_values=np.broadcast_to(base, values.shape[:1] + values.shape[2:]),
-        data=machine._cells(to_host(X)),
+        data=machine.cells(to_host(X)),
         feature_names=None if names is None else list(map(str, names)),
         output_names=list(map(str, machine.classes)) if class_per_output else None,
     )
@@ -175,7 +175,7 @@ def to_shap(model: Fitted, X: Any, background: Any = None) -> Any:
 def _explained(model: Fitted, X: Any, background: Any) -> tuple[Design, Game]:
     """Return the rows, and the games of the outputs against the background."""
     machine = fitted_model(model)
-    design = machine._design(to_host(X))
+    design = machine.design(to_host(X))
     rows = background_rows(machine, to_host(background), design)
     return design, model_game(machine, rows)
 
@@ -246,7 +246,7 @@ def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, A
     [(('user', 'item'), 2.0), (('user',), 0.0), (('item',), 0.0)]
     """
     machine: Any = fitted_model(model)
-    design = machine._design(x, "x")
+    design = machine.design(x, "x")
     if design.shape[0] != 1:
         raise ValueError(f"x must be a single row, of shape (1, {machine.n_features}), got {design.shape[0]} rows")
     names, indices = _checked_fields(fields, machine.n_features)

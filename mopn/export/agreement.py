@@ -1,4 +1,4 @@
-"""How outputs and classes in integers agree with those in floats, on some rows."""
+"""Agreement of outputs and classes in integers with outputs and classes in floats, on some rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from mopn.export.comparison import Change, changed_classes, sizes_of
 class Agreement:
     """Agreement of integers with floats on some rows.
 
-    Errors are in the units of the outputs. Where a model has several outputs of numbers, they are those of the output
+    Errors are in the units of the outputs. If a model predicts several numbers, spread and errors belong to the output
     whose bound is largest relative to its spread.
 
     Attributes
@@ -28,7 +28,7 @@ class Agreement:
     clamped : int
         Rows with a feature beyond the ranges from which the integers were made, which counts as the end of its range.
     inner_bound, inner_error : float
-        As ``bound`` and ``error``, of all other rows; 0 if there are none.
+        ``bound`` and ``error`` of all other rows; 0 if there are none.
     """
 
     rows: int
@@ -50,7 +50,10 @@ class Agreement:
         return Change(self.rows, 0.0, self.changed)
 
     def __str__(self) -> str:
-        text = f"outputs of {self.rows:,} rows, with a spread of {self.spread:.2g}, are off by at most {self._errors}"
+        text = (
+            f"outputs of {self.rows:,} rows, with a spread of {self.spread:.2g}, are off by at most {self.bound:.2g} "
+            f"(proven), {self.error:.2g} (found)"
+        )
         if self.may_change is not None:
             text += f"; at most {self.may_change:,} of them change their class (proven), {self.changed:,} do (found)"
         if self.clamped:
@@ -60,17 +63,14 @@ class Agreement:
             text += f": without these at most {self.inner_bound:.2g} (proven), {self.inner_error:.2g} (found)"
         return text
 
-    @property
-    def _errors(self) -> str:
-        return f"{self.bound:.2g} (proven), {self.error:.2g} (found)"
-
 
 NO_ROWS = Agreement(0, 0.0, 0.0, 0.0, 0.0, None, None, 0, 0.0, 0.0)
 
 
 def agreement(model: Any, exact: np.ndarray, found: np.ndarray, bound: np.ndarray, clamped: np.ndarray) -> Agreement:
-    """Return how outputs found (n, m) agree with exact ones, by bounds (n, m) of their errors; ``clamped`` is (n,)."""
-    errors, sizes = np.abs(found - exact), sizes_of(exact)
+    """Return the agreement of outputs found (n, m) with exact ones, by bounds (n, m) of errors; ``clamped`` is (n,)."""
+    errors = np.abs(found - exact)
+    sizes = sizes_of(exact)
     may_change = changed = None
     shown = np.arange(exact.shape[1])
     if model.target in ("labels", "indicator"):
@@ -79,7 +79,8 @@ def agreement(model: Any, exact: np.ndarray, found: np.ndarray, bound: np.ndarra
     else:
         shown = shown[[np.argmax(bound.max(axis=0) / sizes)]]
     inside = ~clamped[:, None]
-    bound, errors = bound[:, shown], errors[:, shown]
+    bound = bound[:, shown]
+    errors = errors[:, shown]
     return Agreement(
         rows=len(exact),
         spread=float(np.ptp(exact[:, shown], axis=0).max()),

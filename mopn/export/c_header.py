@@ -24,27 +24,30 @@ from mopn.solvers.tools.decorators import door
 
 _REALS = {"float32": "float", "float64": "double"}
 
-# Of the self-test: what rounding may change, relative to the sum of the moduli of all that is added up.
-_TOLERANCES = {"float": 1e-5, "double": 1e-12}
+# Largest rounding error of an output in the self-test, relative to the sum of the moduli of its terms.
+_SELF_TEST_TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
 class _Header(CWriter):
-    """The functions of a model; of a table they encode its rows first."""
+    """The functions of a model. Those of a model of a table encode its rows first."""
 
     def text(self, model: Any) -> str:
-        formula = model._formula()
+        """Return the header of a model."""
+        formula = model.formula()
         m, d = formula.linear.shape
         if model.encoding is None:
             self.feature_names(model.feature_names)
-            test = 2 * (np.cos(np.arange(d))[None],)
+            rows = np.cos(np.arange(d))[None]
+            features = rows
         else:
-            test = test_rows(write_encoding(self, model.encoding), self.kind)
-        self._outputs(formula, model.n_features, encoded=model.encoding is not None)
+            encoding = write_encoding(self, model.encoding)
+            rows, features = test_rows(encoding, self.kind)
+        self._define_outputs(formula, model.n_features, encoded=model.encoding is not None)
         if model.has_probabilities:
-            self._probabilities(model, m)
-        self._prediction(model, m)
+            self._define_probabilities(model, m)
+        self._define_predict(model, m)
         flash = self.flash
-        self._self_test(formula, *test)
+        self._define_self_test(formula, rows, features)
         units = sum(len(term.weights) for term in formula.terms)
         inputs = f"{d} features" if model.encoding is None else f"{model.n_features} columns, {d} features"
         comment = (
@@ -54,32 +57,38 @@ class _Header(CWriter):
         )
         return self.guarded(comment, ["math.h"])
 
-    def _outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
+    def _define_outputs(self, formula: Formula, columns: int, *, encoded: bool) -> None:
         m, d = formula.linear.shape
         constant = self.constant("constant", formula.constant)
         body = f"    for (int c = 0; c < {m}; c++) out[c] = 0;\n"
         if encoded:
             body += f"    {self.real} x[{d}];\n    {self.name}_encode(columns, x);\n"
-        for label, rows, square in (("linear", formula.linear, ""), ("squares", formula.squares, " * x[j]")):
-            if rows.any() or (label == "linear" and not formula.terms):
-                pointer = self.stream(label, rows)
-                body += (
-                    f"{pointer}"
-                    f"    for (int c = 0; c < {m}; c++) {{\n"
-                    f"        {self.real} sum = 0;\n"
-                    f"        for (int j = 0; j < {d}; j++) sum += *{label}++ * x[j]{square};\n"
-                    "        out[c] += sum;\n"
-                    "    }\n"
-                )
+        if formula.linear.any() or not formula.terms:
+            body += self._sums("linear", formula.linear, "x[j]")
+        if formula.squares.any():
+            body += self._sums("squares", formula.squares, "x[j] * x[j]")
         for number, term in enumerate(formula.terms):
             body += self._term(term, number, d)
-        # Last, as a level of the outputs costs digits of all sums that it is in.
+        # The constant comes last: a large level costs digits in each sum that contains it.
         body += f"    for (int c = 0; c < {m}; c++) out[c] += {constant}[c];\n"
         row = "columns" if encoded else "x"
         self.parts.append(f"/* Sets out[{m}] to the outputs of {row}[{columns}]. */")
         self.function("void", "outputs", f"const {self.real} *{row}, {self.real} *out", body)
 
+    def _sums(self, label: str, rows: np.ndarray, value: str) -> str:
+        """Return the lines that add the products of parameters (m, d) and values of x to the outputs."""
+        m, d = rows.shape
+        return (
+            f"{self.stream(label, rows)}"
+            f"    for (int c = 0; c < {m}; c++) {{\n"
+            f"        {self.real} sum = 0;\n"
+            f"        for (int j = 0; j < {d}; j++) sum += *{label}++ * {value};\n"
+            "        out[c] += sum;\n"
+            "    }\n"
+        )
+
     def _term(self, term: UnitTerm, number: int, d: int) -> str:
+        """Return the lines that add the units of a term to the outputs."""
         k, m = term.weights.shape
         pointer = self.stream(f"v{number}", term.weights)
         lines, feature = self._feature(term, number, d)
@@ -98,12 +107,14 @@ class _Header(CWriter):
             return self._product(term, number, d)
         assert isinstance(term, (AnovaTerm, Subsets))
         pointer = self.stream(f"p{number}", term.factors)
-        each, z = f"        for (int j = 0; j < {d}; j++) ", f"*p{number}++ * x[j]"
+        each = f"        for (int j = 0; j < {d}; j++) "
+        z = f"*p{number}++ * x[j]"
         if isinstance(term, Subsets):
             return pointer, f"{each}feature *= 1 + {z};\n"
         degree = len(term.theta) - 1
         theta = self.constant(f"theta{number}", term.theta)
-        return pointer + self.stream(f"start{number}", term.start.T), (
+        pointer += self.stream(f"start{number}", term.start.T)
+        return pointer, (
             f"        {self.real} degrees[{degree + 1}];\n"
             f"        for (int t = 0; t <= {degree}; t++) degrees[t] = *start{number}++;\n"
             f"{each}{{\n"
@@ -115,7 +126,9 @@ class _Header(CWriter):
         )
 
     def _product(self, term: Products, number: int, d: int) -> tuple[str, str]:
-        pointers = self.stream(f"u{number}", term.factors.swapaxes(0, 1)) + self.stream(f"b{number}", term.biases.T)
+        """Return the same for products of linear forms."""
+        pointers = self.stream(f"u{number}", term.factors.swapaxes(0, 1))
+        pointers += self.stream(f"b{number}", term.biases.T)
         return pointers, (
             f"        for (int t = 0; t < {len(term.factors)}; t++) {{\n"
             f"            {self.real} sum = 0;\n"
@@ -127,12 +140,13 @@ class _Header(CWriter):
 
     # -- predictions --------------------------------------------------------------------------------------------------
 
-    def _probabilities(self, model: Any, m: int) -> None:
-        count, body = m, f"    {self.name}_outputs(x, p);\n"
+    def _define_probabilities(self, model: Any, m: int) -> None:
+        count = m
+        body = f"    {self.name}_outputs(x, p);\n"
         if model.link == "softmax":
             body += self._softmax(m)
         elif model.target == "labels" and m > 1:
-            body += self._against_the_rest(m) + self._softmax(m)
+            body += self._log_probabilities(m) + self._softmax(m)
         elif model.target == "labels":
             count = 2
             body += "    p[1] = p[0];\n    p[0] = -p[0];\n" + self._logistic(2)
@@ -140,11 +154,12 @@ class _Header(CWriter):
             body += self._logistic(m)
         if model.target == "ordinal":
             count = m + 1
-            body += self._levels(m)
+            body += self._level_probabilities(m)
         self.parts.append(f"/* Sets p[{count}] to the probabilities for x. */")
         self.function("void", "probabilities", f"{self.row}, {self.real} *p", body)
 
     def _softmax(self, m: int) -> str:
+        """Return the lines that replace the outputs in p by their softmax."""
         return (
             f"    {self.real} highest = p[0], sum = 0;\n"
             f"    for (int c = 1; c < {m}; c++) if (p[c] > highest) highest = p[c];\n"
@@ -153,14 +168,15 @@ class _Header(CWriter):
         )
 
     def _logistic(self, m: int) -> str:
+        """Return the line that replaces the outputs in p by their logistic functions."""
         return f"    for (int c = 0; c < {m}; c++) p[c] = 1 / (1 + exp{self.suffix}(-p[c]));\n"
 
-    def _against_the_rest(self, m: int) -> str:
-        """Return the line of log(1 / (1 + exp(-o))): their softmax are probabilities that add up to 1."""
+    def _log_probabilities(self, m: int) -> str:
+        """Return the line of log(1 / (1 + exp(-o))), whose softmax gives probabilities that add up to 1."""
         small = f"log1p{self.suffix}(exp{self.suffix}(p[c] < 0 ? p[c] : -p[c]))"
         return f"    for (int c = 0; c < {m}; c++) p[c] = (p[c] < 0 ? p[c] : 0) - {small};\n"
 
-    def _levels(self, m: int) -> str:
+    def _level_probabilities(self, m: int) -> str:
         """Return the lines that sort the probabilities of y <= r_c and take differences."""
         return (
             f"    for (int c = 1; c < {m}; c++) {{\n"
@@ -173,15 +189,19 @@ class _Header(CWriter):
             f"    for (int c = {m}; c > 0; c--) p[c] -= p[c - 1];\n"
         )
 
-    def _prediction(self, model: Any, m: int) -> None:
+    def _define_predict(self, model: Any, m: int) -> None:
         if model.target == "outputs" and model.predicts_means:
             self.parts.append(f"/* Sets means[{m}] to the exponentials of outputs. */")
             body = f"    {self.name}_outputs(x, means);\n"
             body += f"    for (int c = 0; c < {m}; c++) means[c] = exp{self.suffix}(means[c]);\n"
             self.function("void", "predict", f"{self.row}, {self.real} *means", body)
         elif model.target == "vector":
-            value = f"exp{self.suffix}(out[0])" if model.predicts_means else "out[0]"
-            self.parts.append(f"/* Returns {'the exponential of ' * model.predicts_means}the output. */")
+            value = "out[0]"
+            words = "the output"
+            if model.predicts_means:
+                value = f"exp{self.suffix}({value})"
+                words = f"the exponential of {words}"
+            self.parts.append(f"/* Returns {words}. */")
             self.function(self.real, "predict", self.row, self.local_outputs(m) + f"    return {value};\n")
         elif model.target == "ordinal":
             if not model.has_probabilities:
@@ -197,13 +217,14 @@ class _Header(CWriter):
             self.function(self.real, "predict", self.row, body)
         self.predict_classes(model, m)
 
-    def _self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
+    def _define_self_test(self, formula: Formula, rows: np.ndarray, features: np.ndarray) -> None:
         """Define the test of some rows (r, c), whose features are (r, d)."""
-        (count, m), columns = (len(rows), len(formula.constant)), rows.shape[1]
+        count, columns = rows.shape
+        m = len(formula.constant)
         x = self.constant("test_x", rows)
         expected = self.constant("test_outputs", formula.outputs(make_design(features)))
         magnitudes = formula.mapped(np.abs).outputs(make_design(np.abs(features)))
-        tolerances = self.constant("test_tolerances", _TOLERANCES[self.real] * magnitudes)
+        tolerances = self.constant("test_tolerances", _SELF_TEST_TOLERANCES[self.real] * magnitudes)
         self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
         self.function(
             "int",
@@ -238,7 +259,7 @@ def to_c(
         Name of the file; an existing file is replaced.
     name : str, optional
         The prefix of all names in the header, ``model`` below; by default from the name of the file: ``left_hand``
-        for "left-hand.h". A compiler refuses two headers of one prefix in a program.
+        for "left-hand.h". A compiler refuses two headers with the same prefix in a program.
     dtype : {"float32", "float64", "int16", "int8"}, optional
         With floats the type of parameters, features, arithmetic and outputs: "float32", the default, for ``float``, or
         "float64" for ``double``. With integers the type of the parameters: "int8", the default, or "int16".
@@ -303,8 +324,10 @@ def to_c(
     in_integers = choice(("float", "integer"))(arithmetic, "arithmetic") == "integer"
     if X is None and in_integers:
         raise ValueError("arithmetic='integer' needs X, rows from which ranges are taken, such as the training data")
-    machine, name, integers = fitted_model(model), header_prefix(name, path), None
+    machine = fitted_model(model)
+    name = header_prefix(name, path)
     check_texts(machine)
+    integers = None
     if in_integers:
         integers = quantize(machine, to_host(X), "int8" if dtype is None else dtype)
         text = IntegerHeader(name).text(integers)

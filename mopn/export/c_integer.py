@@ -1,24 +1,40 @@
 """Models in integers as C99 headers: for processors without floats, in flash, without any library.
 
-Features are read one after the other, each with the parameters that multiply it, so that zeros cost nothing and no copy
-of a row is made. Nothing that C leaves to the compiler is used: only numbers that are not negative are shifted.
+Features are read one after the other, each with the parameters that multiply it. So zeros cost nothing, and no row is
+copied. Nothing is used that C leaves to the compiler: only nonnegative numbers are shifted.
 """
 
 from textwrap import wrap
+from typing import NamedTuple
 
 import numpy as np
 
 from mopn.export.c_writer import CWriter
 from mopn.export.integers import LARGEST_SIZE, IntegerModel
 
-# Products up to this need no more than the int of an AVR.
-_INT16 = np.iinfo(np.int16).max
-# Cycles of a product of a parameter and a feature, of one with a square, and of the rest of a unit; and bytes of the
-# stack besides sums and outputs. ``python -m benchmarks.devices --parts costs`` compares them with emulators' counts.
-_CYCLES = {"M0": (16, 17, 53), "M4": (12, 13, 35), "AVR, narrow": (48, 126, 233), "AVR, wide": (90, 115, 362)}
-_STACK = 40
-# Cycles of the shift of a product, counted in the instructions of a Cortex-M and, with its loop over bits, of an AVR.
-_SHIFT_CYCLES = {"M0": 8, "M4": 5, "AVR, narrow": 80, "AVR, wide": 80}
+# The largest product that an AVR computes in an int.
+_MAX_INT16 = np.iinfo(np.int16).max
+
+
+class _Cycles(NamedTuple):
+    """Cycles of a product of a parameter and a feature, of a later product, of the rest of a unit, and of a shift."""
+
+    product: int
+    later_product: int
+    unit: int
+    shift: int
+
+
+# Compared with the counts of emulators by ``python -m benchmarks.devices --parts costs``. Cycles of shifts are counted
+# in the instructions of a Cortex-M and of an AVR, with its loop over bits.
+_CYCLES = {
+    "M0": _Cycles(16, 17, 53, 8),
+    "M4": _Cycles(12, 13, 35, 5),
+    "AVR, narrow": _Cycles(48, 126, 233, 80),
+    "AVR, wide": _Cycles(90, 115, 362, 80),
+}
+# Bytes of the stack apart from sums and outputs, from the same command.
+_STACK_BYTES = 40
 
 
 class IntegerHeader(CWriter):
@@ -28,15 +44,18 @@ class IntegerHeader(CWriter):
         super().__init__(name, "int32_t", f"const {name}_input *x")
 
     def text(self, integers: IntegerModel) -> str:
-        model, d, (k, m) = integers.model, len(integers.inputs.bits), integers.V.shape
-        self.parts.append(self._memory(integers.dtype))
+        """Return the header of a model in integers."""
+        model = integers.model
+        d = len(integers.inputs.bits)
+        k, m = integers.V.shape
+        self.parts.append(self._flash_macros(integers.dtype))
         self.feature_names(model.feature_names)
-        self._inputs(integers)
-        self._scale_macros(integers)
-        self._check(integers)
-        self._outputs(integers)
+        self._define_inputs(integers)
+        self._define_scales(integers)
+        self._define_check(integers)
+        self._define_outputs(integers)
         self.predict_classes(model, m)
-        self._self_test(integers)
+        self._define_self_test(integers)
         comment = (
             f"A model of {d} features, {m} outputs and {k} units in integers alone, written by mopn.\n"
             f"With parameters of {integers.dtype}, {integers.agreement}.\n"
@@ -48,8 +67,9 @@ class IntegerHeader(CWriter):
         return self.guarded("\n   ".join(lines), ["stdint.h"])
 
     def _scales(self, integers: IntegerModel) -> str:
-        """Return what outputs stand for, and define the macros that say it where they differ."""
-        exponents, levels = integers.exponents.tolist(), integers.levels.tolist()
+        """Return the sentence that says how integers become outputs."""
+        exponents = integers.exponents.tolist()
+        levels = integers.levels.tolist()
         if len(set(exponents)) == len(set(levels)) == 1:
             level = f", plus the level {levels[0]!r}" if levels[0] else ""
             return f"Outputs are integers times 2^{-exponents[0]}{level}."
@@ -58,8 +78,8 @@ class IntegerHeader(CWriter):
             f"{self.upper}_LEVELS initialise these arrays."
         )
 
-    def _scale_macros(self, integers: IntegerModel) -> None:
-        """Define the scales of outputs as macros, which cost nothing, and bring no floats where they are not used."""
+    def _define_scales(self, integers: IntegerModel) -> None:
+        """Define the scales of outputs as macros, which cost nothing and bring in no floats unless they are used."""
         exponents = ", ".join(map(str, integers.exponents.tolist()))
         levels = ", ".join(f"{level:.17g}" for level in integers.levels.tolist())
         self.parts.append(
@@ -67,8 +87,8 @@ class IntegerHeader(CWriter):
             f"#define {self.upper}_EXPONENTS {{{exponents}}}\n#define {self.upper}_LEVELS {{{levels}}}\n"
         )
 
-    def _memory(self, dtype: str) -> str:
-        """Return the macros for constants in flash, which an AVR reads by instructions of their own."""
+    def _flash_macros(self, dtype: str) -> str:
+        """Return the macros for constants in flash, which an AVR reads by special instructions."""
         flash, number, long, byte = (f"{self.upper}_{word}" for word in ("FLASH", "PARAMETER", "LONG", "BYTE"))
         read = {"int8": "(int8_t)pgm_read_byte", "int16": "(int16_t)pgm_read_word"}[dtype]
         return (
@@ -81,12 +101,14 @@ class IntegerHeader(CWriter):
         )
 
     def _stored(self, kind: str, label: str, values: np.ndarray) -> str:
+        """Declare an array of integers in flash, and return its name."""
         self.flash += values.size * int(kind.strip("uint_")) // 8
         return self.array(kind, label, [str(int(i)) for i in values.ravel()], f"{self.upper}_FLASH")
 
-    def _inputs(self, integers: IntegerModel) -> None:
-        """Define numbers and type of the inputs and say what they are."""
-        inputs, m = integers.inputs, integers.V.shape[1]
+    def _define_inputs(self, integers: IntegerModel) -> None:
+        """Define the number, the scales and the type of the inputs, with comments."""
+        inputs = integers.inputs
+        m = integers.V.shape[1]
         self.parts.append(f"#define {self.upper}_FEATURES {len(inputs.bits)}\n#define {self.upper}_OUTPUTS {m}\n")
         if inputs.bits.any() or inputs.zero.any():
             self.parts.append("/* x[j] is the nearest integer to 2^bits[j] times feature j, minus zero[j]. */")
@@ -100,7 +122,7 @@ class IntegerHeader(CWriter):
             shifts = self._stored("uint8_t", "input_shifts", inputs.shifts)
             self.feature = f"(int32_t)x[j] * ((int32_t)1 << {self.upper}_BYTE({shifts} + j))"
 
-    def _check(self, integers: IntegerModel) -> None:
+    def _define_check(self, integers: IntegerModel) -> None:
         inputs = integers.inputs
         self.parts.append("/* Returns 0, or the number of the first feature that is out of range and clamped to it. */")
         self.function(
@@ -114,9 +136,10 @@ class IntegerHeader(CWriter):
             "    return 0;\n",
         )
 
-    def _outputs(self, integers: IntegerModel) -> None:
-        (k, m), forms = integers.V.shape, len(integers.forms.U)
-        # Of a copy compilers make a call of memcpy, which is a library's.
+    def _define_outputs(self, integers: IntegerModel) -> None:
+        k, m = integers.V.shape
+        forms = len(integers.forms.U)
+        # Compilers turn a plain copy into a call of memcpy, which needs a library; so negative numbers are stored.
         start = self._stored("int32_t", "minus_start", -integers.forms.start)
         constant = self._stored("int32_t", "minus_constant", -integers.constant)
         body = (
@@ -135,12 +158,14 @@ class IntegerHeader(CWriter):
 
     def _linear(self, integers: IntegerModel) -> str:
         """Return the loop that adds linear forms to the outputs, shifted to the right or to the left."""
-        (k, m), byte = integers.V.shape, f"{self.upper}_BYTE"
+        k, m = integers.V.shape
+        byte = f"{self.upper}_BYTE"
         shifts = integers.shifts[k:]
         right = self._stored("uint8_t", "linear_shifts", np.maximum(shifts, 0))
         left = ""
         if (shifts < 0).any():
-            left = f" * ((int32_t)1 << {byte}({self._stored('uint8_t', 'left_shifts', np.maximum(-shifts, 0))} + c))"
+            left_shifts = self._stored("uint8_t", "left_shifts", np.maximum(-shifts, 0))
+            left = f" * ((int32_t)1 << {byte}({left_shifts} + c))"
         return (
             f"    for (int c = 0; c < {m}; c++) {{\n"
             f"        const int32_t sum = sums[{k} + c], shift = {byte}({right} + c);\n"
@@ -150,12 +175,19 @@ class IntegerHeader(CWriter):
 
     def _sums(self, integers: IntegerModel) -> str:
         """Return the loop over the features, which adds them to the sums of all forms."""
-        inputs, U, (k, m) = integers.inputs, integers.forms.U, integers.V.shape
-        d, low, high, number = len(inputs.bits), inputs.lowest, inputs.highest, f"{self.upper}_PARAMETER"
-        # By features: the parameters of all forms, and of the feature's square in linear ones.
-        stream = np.hstack([U[:, :d].T, U[k:, d:].T]) if inputs.with_squares else U.T
+        inputs = integers.inputs
+        U = integers.forms.U
+        k, m = integers.V.shape
+        d = len(inputs.bits)
+        low = inputs.lowest
+        high = inputs.highest
+        number = f"{self.upper}_PARAMETER"
+        # By features: the parameters of all forms, then the parameters of the feature's square in linear forms.
+        stream = U.T
+        if inputs.with_squares:
+            stream = np.hstack([U[:, :d].T, U[k:, d:].T])
         u = self._stored(f"{integers.dtype}_t", "u", stream)
-        wide = "" if self._narrow(integers) else "(int32_t)"
+        wide = "" if self._has_narrow_products(integers) else "(int32_t)"
         lines = (
             f"    const {integers.dtype}_t *u = {u};\n"
             f"    for (int j = 0; j < {d}; j++) {{\n"
@@ -172,6 +204,7 @@ class IntegerHeader(CWriter):
         return lines + "    }\n"
 
     def _units(self, integers: IntegerModel) -> str:
+        """Return the loop over the units, which adds them times their weights to the outputs."""
         k, m = integers.V.shape
         v = self._stored(f"{integers.dtype}_t", "v", integers.V)
         shifts = self._stored("uint8_t", "shifts", integers.shifts[:k])
@@ -189,7 +222,8 @@ class IntegerHeader(CWriter):
             )
         size = f"(uint32_t)(sums[s] < 0 ? -sums[s] : sums[s]) >> {self.upper}_BYTE({shifts} + s)"
         sizes = f"        const uint32_t size = {size};\n"
-        if (integers.forms.largest(*integers.inputs.ends)[:k] >> integers.shifts[:k]).max() > LARGEST_SIZE:
+        largest = integers.forms.largest(*integers.inputs.ends)[:k]
+        if (largest >> integers.shifts[:k]).max() > LARGEST_SIZE:
             sizes = f"        uint32_t size = {size};\n        if (size > {LARGEST_SIZE}) size = {LARGEST_SIZE};\n"
         return (
             f"    const {integers.dtype}_t *v = {v};\n"
@@ -201,14 +235,16 @@ class IntegerHeader(CWriter):
             "    }\n"
         )
 
-    def _self_test(self, integers: IntegerModel) -> None:
-        inputs, m = integers.inputs, integers.V.shape[1]
+    def _define_self_test(self, integers: IntegerModel) -> None:
+        inputs = integers.inputs
+        m = integers.V.shape[1]
         d = len(inputs.bits)
-        spread = (1.0 + np.cos(np.arange(d))) / 2.0
-        ends = [v >> inputs.shifts for v in (inputs.lowest, inputs.highest)]
-        row = np.rint(ends[0] + spread * (ends[1] - ends[0])).astype(np.int64)[None]
+        lowest = inputs.lowest >> inputs.shifts
+        highest = inputs.highest >> inputs.shifts
+        places = (1.0 + np.cos(np.arange(d))) / 2.0
+        row = np.rint(lowest + places * (highest - lowest)).astype(np.int64)[None]
         x = self.array(f"{self.name}_input", "test_x", [str(i) for i in row[0]])
-        expected = self.array("int32_t", "test_outputs", [str(i) for i in integers._integer_outputs(row)[0]])
+        expected = self.array("int32_t", "test_outputs", [str(i) for i in integers.outputs_of_inputs(row)[0]])
         self.parts.append("/* Returns 0, or else the number of the first output of test_x that is wrong. */")
         self.function(
             "int",
@@ -221,24 +257,30 @@ class IntegerHeader(CWriter):
         )
 
     @staticmethod
-    def _narrow(integers: IntegerModel) -> bool:
+    def _has_narrow_products(integers: IntegerModel) -> bool:
         """Return whether products of parameters and features have 16 bits."""
         inputs = integers.inputs
-        return bool(np.abs(integers.forms.U).max() * max(inputs.highest, -inputs.lowest) <= _INT16)
+        return bool(np.abs(integers.forms.U).max() * max(inputs.highest, -inputs.lowest) <= _MAX_INT16)
 
     def _cost(self, integers: IntegerModel) -> str:
         """Return estimates of memory and time, before a compiler has seen the header."""
-        (k, m), forms, d = integers.V.shape, len(integers.forms.U), len(integers.inputs.bits)
-        later = k * m + d * m * integers.inputs.with_squares
-        shifted = k * m * integers.product_shifts.any()
-        cycles = []
-        for board in ("M0", "M4", "AVR, narrow" if self._narrow(integers) else "AVR, wide"):
-            a, b, c = _CYCLES[board]
-            total = d * forms * a + later * b + k * c + shifted * _SHIFT_CYCLES[board]
-            cycles.append(f"{round(total, -2):,}")
-        m0, m4, avr = cycles
+        k, m = integers.V.shape
+        d = len(integers.inputs.bits)
+        forms = len(integers.forms.U)
+        later_products = k * m
+        if integers.inputs.with_squares:
+            later_products += d * m
+        shifts = k * m if integers.product_shifts.any() else 0
+        totals = []
+        for board in ("M0", "M4", "AVR, narrow" if self._has_narrow_products(integers) else "AVR, wide"):
+            cycles = _CYCLES[board]
+            total = d * forms * cycles.product + later_products * cycles.later_product + k * cycles.unit
+            total += shifts * cycles.shift
+            totals.append(f"{round(total, -2):,}")
+        m0, m4, avr = totals
+        stack = 4 * (forms + m) + _STACK_BYTES
         return (
             f"Flash: {self.flash:,} bytes of constants, and code of about 0.3 kB on a Cortex-M, 1 kB on an AVR. "
-            f"Stack: about {4 * (forms + m) + _STACK} bytes. Cycles of a row without zeros, to a sixth, compiled for "
+            f"Stack: about {stack} bytes. Cycles of a row without zeros, to a sixth, compiled for "
             f"size: {m0} on a Cortex-M0, {m4} on a Cortex-M4, {avr} on an AVR."
         )

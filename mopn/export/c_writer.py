@@ -20,20 +20,24 @@ from mopn.models.files import plain_labels
 from mopn.models.formula import as_real
 from mopn.tables.encoding import TableEncoding
 
-# Numbers in a line.
-_WIDTH = 8
+# Entries of arrays in a line.
+_ENTRIES_PER_LINE = 8
+# Names in C that do not begin with an underscore.
 _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 class CWriter:
     """The parts of a header: ``name`` is the prefix of all names, ``flash`` the bytes of constants without texts.
 
-    ``real`` is the type of outputs, and ``row`` declares the argument x.
+    ``real`` is the type of outputs, and ``row`` declares the argument x. ``suffix`` ends numbers and functions of this
+    type.
     """
 
     def __init__(self, name: str, real: str, row: str) -> None:
-        self.name, self.upper, self.real, self.row = name, name.upper(), real, row
-        # Of functions and of numbers.
+        self.name = name
+        self.upper = name.upper()
+        self.real = real
+        self.row = row
         self.suffix = "f" if real == "float" else ""
         self.kind: type = np.float32 if real == "float" else np.float64
         self.flash = 0
@@ -47,7 +51,8 @@ class CWriter:
 
     def array(self, kind: str, label: str, entries: list[str], place: str = "") -> str:
         """Declare an array of one entry or more, in a ``place`` of memory if there is one, and return its name."""
-        lines = [", ".join(entries[i : i + _WIDTH]) for i in range(0, len(entries), _WIDTH)]
+        starts = range(0, len(entries), _ENTRIES_PER_LINE)
+        lines = [", ".join(entries[i : i + _ENTRIES_PER_LINE]) for i in starts]
         head = f"static const {kind} {self.name}_{label}[] {place}".rstrip()
         self.parts.append(f"{head} = {{\n    " + ",\n    ".join(lines) + "};\n")
         return f"{self.name}_{label}"
@@ -57,7 +62,7 @@ class CWriter:
         self.parts.append("enum {\n    " + ",\n    ".join(names) + "\n};\n")
 
     def stream(self, label: str, values: np.ndarray) -> str:
-        """Declare parameters that are read one after the other, ``*label++``, and return the line of the pointer."""
+        """Declare parameters that are read one by one, ``*label++``, and return the line that declares the pointer."""
         return f"    const {self.real} *{label} = {self.constant(label, values)};\n"
 
     def function(self, kind: str, name: str, arguments: str, body: str) -> None:
@@ -105,33 +110,43 @@ class CWriter:
             return self.array(kind, "classes", [_integer(int(label)) for label in labels])
         if labels.dtype.kind == "f":
             return self.array("double", "classes", [repr(float(label)) for label in labels])
-        return self.strings("classes", labels.tolist() if labels.dtype.kind == "S" else list(map(str, labels)))
+        if labels.dtype.kind == "S":
+            return self.strings("classes", labels.tolist())
+        return self.strings("classes", list(map(str, labels)))
 
 
 def header_prefix(name: str | None, path: str | os.PathLike[str]) -> str:
-    """Return the prefix of the names in a header, by default of the file's name; ``ValueError`` if not of C."""
+    """Return the prefix of the names in a header, by default from the file's name; ``ValueError`` if C refuses it."""
     if name is None:
-        stem = PurePath(os.fsdecode(path)).stem
-        plain = unicodedata.normalize("NFKD", stem)
-        letters = ("" if unicodedata.combining(c) else c if c.isascii() else f"u{ord(c):x}" for c in plain)
-        words = re.sub("[^A-Za-z0-9_]+", "_", "".join(letters)).strip("_") or "model"
+        plain = unicodedata.normalize("NFKD", PurePath(os.fsdecode(path)).stem)
+        ascii_letters = "".join(map(_in_ascii, plain))
+        words = re.sub("[^A-Za-z0-9_]+", "_", ascii_letters).strip("_") or "model"
         return words if _IDENTIFIER.fullmatch(words) else f"model_{words}"
     if not (isinstance(name, str) and _IDENTIFIER.fullmatch(name)):
         raise ValueError(f"name must be an identifier of C, the prefix of all names in the header, got {name!r}")
     return name
 
 
+def _in_ascii(character: str) -> str:
+    """Return a decomposed character in letters of an identifier, without its marks."""
+    if unicodedata.combining(character):
+        return ""
+    return character if character.isascii() else f"u{ord(character):x}"
+
+
 def _integer(label: int) -> str:
-    """Return a constant of C, whose smallest integer is no literal."""
+    """Return an integer as a constant expression of C."""
     if label == np.iinfo(np.int64).min:
-        return f"({label + 1} - 1)"
+        return f"({label + 1} - 1)"  # no literal stands for the smallest one
     return f"{label}ULL" if label > np.iinfo(np.int64).max else str(label)
 
 
 def _literal(text: str | bytes) -> str:
-    """Return a literal of C; characters but plain ones as octal numbers."""
-    plain, content = set(range(32, 127)) - set(b'"\\?'), text.encode() if isinstance(text, str) else text
-    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in content) + '"'
+    """Return a text as a literal of C, with all but plain characters as octal numbers."""
+    plain = set(range(32, 127)) - set(b'"\\?')
+    content = text.encode() if isinstance(text, str) else text
+    characters = [chr(byte) if byte in plain else f"\\{byte:03o}" for byte in content]
+    return '"' + "".join(characters) + '"'
 
 
 def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
@@ -143,12 +158,14 @@ def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
             "dtype='float64', or subtract from the column its mean in training"
         )
     encoding = encoding.rounded(header.kind)
-    identifiers, columns = _Identifiers(header), encoding.columns
+    columns = encoding.columns
+    identifiers = _Identifiers(header)
     header.parts.append("/* The names of x[0], x[1], ..., their indices. NAN is missing, dates are days since 1970. */")
     header.strings("columns", columns)
     header.enum([identifiers.take(column) for column in columns])
     lines = _number_lines(header, encoding)
-    lines += [f"*z++ = x[{j}] != x[{j}] ? 1 : 0;" for j in np.array(encoding.number_columns)[encoding.numbers.missing]]
+    with_indicators = np.array(encoding.number_columns)[encoding.numbers.missing]
+    lines += [f"*z++ = x[{j}] != x[{j}] ? 1 : 0;" for j in with_indicators]
     lines += _category_lines(header, encoding, identifiers)
     header.parts.append(f"/* Sets z[{encoding.n_features}] to the features of x[{len(columns)}]. */")
     body = "".join(f"    {line}\n" for line in lines)
@@ -158,7 +175,8 @@ def write_encoding(header: CWriter, encoding: TableEncoding) -> TableEncoding:
 
 def test_rows(encoding: TableEncoding, dtype: type) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (4, c) as C reads them, at knots, beyond, missing and unknown, and their features (4, d)."""
-    rows, codes = np.empty((4, len(encoding.columns))), []
+    rows = np.empty((4, len(encoding.columns)))
+    codes = []
     for j, (knots, _) in zip(encoding.number_columns, encoding.numbers.parts, strict=True):
         between = np.interp(0.6 * (len(knots) - 1), np.arange(len(knots)), knots)
         rows[:, j] = np.array([between, knots[0] - 1.0, knots[-1] + 1.0, np.nan], dtype)
@@ -167,7 +185,9 @@ def test_rows(encoding: TableEncoding, dtype: type) -> tuple[np.ndarray, np.ndar
         rows[:, j] = [0, len(texts) - 1, len(texts) + 1, len(texts)]
         codes.append(np.array([*column.codes([texts[0], texts[-1]]), -1, *column.codes([None])]))
     features = encoding.features(rows[:, list(encoding.number_columns)], codes)
-    return rows, features.toarray() if sparse.issparse(features) else features
+    if sparse.issparse(features):
+        features = features.toarray()
+    return rows, features
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
@@ -176,13 +196,14 @@ def test_rows(encoding: TableEncoding, dtype: type) -> tuple[np.ndarray, np.ndar
 def _number_lines(header: CWriter, encoding: TableEncoding) -> list[str]:
     """Define the functions of numbers, and return the lines that compute them."""
     lines = []
-    for j, (t, f) in zip(encoding.number_columns, encoding.numbers.parts, strict=True):
-        if f.size:
+    for j, (knots, functions) in zip(encoding.number_columns, encoding.numbers.parts, strict=True):
+        if functions.size:
             with np.errstate(over="ignore"):
-                slopes = np.nan_to_num(1.0 / np.diff(t))  # of tiny lengths: steps
-            arrays = [header.constant(f"knots_{j}", t)]
-            arrays += [header.constant(f"slopes_{j}", slopes), header.constant(f"values_{j}", f.T)]
-            lines.append(f"z = {header.name}_number(x[{j}], {f.shape[0]}, {f.shape[1]}, {', '.join(arrays)}, z);")
+                slopes = np.nan_to_num(1.0 / np.diff(knots))  # a tiny segment becomes a step
+            arrays = {"knots": knots, "slopes": slopes, "values": functions.T}
+            names = ", ".join(header.constant(f"{name}_{j}", values) for name, values in arrays.items())
+            q, w = functions.shape
+            lines.append(f"z = {header.name}_number(x[{j}], {q}, {w}, {names}, z);")
     if lines:
         _define_number(header)
     return lines
@@ -209,17 +230,17 @@ def _define_number(header: CWriter) -> None:
 
 
 class _Identifiers:
-    """Identifiers of C that are made of texts, each of them once."""
+    """Identifiers of C made from texts; none is given twice."""
 
     def __init__(self, header: CWriter) -> None:
         self.prefix = header.upper
         self.taken: Counter[str] = Counter()
 
     def take(self, *texts: str) -> str:
-        """Return an identifier for texts, with a number at its end if another has it."""
-        ascii_texts = (unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode() for text in texts)
-        words = [re.sub("[^A-Z0-9]+", "_", text.upper()).strip("_") for text in ascii_texts]
-        base = name = "_".join([self.prefix, *filter(None, words)])
+        """Return an identifier for texts, with a number at its end if it was given before."""
+        words = [_capitals(text) for text in texts]
+        base = "_".join([self.prefix, *filter(None, words)])
+        name = base
         while name in self.taken:
             self.taken[base] += 1
             name = f"{base}_{self.taken[base]}"
@@ -227,20 +248,29 @@ class _Identifiers:
         return name
 
 
+def _capitals(text: str) -> str:
+    """Return the letters and digits of a text in capitals, joined by underscores."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub("[^A-Z0-9]+", "_", plain.upper()).strip("_")
+
+
 def _category_lines(header: CWriter, encoding: TableEncoding, identifiers: _Identifiers) -> list[str]:
     """Define the numbers and the texts of categories, and return the lines that compute their features."""
     lines = []
     for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
         texts = [*column.categories, *column.rare]
-        others = [identifiers.take(encoding.columns[j], other) for other in ("missing", "unknown")]
-        names = [identifiers.take(encoding.columns[j], text) for text in texts]
+        name = encoding.columns[j]
+        others = [identifiers.take(name, other) for other in ("missing", "unknown")]  # taken first, so without a number
+        names = [identifiers.take(name, text) for text in texts]
         header.parts.append(
             f"/* What x[{j}] may be: the index of its text in {header.name}_categories_{j}, or one of the last two. */"
         )
         header.enum([*names, *others])
         header.strings(f"categories_{j}", texts)
-        if w := len(column.means):
-            means, missing = header.constant(f"means_{j}", column.means), int(column.codes([None])[0])
+        w = len(column.means)
+        if w:
+            means = header.constant(f"means_{j}", column.means)
+            missing = int(column.codes([None])[0])
             counts = f"{len(column.categories)}, {len(texts)}, {missing}, {column.count - w}, {w}"
             lines.append(f"z = {header.name}_category(x[{j}], {counts}, {means}, z);")
     if lines:

@@ -23,11 +23,12 @@ from mopn.solvers.tools.decorators import door
 if TYPE_CHECKING:
     import onnx
 
-# The versions of the operators: since 18 axes are inputs everywhere. onnxruntime has it since 1.14.
+# Versions of the operators by domain. From 18 on, axes are inputs everywhere; onnxruntime has it since 1.14.
 _OPSETS = {"": 18, ML: 3}
-# The version of the file format that came with it.
-_FORMAT = 8
-_ONE = np.array([1])
+# Version of the file format that came with operator set 18.
+_FILE_FORMAT = 8
+# The axis of features and outputs, as an input of operators.
+_AXIS_ONE = np.array([1])
 
 
 @door
@@ -38,8 +39,8 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
     ----------
     model : Model, FactorizationModel, TableModel or fitted estimator
     dtype : {"float32", "float64"}, default "float32"
-        The type of the input ``X`` (n, d), of the arithmetic and of the outputs. Numbers of a table are float64 in a
-        graph of float32, too, where float32 would lose digits of a column, such as milliseconds since 1970.
+        The type of the input ``X`` (n, d), of the arithmetic and of the outputs. Numbers of a table are float64 even in
+        a graph of float32 where float32 would lose digits of a column, such as milliseconds since 1970.
     X : array-like, sparse matrix or table of n rows, optional
         Rows such as the training data: predictions of 256 of them are compared; by default of rows that are drawn, see
         Warns.
@@ -47,8 +48,8 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
     Returns
     -------
     onnx.ModelProto
-        Of operator set 18; ``onnx.save(graph, path)`` stores it. Its outputs are ``prediction``, as by ``predict``;
-        ``probabilities``, as by ``predict_proba``, if the model has them; and ``outputs``, as by
+        The graph, of operator set 18; ``onnx.save(graph, path)`` stores it. Its outputs are ``prediction``, as by
+        ``predict``; ``probabilities``, as by ``predict_proba``, if the model has them; and ``outputs``, as by
         :meth:`mopn.Model.outputs`, if these are not the prediction. The metadata hold the names of the features, if
         they have names, as ``feature_names``, a JSON list.
 
@@ -89,9 +90,10 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
     >>> [output.name for output in mopn.export.to_onnx(model).graph.output]  # doctest: +SKIP
     ['prediction', 'outputs']
     """
-    graph, machine = Graph(dtype), fitted_model(model)
+    graph = Graph(dtype)
+    machine = fitted_model(model)
     check_texts(machine)
-    formula = machine._formula()
+    formula = machine.formula()
     if machine.encoding is None:
         features = graph.input("X", graph.dtype, machine.n_features)
     else:
@@ -105,19 +107,21 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
     if machine.target not in ("outputs", "vector") or machine.predicts_means:
         graph.output("outputs", outputs)
     warn_of_lost_digits(machine, graph.dtype, X)
+    return _onnx_model(graph, machine.feature_names)
+
+
+def _onnx_model(graph: Graph, feature_names: np.ndarray | None) -> onnx.ModelProto:
+    """Return the model of a graph, with the versions of its operators and the shapes of its nodes."""
     helper = graph.onnx.helper
-    made = helper.make_model(
-        graph.proto(),
-        producer_name="mopn",
-        opset_imports=[helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)],
-        ir_version=_FORMAT,
-    )
-    if machine.feature_names is not None:
-        helper.set_model_props(made, {"feature_names": json.dumps(machine.feature_names.tolist())})
+    opsets = [helper.make_opsetid(domain, _OPSETS[domain]) for domain in sorted(graph.domains)]
+    made = helper.make_model(graph.proto(), producer_name="mopn", opset_imports=opsets, ir_version=_FILE_FORMAT)
+    if feature_names is not None:
+        helper.set_model_props(made, {"feature_names": json.dumps(feature_names.tolist())})
     return graph.onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
 
 
 def _outputs(graph: Graph, formula: Formula, X: str) -> str:
+    """Add the outputs (n, m) of features X (n, d)."""
     parts = [graph("MatMul", _features(graph, term, X), term.weights) for term in formula.terms]
     if formula.squares.any():
         parts.append(graph("MatMul", graph("Mul", X, X), formula.squares.T))
@@ -127,32 +131,40 @@ def _outputs(graph: Graph, formula: Formula, X: str) -> str:
 
 
 def _features(graph: Graph, term: UnitTerm, X: str) -> str:
+    """Add the values (n, k) of the units of a term."""
     if isinstance(term, Products):
         return _product(graph, term, X)
-    # z (n, d, k), the products of every entry with the parameters of its feature
+    # z (n, d, k) holds the products of every entry with the parameters of its feature.
     z = graph("Mul", graph("Unsqueeze", X, np.array([2])), term.factors.T)
     if isinstance(term, Subsets):
-        return graph("ReduceProd", graph("Add", z, np.ones(1)), _ONE, keepdims=0)
+        return graph("ReduceProd", graph("Add", z, np.ones(1)), _AXIS_ONE, keepdims=0)
     assert isinstance(term, AnovaTerm)
     return _anova(graph, term, z)
 
 
 def _product(graph: Graph, term: Products, X: str) -> str:
+    """Add the powers of products of linear forms (n, k)."""
     factors = [graph("Add", graph("MatMul", X, U.T), bias) for U, bias in zip(term.factors, term.biases, strict=True)]
     product = factors[0]
     for factor in factors[1:]:
         product = graph("Mul", product, factor)
+    if term.power == 1:
+        return product
     if term.power == 2:
         return graph("Mul", product, product)
-    return product if term.power == 1 else graph("Pow", product, np.array(term.power, dtype=np.int64))
+    return graph("Pow", product, np.array(term.power, dtype=np.int64))
 
 
 def _anova(graph: Graph, term: AnovaTerm, z: str) -> str:
-    """Algorithm 1 by degrees: A^t of the entries before j is a cumulative sum of z_j A^{t-1} of those before j."""
-    before, parts = z, []
+    """Add the features by Algorithm 1, one degree after the other.
+
+    A^t of the entries up to j is the cumulative sum of z_j A^{t-1} of the entries before j.
+    """
+    parts = []
+    before = z
     for t, (start, theta) in enumerate(zip(term.start[1:], term.theta[1:], strict=True), 1):
         if theta:
-            whole = graph("Add", graph("ReduceSum", before, _ONE, keepdims=0), start)
+            whole = graph("Add", graph("ReduceSum", before, _AXIS_ONE, keepdims=0), start)
             parts.append(graph("Mul", whole, np.array(theta)))
         if t < len(term.theta) - 1:
             before = graph("Mul", z, graph("Add", graph("CumSum", before, np.array(1), exclusive=1), start))
@@ -160,33 +172,36 @@ def _anova(graph: Graph, term: AnovaTerm, z: str) -> str:
 
 
 def _probabilities(graph: Graph, model: Any, outputs: str, single: bool) -> str:
+    """Add the probabilities of the classes, levels or indicators."""
     if model.target == "ordinal":
         return _levels(graph, _link(graph, model.link, outputs), len(model.classes))
     if model.target != "labels" or model.link == "softmax":
         return _link(graph, model.link, outputs)
     if single:
         return _link(graph, model.link, graph("Concat", graph("Neg", outputs), outputs, axis=1))
-    # Probabilities of one against the rest that add up to 1: a softmax of log(1 / (1 + exp(-o))), without underflow.
+    # One against the rest: the softmax of log(1 / (1 + exp(-o))) adds up to 1, and does not underflow.
     small = graph("Log", graph("Add", graph("Exp", graph("Neg", graph("Abs", outputs))), np.ones(1)))
     return graph("Softmax", graph("Sub", graph("Min", outputs, np.zeros(1)), small), axis=1)
 
 
 def _link(graph: Graph, link: str, outputs: str) -> str:
+    """Add the link of outputs."""
     return graph("Softmax", outputs, axis=1) if link == "softmax" else graph("Sigmoid", outputs)
 
 
 def _levels(graph: Graph, cumulative: str, count: int) -> str:
-    """Add the probabilities of levels: the differences of the sorted ones of y <= r_c, and of 0 and 1."""
+    """Add the probabilities of levels: differences of the sorted cumulative ones, with 0 before and 1 after them."""
     ordered = graph("TopK", cumulative, np.array([count - 1]), axis=1, largest=0)
     differences = np.eye(count - 1, count) - np.eye(count - 1, count, 1)
     return graph("Add", graph("MatMul", ordered, differences), np.eye(count)[-1])
 
 
 def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilities: str | None) -> str:
+    """Add the predictions: labels, expected levels, indicators, means or numbers."""
     if model.target == "labels":
         classes = graph.store(_labels(model.classes))
         if single:
-            positive = graph("Greater", graph("Squeeze", outputs, _ONE), np.zeros(()))
+            positive = graph("Greater", graph("Squeeze", outputs, _AXIS_ONE), np.zeros(()))
             return graph("Gather", classes, graph.cast(positive, np.int64))
         return graph("Gather", classes, graph("ArgMax", outputs, axis=1, keepdims=0))
     if model.target == "ordinal":
@@ -197,7 +212,7 @@ def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilit
         return graph.cast(graph("Greater", outputs, np.zeros(())), np.int64)
     if model.predicts_means:
         outputs = graph("Exp", outputs)
-    return graph("Squeeze", outputs, _ONE) if model.target == "vector" else outputs
+    return graph("Squeeze", outputs, _AXIS_ONE) if model.target == "vector" else outputs
 
 
 def _labels(classes: np.ndarray) -> np.ndarray:

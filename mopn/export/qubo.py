@@ -11,8 +11,8 @@ from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
 from mopn.solvers.tools.decorators import door
 
-# Excess of the default penalty over its bound, relative to it and to the largest weight: far above rounding errors.
-_MARGIN = 1e-3
+# Excess of the default penalty over its bound, relative to the bound and to the largest weight: far above rounding.
+_PENALTY_MARGIN = 1e-3
 
 
 class Qubo(NamedTuple):
@@ -110,29 +110,30 @@ def to_qubo(
             "estimator of networks, such as MultiOutputPNRegressor, to one column of 0 and 1 for every level"
         )
     if machine.link == "softmax":
+        m = machine.weights.shape[1]
+        signs = [1, -1, *np.zeros(m - 2, int).tolist()]
         raise ValueError(
-            f"model: its classes have {machine.weights.shape[1]} outputs, and to_qubo takes one; give "
-            f"mopn.FactorizationModel.from_outputs(model, {[1, -1, *[0] * (machine.weights.shape[1] - 2)]}), for the "
-            "log-odds of the first class against the second"
+            f"model: its classes have {m} outputs, and to_qubo takes one; give "
+            f"mopn.FactorizationModel.from_outputs(model, {signs}), for the log-odds of the first class against the "
+            "second"
         )
     if X is not None:
         _check_binary(machine, X)
-    formula = machine._formula()
+    formula = machine.formula()
     if not is_quadratic(formula):
         raise ValueError(
             "a QUBO is of degree 2, but the model has products of three features or more: fit one with degree=2"
         )
     given = feature_groups(one_hot, machine.feature_names, machine.n_features, "one_hot")
     groups = [np.sort(group) for group in given]
-    m = len(formula.constant)
-    output = 0 if output is None and m == 1 else output
-    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < m:
-        raise ValueError(f"output must be an integer from 0 to {m - 1}, got {output!r}")
-    if penalty is not None and not groups:
-        raise ValueError("penalty is for the constraints in one_hot, but there are none; leave it out")
+    output = _check_output(output, len(formula.constant))
+    if penalty is not None:
+        if not groups:
+            raise ValueError("penalty is for the constraints in one_hot, but there are none; leave it out")
+        penalty = check_positive(penalty, "penalty")
     with np.errstate(over="ignore", invalid="ignore"):
         offset, Q = _triangular(Quadratic.of(formula), output)
-        penalties = _enough(Q, groups) if penalty is None else [check_positive(penalty, "penalty")] * len(groups)
+        penalties = _sufficient_penalties(Q, groups) if penalty is None else np.full(len(groups), penalty)
         for group, weight in zip(groups, penalties, strict=True):
             # (1 - sum of x)^2 = 1 - sum_i x_i + 2 sum_{i<j} x_i x_j
             Q[group, group] -= weight
@@ -146,9 +147,18 @@ def to_qubo(
     return Qubo(weights | {(i, j): float(Q[i, j]) for i, j in pairs}, float(offset))
 
 
+def _check_output(output: Any, m: int) -> int:
+    """Return the number of one of m outputs, by default of the only one."""
+    if output is None and m == 1:
+        return 0
+    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not 0 <= output < m:
+        raise ValueError(f"output must be an integer from 0 to {m - 1}, got {output!r}")
+    return int(output)
+
+
 def _check_binary(model: Any, X: Any) -> None:
     """Check that all features of some rows are 0 or 1."""
-    entries = sparse.coo_array(model._design(to_host(X)).matrix())
+    entries = sparse.coo_array(model.design(to_host(X)).matrix())
     wrong = np.flatnonzero((entries.data != 0) & (entries.data != 1))  # zeros may be stored
     if len(wrong):
         column = int(entries.coords[1][wrong[0]])
@@ -163,26 +173,27 @@ def _check_binary(model: Any, X: Any) -> None:
 def _triangular(outputs: Quadratic, c: int) -> tuple[float, np.ndarray]:
     """Return the output c at 0, and the upper triangular Q (d, d) of all its other terms, as x_i^2 = x_i."""
     one = np.eye(len(outputs.constant))[c]
-    A, slope = outputs.matrix(one), outputs.slopes(outputs.biases[:, None], one)[0]
+    A = outputs.matrix(one)
+    slope = outputs.slopes(outputs.biases[:, None], one)[0]
     offset = outputs.constant[c] + outputs.biases.prod(axis=0) @ outputs.weights[:, c]
     return float(offset), np.triu(2.0 * A, 1) + np.diag(slope + A.diagonal())
 
 
-def _enough(Q: np.ndarray, groups: list[np.ndarray]) -> list[float]:
+def _sufficient_penalties(Q: np.ndarray, groups: list[np.ndarray]) -> list[float]:
     """Return a penalty for every group with which all minimisers satisfy the constraints, if any x does.
 
-    x_i = 1 adds between ``least`` and ``most`` to the function. Where no x_i of a group is 1, one of them costs at most
-    the least ``most``; where s > 1 are, s - 1 of them gain at most s - 1 times the largest ``-least``, and the
-    constraint is broken by (s - 1)^2. So with a larger penalty than both such a step improves each x. Where groups
-    share features, steps for one may break another: there the penalty is above the range of the function.
+    x_i = 1 adds between ``least`` and ``most`` to the function. If no x_i of a group is 1, setting one costs at most
+    the smallest ``most``. If s > 1 are 1, then s - 1 of them gain at most s - 1 times the largest ``-least``, while the
+    penalty counts (s - 1)^2 times. So with a larger penalty than both a step towards the constraint improves each x.
+    If groups share features, a step for one may break another: there the penalty exceeds the range of the function.
     """
     S = np.triu(Q, 1) + np.triu(Q, 1).T
     most = Q.diagonal() + np.maximum(S, 0.0).sum(axis=1)
     least = Q.diagonal() + np.minimum(S, 0.0).sum(axis=1)
     members = [i for group in groups for i in group]
     if len(set(members)) < len(members):
-        bounds = [float(np.abs(Q).sum())] * len(groups)
+        bounds = [float(np.abs(Q).sum()) for _ in groups]
     else:
         bounds = [max(0.0, float(most[group].min()), float(-least[group].min())) for group in groups]
-    margin = _MARGIN * float(np.abs(Q).max()) or 1.0
-    return [(1.0 + _MARGIN) * bound + margin for bound in bounds]
+    margin = _PENALTY_MARGIN * float(np.abs(Q).max()) or 1.0
+    return [(1.0 + _PENALTY_MARGIN) * bound + margin for bound in bounds]

@@ -19,12 +19,14 @@ def check_texts(model: Any) -> None:
 
 
 def _texts(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a text is, and the text."""
+    """Yield the kind of each text, as messages call it, and the text."""
     if model.classes is not None and model.classes.dtype.kind in "OUT":
         for label in model.classes.tolist():
             yield "class", label
-    for name in () if model.feature_names is None else model.feature_names.tolist():
-        yield "feature name" if model.encoding is None else "column", name
+    kind_of_name = "feature name" if model.encoding is None else "column"
+    if model.feature_names is not None:
+        for name in model.feature_names.tolist():
+            yield kind_of_name, name
     if model.encoding is not None:
         for j, column in zip(model.encoding.category_columns, model.encoding.categories, strict=True):
             for text in (*column.categories, *column.rare):

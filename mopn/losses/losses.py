@@ -78,7 +78,7 @@ class Logistic(Loss):
         The excess is the sum of all exponentials minus 1; t is max z >= 0, or 0 where no exponential is too large. E
         without the entry of y keeps the digits of small losses.
         """
-        E = O - _at(places, O)[:, None]
+        E = O - _taken(places, O)[:, None]
         if self.cost:
             E += self.cost
             E = _put(places, E, 0.0)
@@ -105,7 +105,7 @@ class Logistic(Loss):
         return logarithms - logarithms.mean()
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
-        return _reciprocal(-_at(_label_places(G, y), G))
+        return _reciprocal(-_taken(_label_places(G, y), G))
 
     def dual_point(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         places = _label_places(G, y)
@@ -141,13 +141,13 @@ class SquaredHinge(Loss):
 
     def _hinges(self, O: np.ndarray, places: np.ndarray) -> np.ndarray:  # noqa: E741
         """Return max(1 + o_c - o_y, 0), and 0 for c = y."""
-        Z = O - _at(places, O)[:, None]
+        Z = O - _taken(places, O)[:, None]
         Z += 1.0
         return _put(places, np.maximum(Z, 0.0), 0.0)
 
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         terms = G * (0.25 * G - 1.0)
-        return terms.sum(axis=1) - _at(_label_places(G, y), terms)
+        return terms.sum(axis=1) - _taken(_label_places(G, y), terms)
 
     def max_scale(self, y: np.ndarray, G: np.ndarray) -> float:
         return math.inf
@@ -264,7 +264,9 @@ class Clipped(Loss):
     name, targets, code = "clipped", "numbers", codes.CLIPPED
 
     def __init__(self, width: float, low: float, high: float) -> None:
-        self._width, self._low, self._high = width, low, high
+        self._width = width
+        self._low = low
+        self._high = high
 
     @property
     def code_parameters(self) -> tuple[float, float, float]:  # type: ignore[override]
@@ -272,7 +274,7 @@ class Clipped(Loss):
 
     @property
     def output_scale(self) -> float:  # type: ignore[override]
-        """The residual from which on the loss is linear."""
+        """The residual beyond which the loss is linear."""
         return self._width * max(-self._low, self._high)
 
     def smoothness(self, m: int) -> float:
@@ -445,10 +447,12 @@ class Poisson(Loss):
 
 
 def _logarithms(y: np.ndarray) -> np.ndarray:
+    """Return log y, and 0 for y = 0."""
     return np.log(np.maximum(y, y == 0.0))
 
 
 def _reciprocal(a: np.ndarray) -> float:
+    """Return 1 / max(a), or infinity if no entry is positive."""
     top = float(a.max())
     return 1.0 / top if top > 0 else math.inf
 
@@ -461,7 +465,8 @@ def _label_places(O: np.ndarray, y: np.ndarray) -> np.ndarray:  # noqa: E741
     return np.multiply(y, len(y), dtype=np.intp) + np.arange(len(y))
 
 
-def _at(places: np.ndarray, A: np.ndarray) -> np.ndarray:
+def _taken(places: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Return the entries a_iy (n,)."""
     return A.T.reshape(-1)[places]
 
 

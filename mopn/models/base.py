@@ -79,12 +79,15 @@ class Predictor(Displayed, Fitted):
         """Number of columns that X must have."""
 
     @abstractmethod
-    def _outputs(self, design: Design) -> np.ndarray:
-        """Return the outputs (n, m) for a design without dummies."""
+    def outputs_of_design(self, design: Design) -> np.ndarray:
+        """Return the outputs (n, m) for a design (n, d) without dummies; overflow is not checked."""
 
     @abstractmethod
-    def _formula(self) -> Formula:
-        """Return the outputs in terms that other languages have."""
+    def formula(self) -> Formula:
+        """Return the outputs as a formula in the features, for exports and explanations.
+
+        The features of a model of a table are the columns' encoded features.
+        """
 
     def _fitted_model(self) -> Predictor:
         return self
@@ -114,9 +117,9 @@ class Predictor(Displayed, Fitted):
             If X has another number of columns than in training, or NaN or infinity, or numbers so large that outputs
             overflow.
         """
-        design = self._design(X)
+        design = self.design(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            outputs = self._outputs(design)
+            outputs = self.outputs_of_design(design)
         finite = np.isfinite(outputs)
         if not finite.all():
             row = int(np.argmin(finite.all(axis=1)))
@@ -144,9 +147,10 @@ class Predictor(Displayed, Fitted):
         ----------
         X : array-like or sparse matrix of shape (n, d)
         """
-        return self._predictions(self.outputs(X))
+        return self.predictions_of(self.outputs(X))
 
-    def _predictions(self, outputs: np.ndarray) -> np.ndarray:
+    def predictions_of(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the predictions for outputs (n, m), of the shapes that ``predict`` returns."""
         if self.target == "labels":
             assert self.classes is not None
             codes = np.argmax(outputs, axis=1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).astype(np.intp)
@@ -174,10 +178,13 @@ class Predictor(Displayed, Fitted):
         TypeError
             If the model has no link from outputs to probabilities.
         """
-        return self._probabilities_of_labels(self.outputs(X))
+        return self.probabilities_of(self.outputs(X))
 
-    def _probabilities_of_labels(self, outputs: np.ndarray) -> np.ndarray:
-        """Return the probabilities for outputs, which may be overwritten."""
+    def probabilities_of(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the probabilities of ``predict_proba`` for outputs (n, m), which may be overwritten.
+
+        Raises ``TypeError`` if the model has no link from outputs to probabilities.
+        """
         if self.target == "ordinal":
             return level_probabilities(self._probabilities(outputs))
         if self.target != "labels" or self.link == "softmax":
@@ -188,7 +195,11 @@ class Predictor(Displayed, Fitted):
         P = self._probabilities(outputs)
         return P / P.sum(axis=1, keepdims=True)
 
-    def _design(self, X: Any, name: str = "X") -> Design:
+    def design(self, X: Any, name: str = "X") -> Design:
+        """Return rows X as a design (n, d) of features, without dummies; ``name`` stands for X in messages.
+
+        Raises ``ValueError`` for another number of columns than in training, or names in another order.
+        """
         design = X.design if isinstance(X, RelationBlocks) else stored_design(X, name)
         if design.shape[1] != self.n_features:
             raise ValueError(f"{name} has {design.shape[1]} features, but the model was trained with {self.n_features}")
@@ -198,9 +209,9 @@ class Predictor(Displayed, Fitted):
                     raise ValueError(f"{name} has the column {column!r} in the place of {str(feature)!r}; reorder them")
         return design
 
-    def _cells(self, X: Any) -> np.ndarray:
+    def cells(self, X: Any) -> np.ndarray:
         """Return the values in the rows and columns of X, for plots."""
-        return dense_rows(self._design(X))
+        return dense_rows(self.design(X))
 
     def _probabilities(self, outputs: np.ndarray) -> np.ndarray:
         if not self.has_probabilities:

@@ -151,12 +151,12 @@ class Model(Predictor):
     def _dummies(self) -> int:
         return get_kernel(self.kernel).dummies if self.augment else 0
 
-    def _formula(self) -> Formula:
+    def formula(self) -> Formula:
         units = kernel_formula(self.kernel, np.array([0.0, 1.0]), self.basis, self._dummies, self.weights)
         W = np.zeros((self.weights.shape[1], 1 + self.n_features)) if self.linear is None else self.linear
         return Formula(units.constant + W[:, 0] + self.offset, W[:, 1:], units.squares, units.terms)
 
-    def _outputs(self, design: Design) -> np.ndarray:
+    def outputs_of_design(self, design: Design) -> np.ndarray:
         """Return K(X, H) V + [1, X] W' + offset, shape (n, m)."""
         kernel = get_kernel(self.kernel)
         if self.augment:

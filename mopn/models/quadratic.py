@@ -138,7 +138,7 @@ def products(model: FactorizationModel, V: np.ndarray, degree: int) -> tuple[np.
 def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
     """Yield weights (k,) of units and their factors (k, d), one for each feature of a product, of a direct form."""
     assert model.lams is not None
-    for m, P in zip(model._degrees(), model.factors, strict=True):
+    for m, P in zip(model.degrees(), model.factors, strict=True):
         gamma = P[:, : model.dummies]
         rest = P[:, model.dummies :]
         if model.kernel == "all-subsets":
@@ -152,7 +152,7 @@ def _direct_products(model: FactorizationModel, degree: int) -> Iterator[tuple[n
         else:
             if model.theta is None and not 0 <= m - degree <= model.dummies:
                 continue
-            weights = model.lams * _theta_of_degree(model._theta(m), gamma, degree)
+            weights = model.lams * _theta_of_degree(model.theta_of(m), gamma, degree)
         yield weights, [rest for _ in range(degree)]
 
 

@@ -104,11 +104,11 @@ class Ranker:
             )
         self._model = machine
         self._weights, (self._left, right) = products(units, V, 2)
-        design = machine._design(item_rows, "item_rows")
+        design = machine.design(item_rows, "item_rows")
         self._right = np.ascontiguousarray(design.project(right).T)
         n_items = design.shape[0]
         self._is_item_feature = design.occurrences(np.ones(n_items)) > 0
-        self._formula = machine._formula()
+        self._formula = machine.formula()
         self._item_outputs = machine.outputs(item_rows) - machine.outputs(np.zeros((1, machine.n_features)))
         self._ids = None if ids is None else _distinct_ids(ids, n_items)
         self._rows_by_id = {} if self._ids is None else {item: row for row, item in enumerate(self._ids.tolist())}
@@ -127,7 +127,7 @@ class Ranker:
         ValueError
             For several rows, or a feature that an item has, too.
         """
-        design = self._model._design(user_row, "user_row")
+        design = self._model.design(user_row, "user_row")
         if design.shape[0] != 1:
             raise ValueError(f"user_row must be a single row, of shape (1, d), got {design.shape[0]} rows")
         (row,) = dense_rows(design)
@@ -144,7 +144,7 @@ class Ranker:
             outputs += user_output
         if not np.isfinite(outputs).all():
             raise ValueError("the outputs overflow, as the numbers of user_row are too large; scale it as in training")
-        scores = self._model._predictions(outputs) if self._model.target == "ordinal" else outputs[:, 0]
+        scores = self._model.predictions_of(outputs) if self._model.target == "ordinal" else outputs[:, 0]
         if self._shares is None:
             return scores
         mean = scores.mean()

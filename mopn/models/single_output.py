@@ -203,20 +203,20 @@ class FactorizationModel(Predictor):
         """Number of columns that X must have."""
         return self.factors.shape[2] - self.dummies
 
-    def _outputs(self, design: Design) -> np.ndarray:
-        formula = self._formula()
+    def outputs_of_design(self, design: Design) -> np.ndarray:
+        formula = self.formula()
         out = np.empty((design.shape[0], 1))
         for rows, block in design.blocks(rows_at_once(formula.entries)):
             out[rows] = formula.outputs(block)
         return out
 
-    def _formula(self) -> Formula:
+    def formula(self) -> Formula:
         lams = self.lams if self.form == "direct" else None
         weights = np.ones((self.factors.shape[1], 1)) if lams is None else lams[:, None]
         if self.form == "direct":
             formulas = []
-            for degree, P in zip(self._degrees(), self.factors, strict=True):
-                formulas.append(kernel_formula(self.kernel, self._theta(degree), P, self.dummies, weights))
+            for degree, P in zip(self.degrees(), self.factors, strict=True):
+                formulas.append(kernel_formula(self.kernel, self.theta_of(degree), P, self.dummies, weights))
             units = reduce(add, formulas)
         elif self.kernel == "anova":
             P, R = self.factors
@@ -226,12 +226,12 @@ class FactorizationModel(Predictor):
         linear = units.linear if self.w is None else units.linear + self.w
         return Formula(units.constant + self.intercept, linear, units.squares, units.terms)
 
-    def _theta(self, degree: int) -> np.ndarray:
+    def theta_of(self, degree: int) -> np.ndarray:
         """Return the weights (degree,) of the degrees of the ANOVA kernel."""
         if self.theta is not None:
             return self.theta
         return (np.arange(1, degree + 1) == degree).astype(float)
 
-    def _degrees(self) -> range:
+    def degrees(self) -> range:
         """Return the degree of each of the factors."""
         return range(self.degree, self.degree - len(self.factors), -1)

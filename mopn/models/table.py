@@ -71,20 +71,20 @@ class TableModel(Predictor):
         """Number of columns."""
         return len(self.encoding.columns)
 
-    def _design(self, X: Any, name: str = "X") -> Design:
+    def design(self, X: Any, name: str = "X") -> Design:
         return make_design(self.encoding.encode(X, name))
 
-    def _cells(self, X: Any) -> np.ndarray:
+    def cells(self, X: Any) -> np.ndarray:
         columns = self.encoding.arranged(X).columns
         if self.encoding.category_columns:
             return np.column_stack([column.astype(object) for column in columns])
         return np.column_stack(columns)
 
-    def _outputs(self, design: Design) -> np.ndarray:
-        return self.model._outputs(design)
+    def outputs_of_design(self, design: Design) -> np.ndarray:
+        return self.model.outputs_of_design(design)
 
-    def _formula(self) -> Formula:
-        return self.model._formula()
+    def formula(self) -> Formula:
+        return self.model.formula()
 
     def _entries(self) -> dict[str, str]:
         counts = f"{len(self.encoding.number_columns)} of numbers, {len(self.encoding.category_columns)} of categories"

@@ -185,7 +185,7 @@ class DualProjection:
         if not self.size:
             return None
         outputs = self.outputs
-        slopes = self._joined(lambda each, _: each.first_slopes)
+        slopes = self._first_slopes()
         largest = self._largest(slopes)
         if largest <= self.target:
             return None
@@ -199,7 +199,7 @@ class DualProjection:
             x = new
             slopes = others + self._slopes_of_losses(outputs)
             if self.ridge:
-                slopes += self.ridge * self._joined(Compression.ridge_slopes, x)
+                slopes += self._slopes_of_ridge(x)
             before = largest
             largest = self._largest(slopes) if np.isfinite(slopes).all() else math.inf
             if not largest < before:  # too far for a Newton step
@@ -213,31 +213,33 @@ class DualProjection:
         if not x.any():
             return None
         moved = self.network
-        for each, part in zip(self.compressions, self._split(x), strict=True):
+        for each, part in self._parts(x):
             if part.any():
                 moved = moved.with_more(*each.units(part))
         return moved
 
     # Sums and joins over the compressions.
 
-    def _split(self, x: np.ndarray) -> list[np.ndarray]:
-        return np.split(x, self._ends)
+    def _parts(self, x: np.ndarray) -> list[tuple[Compression, np.ndarray]]:
+        """Return each compression and its part of a point."""
+        return list(zip(self.compressions, np.split(x, self._ends), strict=True))
 
-    def _joined(self, function: Any, x: np.ndarray | None = None, *options: Any) -> np.ndarray:
-        """Return the results of a function of a compression and its part of a point, one after another."""
-        parts = [None] * len(self.compressions) if x is None else self._split(x)
-        return np.concatenate([function(*pair, *options) for pair in zip(self.compressions, parts, strict=True)])
+    def _first_slopes(self) -> np.ndarray:
+        return np.concatenate([each.first_slopes for each in self.compressions])
 
     def _shrunk(self, x: np.ndarray, by: float) -> np.ndarray:
-        return self._joined(Compression.shrunk, x, by)
+        return np.concatenate([each.shrunk(part, by) for each, part in self._parts(x)])
 
     def _largest(self, x: np.ndarray) -> float:
-        return max(each.largest(part) for each, part in zip(self.compressions, self._split(x), strict=True))
+        return max(each.largest(part) for each, part in self._parts(x))
+
+    def _slopes_of_ridge(self, x: np.ndarray) -> np.ndarray:
+        return self.ridge * np.concatenate([each.ridge_slopes(part) for each, part in self._parts(x)])
 
     def _outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, m) of a point."""
         outputs = np.zeros_like(self.outputs)
-        for each, part in zip(self.compressions, self._split(x), strict=True):
+        for each, part in self._parts(x):
             outputs += each.output(part)[:, None] * each.outputs
         return outputs
 
@@ -245,7 +247,7 @@ class DualProjection:
         """Return the slopes of the losses, for each class that moves along."""
         _, G = self.losses.value_gradient(outputs)
         G = np.asarray(G)
-        return self._joined(lambda each, _: each.slopes(_along(G, each.outputs)))
+        return np.concatenate([each.slopes(_along(G, each.outputs)) for each in self.compressions])
 
     def _hessian(self, rows: slice | np.ndarray, outputs: np.ndarray | None = None) -> Hessian:
         outputs = self.outputs if outputs is None else outputs

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.data.values import DATES, ZONED_DATES
+from mopn.data.cells import DATES, ZONED_DATES
 from mopn.explain.column_effects import EffectSize, effects
 from mopn.models.base import Fitted
 from mopn.plotting.drawing import (
@@ -280,7 +280,7 @@ class _Drawing:
         """Return the lines (n, count) of the effect of a column at some values."""
         effect = self.found.main(j, values).reshape(len(values), -1)
         if self.scale == "probability":
-            effect = self.machine._probabilities_of_labels(self.found.constant + effect)
+            effect = self.machine.probabilities_of(self.found.constant + effect)
         return effect[:, self.chosen]
 
     def effect(self, ax: Any, j: int) -> None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from mopn.data.cells import TRUTHS
 from mopn.data.designs import rows_at_once
 from mopn.data.rounding import nearest_equal
-from mopn.data.values import TRUTHS
 from mopn.solvers.tools.decorators import cached_property
 from mopn.tables.texts import own_numbers
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mopn.data.cells import CATEGORIES, NUMBERS, TEXTS, as_given
 from mopn.data.rounding import one_number
-from mopn.data.values import CATEGORIES, NUMBERS, TEXTS, as_given
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import warn_caller
 from mopn.tables.encoding import TableEncoding

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mopn.data.cells import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_given, truths
 from mopn.data.rounding import exact_text, number_text
-from mopn.data.values import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_given, truths
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property, warn_caller
 from mopn.tables.columns import CategoryColumn, NumberColumns

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mopn.data.cells import NUMBER_KINDS
 from mopn.data.validation import finite_numbers
-from mopn.data.values import NUMBER_KINDS
 from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.encoding import TableEncoding
 

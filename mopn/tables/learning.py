@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mopn.data.values import NOTHING, NUMBERS, TEXTS
+from mopn.data.cells import NOTHING, NUMBERS, TEXTS
 from mopn.tables.columns import CategoryColumn, NumberColumns, features_of_codes
 from mopn.tables.doubts import report_of, warn_of_doubts
 from mopn.tables.encoding import TableEncoding

@@ -1,6 +1,6 @@
 """Tables of every kind as columns of numbers and of categories: frames, arrays, records, dictionaries, single rows.
 
-A number that is missing becomes NaN, a category that is missing None; categories are texts (:mod:`mopn.data.values`).
+A number that is missing becomes NaN, a category that is missing None; categories are texts (:mod:`mopn.data.cells`).
 Frames are read by narwhals, which knows pandas, polars and Arrow; arrays and dictionaries need NumPy alone.
 """
 
@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mopn.data.rounding import INEXACT
-from mopn.data.values import (
+from mopn.data.cells import (
     CATEGORIES,
     DATES,
     NUMBERS,
@@ -23,10 +22,11 @@ from mopn.data.values import (
     as_cells,
     as_column,
     as_texts,
-    category_order,
-    is_series,
     read_column,
 )
+from mopn.data.rounding import INEXACT
+from mopn.data.targets import category_order
+from mopn.data.values import is_series
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.signals import signals_later
 
@@ -39,7 +39,7 @@ class Table:
 
     names: tuple[str, ...]  # "x0", "x1", ... for an array
     columns: tuple[np.ndarray, ...]
-    kinds: tuple[str, ...]  # words of mopn.data.values, such as "dates without a time zone"
+    kinds: tuple[str, ...]  # words of mopn.data.cells, such as "dates without a time zone"
     n: int
     named: bool  # whether the names are the caller's
     exact: tuple[np.ndarray | None, ...] = ()  # columns as they came, (n,), where numbers may have lost digits

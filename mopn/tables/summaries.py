@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mopn.data.cells import CATEGORIES, NOTHING, NUMBERS, TEXTS, truths
 from mopn.data.rounding import INEXACT, Written, joined, written
-from mopn.data.values import CATEGORIES, NOTHING, NUMBERS, TEXTS, truths
 from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import category_texts
 from mopn.tables.quantiles import Quantiles

@@ -193,11 +193,11 @@ def test_contributions_are_those_of_one_row_and_degree_two():
 @pytest.mark.parametrize("model", [KINDS[name] for name in SECOND] + [*TABLES.values()], ids=[*SECOND, *TABLES])
 def test_importances_are_deviations_times_mean_slopes(model):
     """With differences by one deviation slopes and second derivatives of polynomials of degree 2 are exact."""
-    d, rng = model._formula().linear.shape[1], np.random.default_rng(0)
+    d, rng = model.formula().linear.shape[1], np.random.default_rng(0)
     center, deviations = rng.uniform(-1, 1, d), rng.uniform(0.5, 2, d)
 
     def outputs(X):
-        values = model._formula().outputs(make_design(X.reshape(-1, d))).reshape(*X.shape[:-1], -1)
+        values = model.formula().outputs(make_design(X.reshape(-1, d))).reshape(*X.shape[:-1], -1)
         return values - values.mean(axis=-1, keepdims=True) if model.link == "softmax" else values
 
     steps = np.diag(deviations)

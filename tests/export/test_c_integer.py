@@ -207,7 +207,7 @@ def test_no_row_makes_a_sum_leave_32_bits(seed, kernel, dtype, data, scale, line
     ends = np.iinfo(integers.inputs.dtype)
     worst = rng.choice([ends.min, ends.max], (20, d))
     for row in np.vstack([worst, integers.inputs.integers(X[:5])]):
-        assert plain_outputs(integers, row.tolist()) == integers._integer_outputs(row[None])[0].tolist()
+        assert plain_outputs(integers, row.tolist()) == integers.outputs_of_inputs(row[None])[0].tolist()
     bounds, found = integers.bounds(X[:5]), integers.outputs(X[:5])
     for i, x in enumerate(X[:5]):
         for c, exact in enumerate(fraction_outputs(model, x)):

@@ -72,7 +72,7 @@ def test_outputs_are_those_of_the_definition(model, monkeypatch):
         expected = [outputs_by_definition(model, x) for x in rows]
         for storage in STORAGES:
             assert_allclose(model.outputs(storage(rows)), expected, rtol=1e-11, atol=1e-11)
-            assert_allclose(model._formula().outputs(make_design(storage(rows))), expected, rtol=1e-11, atol=1e-11)
+            assert_allclose(model.formula().outputs(make_design(storage(rows))), expected, rtol=1e-11, atol=1e-11)
     monkeypatch.setattr(designs, "CACHE_ENTRIES", 40)
     expected = [outputs_by_definition(model, x) for x in many]
     for storage in STORAGES:

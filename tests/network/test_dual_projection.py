@@ -127,10 +127,7 @@ def test_the_quadratic_problem_is_solved(loss, ridge):
     b = np.concatenate([each.first_slopes for each in projection.compressions])
     x = projection._minimiser(K, b, np.zeros(projection.size))
     slopes = K @ x + b
-    nuclear = sum(
-        np.abs(np.linalg.eigvalsh(each.matrix(part))).sum()
-        for each, part in zip(projection.compressions, projection._split(x), strict=True)
-    )
+    nuclear = sum(np.abs(np.linalg.eigvalsh(each.matrix(part))).sum() for each, part in projection._parts(x))
     assert projection._largest(slopes) <= projection.target * 1.004
     assert -slopes @ x == pytest.approx(projection.target * nuclear, rel=0.02)
 
