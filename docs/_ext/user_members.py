@@ -32,6 +32,6 @@ _INNER = {
 def inner_members(module: str, name: str) -> list[str]:
     """Return the members of a class that are not for users: some of a problem's, none of any other."""
     kind = getattr(import_module(module), name)
-    if interface.Problem not in kind.__mro__ or kind is interface.Problem:
+    if interface.Problem not in kind.__mro__ or kind.__module__ == interface.__name__:
         return []
     return sorted(member for member in dir(kind) if member in (_ASKED_BY_SOLVERS | _INNER) - _USERS)
