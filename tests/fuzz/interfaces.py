@@ -15,10 +15,10 @@ import mopn.estimators
 from mopn.solvers import Solver
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Problem
-from tests.helpers.fitted_models import KINDS, factors
 from tests.fuzz.arrays import TAKEN_BY_TABLES
 from tests.fuzz.checks import Found
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, parameters_of, pick, targets_of
+from tests.helpers.fitted_models import KINDS, factors
 from tests.helpers.table_models import network, table
 
 # Drawing a problem that offers what a solver needs.
