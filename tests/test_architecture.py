@@ -377,6 +377,7 @@ def test_slow(): work(1.0)
     for options, status in (([], 0), (["--budget"], 1), (["--budget", "--all"], 0)):
         done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stdout
+        assert re.search(r"\ntests: median 0\.\d{3} s, longest 1\.5\d s \(\S+test_too_much\)\n", done.stdout)
         said = re.findall(r"make smaller, or mark slow: (.*)", done.stdout)
         assert len(said) == ("--all" not in options)
         assert all(re.fullmatch(r"\S+test_too_much \(1\.5\d s\)", cases) for cases in said), said
