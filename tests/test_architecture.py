@@ -292,6 +292,12 @@ def test_helpers_of_tests_are_apart_and_say_what_they_are():
         assert ast.get_docstring(ast.parse(path.read_bytes())), path.name
 
 
+def test_tests_change_modules_and_not_their_names():
+    """A name in a text outlives the module that it names."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert not re.search(r"setattr\(\s*f?\"mopn\.", path.read_text(encoding="utf-8")), path.name
+
+
 def test_the_hook_before_commits_has_the_formatter_of_the_tests():
     (ruff,) = (name for name in project()["project"]["optional-dependencies"]["test"] if name.startswith("ruff"))
     assert ruff.replace("ruff==", "rev: v") in (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")

@@ -40,4 +40,6 @@ def threads():
 @pytest.fixture
 def on_workers(monkeypatch):
     """No data are so few that a fit gathers them."""
-    monkeypatch.setattr("mopn.dask.fitting.IN_MEMORY", 0)
+    from mopn.dask import fitting
+
+    monkeypatch.setattr(fitting, "IN_MEMORY", 0)
