@@ -38,8 +38,10 @@ def checks(session: nox.Session) -> None:
     # Kept between sessions: a run without changes takes a second.
     config = "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")
     session.run("mypy", "-p", "mopn", *config)
-    session.run("mypy", *config, str(ROOT / "tests" / "conformance.py"), env={"MYPYPATH": str(ROOT / "tests")})
-    session.run("mypy", "--strict", "--follow-imports=silent", *config[2:], str(ROOT / "tests" / "user_script.py"))
+    scripts = ROOT / "tests" / "type_checks"
+    helpers = {"MYPYPATH": str(ROOT / "tests" / "helpers")}
+    session.run("mypy", *config, str(scripts / "conformance.py"), env=helpers)
+    session.run("mypy", "--strict", "--follow-imports=silent", *config[2:], str(scripts / "user_script.py"))
 
 
 @nox.session

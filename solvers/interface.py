@@ -13,7 +13,8 @@ A problem lists the oracles that it offers in ``problem.oracles``; a solver list
 "corrective"     :class:`Corrective`  conditional gradient with refits
 ================ ==================== ==================================================
 
-Members that are data are declared read-only; a problem may have them as attributes or as properties.
+A problem of your own inherits from the protocols of its oracles, which have defaults for all that a solver can do
+without. Members that are data may be attributes of the object or of its class, or properties.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from mopn.solvers.measure import Measure
 from mopn.solvers.result import Result, Status
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_flag, check_options, number, shown
+from mopn.solvers.tools.members import data_member
 
 Bounds = tuple[np.ndarray, np.ndarray]
 
@@ -77,16 +79,16 @@ class Problem(Protocol):
     (['atomic', 'corrective'], ['corrective'])
     """
 
-    @property
+    @data_member
     def oracles(self) -> frozenset[str]:
         """Names of the oracles offered, from the table above."""
 
-    @property
+    @data_member
     def reasons(self) -> Mapping[str, str]:
         """Why some oracles are not offered, by name; for messages."""
         return {}
 
-    @property
+    @data_member
     def starts_at_random(self) -> bool:
         """Whether the default start is random; then a generator may be given as start."""
         return False
@@ -126,11 +128,11 @@ class Smooth(Problem, Protocol):
     resolution: float = 0.0
     """The relative decrease that rounding errors hide, besides the errors of double precision."""
 
-    @property
+    @data_member
     def bounds(self) -> Bounds | None:
         """Lower and upper bounds on the flat point, or None."""
 
-    @property
+    @data_member
     def scales(self) -> np.ndarray | None:
         """Diagonal scaling: a typical step along each variable of the flat point, or None for 1."""
 
@@ -145,7 +147,7 @@ class Smooth(Problem, Protocol):
 class Composite(Problem, Protocol):
     """The oracle "composite": a smooth function of a linear image of the point, plus a regulariser with a prox."""
 
-    @property
+    @data_member
     def curvature(self) -> float:
         """Lipschitz constant of the gradient of the smooth part, or an estimate of it."""
 
@@ -185,15 +187,15 @@ class BarrierHessian(NamedTuple):
 class Barrier(Protocol):
     """A smoothed regulariser with multipliers, at strictly feasible weights."""
 
-    @property
+    @data_member
     def degree(self) -> int:
         """``degree * mu`` is the gap on the central path."""
 
-    @property
+    @data_member
     def V(self) -> np.ndarray:
         """The present weights (k, m)."""
 
-    @property
+    @data_member
     def complementarity(self) -> float:
         """The present mean of the products of distances and multipliers."""
 
@@ -213,7 +215,7 @@ class Barrier(Protocol):
 class LayerHessian(Protocol):
     """The second derivative of a smooth part with respect to the point (k, m)."""
 
-    @property
+    @data_member
     def shift_invariant(self) -> bool:
         """Whether a common shift of all outputs of a sample changes nothing."""
 
@@ -227,11 +229,11 @@ class LayerHessian(Protocol):
 class WithBarrier(Composite, Protocol):
     """The oracle "barrier": second derivatives, and the regulariser as a barrier, for points of shape (k, m)."""
 
-    @property
+    @data_member
     def shape(self) -> tuple[int, int]:
         """Shape (k, m) of the point as a matrix."""
 
-    @property
+    @data_member
     def newton_size(self) -> float:
         """Size of the matrices of Newton's method relative to the data; above 1 a first-order method is cheaper."""
 
@@ -295,8 +297,6 @@ class Effort:
 
     Examples
     --------
-    At most a million operations for the proof of a bound:
-
     >>> import mopn, numpy as np
     >>> oracle = mopn.oracles.basis_oracle("l1", "eigh")
     >>> float(oracle(np.array([np.diag([1.0, 3.0])]), mopn.solvers.interface.Effort(work=1e6)).values[0])
@@ -321,7 +321,7 @@ UNLIMITED = Effort()
 class AtOutputs(Protocol):
     """An objective, and the loss gradient computed with it, which only the problem uses."""
 
-    @property
+    @data_member
     def value(self) -> float:
         """The objective."""
 
@@ -329,19 +329,19 @@ class AtOutputs(Protocol):
 class Atoms(Protocol):
     """Units that an oracle selected for a gradient, and its bound on all units."""
 
-    @property
+    @data_member
     def basis(self) -> Sequence[Any] | np.ndarray:
         """The units, best first."""
 
-    @property
+    @data_member
     def values(self) -> np.ndarray:
         """The value of each unit: lower bounds of the dual norm."""
 
-    @property
+    @data_member
     def bound(self) -> float:
         """Proven upper bound of the dual norm."""
 
-    @property
+    @data_member
     def bound_is_best(self) -> bool:
         """Whether the oracle has no tighter bound, whatever the effort."""
 
@@ -349,7 +349,7 @@ class Atoms(Protocol):
 class AtomicPoint(Protocol):
     """A combination of units."""
 
-    @property
+    @data_member
     def n_units(self) -> int:
         """Number of units."""
 
@@ -385,7 +385,7 @@ class ActiveUnits(NamedTuple):
 class Atomic(Problem, Protocol):
     """The oracle "atomic": a convex problem over infinitely many units, for plain, away and pairwise steps."""
 
-    @property
+    @data_member
     def passes(self) -> int | None:
         """The number of sums over the data so far, for the trace; None if they are not counted."""
         return None
@@ -438,7 +438,7 @@ class Atomic(Problem, Protocol):
 class CorrectivePoint(AtomicPoint, Protocol):
     """A combination of units; the weights and the units can be refitted."""
 
-    @property
+    @data_member
     def extra_size(self) -> int:
         """Number of coefficients besides the units and their weights, such as a linear term."""
 
@@ -485,25 +485,25 @@ REST = Form("gradient", rest=True)
 class Corrective(Atomic, Protocol):
     """The oracle "corrective": subproblems in the weights, or in units and weights, that other solvers refit."""
 
-    @property
+    @data_member
     def regularized(self) -> bool:
         """Whether the weights are regularized; if not, no certificate exists."""
 
-    @property
+    @data_member
     def can_rotate_units(self) -> bool:
         """Whether refits of both layers can rotate the weights of a unit in any direction."""
 
-    @property
+    @data_member
     def joint_refits_get_stuck(self) -> bool:
         """Whether refits of both layers end at saddle points that only new units lead away from."""
         return False
 
-    @property
+    @data_member
     def minima_are_far_apart(self) -> bool:
         """Whether refits of both layers of few units end in local minima, some much worse than others."""
         return True
 
-    @property
+    @data_member
     def gap_is_of_second_order(self) -> bool:
         """Whether gaps fall as the objective does near the minimum, and not as the square root of its error."""
         return False
@@ -559,11 +559,11 @@ class Monitor(Protocol):
     failure_budget: FailureBudget
     """The budget of failure of the run, for oracles."""
 
-    @property
+    @data_member
     def elapsed(self) -> float:
         """Seconds since the start, without callbacks and printing."""
 
-    @property
+    @data_member
     def left(self) -> float:
         """Seconds until the time limit; none once the run is to end."""
 

@@ -2,12 +2,13 @@
 
 Both run a test with several parameters on a part of their product: in the quick one every value occurs, in the other
 one every pair of values. The quick tier also leaves out cases that are marked ``slow``, the studies and the clusters,
-and tries properties on fewer examples. The summary names quick cases that take too much of the processor; with
-``--budget`` the run then fails.
+and tries properties on fewer examples. The summary has the median and the longest case, in seconds of the processor,
+and names quick cases that take too much; with ``--budget`` the run then fails.
 """
 
 import gc
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -29,6 +30,8 @@ from numba.core import event  # noqa: E402  (imports NumPy, which reads the vari
 # library. A busy machine inflates even these seconds: so no run fails for them unless it is asked to.
 BUDGET, BUDGET_OF_STARTS = 0.5, 2.0
 BEYOND_BUDGET = []
+# Seconds of the processor that each case took.
+SECONDS = {}
 HERE = Path(__file__).parent
 
 settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True, database=None)
@@ -96,9 +99,12 @@ def pytest_runtest_call(item):
 
 
 def pytest_runtest_logreport(report):
-    """Collect cases beyond their budget, of all processes in the one that prints the summary."""
+    """Collect what cases took, of all processes in the one that prints the summary."""
     found = dict(report.user_properties)
-    if report.when == "call" and found.get("processor", 0.0) > found.get("budget", 0.0):
+    if report.when != "call" or "processor" not in found:
+        return
+    SECONDS[report.nodeid] = found["processor"]
+    if found["processor"] > found["budget"]:
         BEYOND_BUDGET.append(f"{report.nodeid} ({found['processor']:.2f} s)")
 
 
@@ -109,6 +115,10 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 def pytest_terminal_summary(terminalreporter, config):
+    if SECONDS:
+        longest = max(SECONDS, key=SECONDS.get)
+        median = statistics.median(SECONDS.values())
+        terminalreporter.write_line(f"tests: median {median:.3f} s, longest {SECONDS[longest]:.2f} s ({longest})")
     if BEYOND_BUDGET and not config.getoption("all"):
         cases = ", ".join(sorted(BEYOND_BUDGET))
         terminalreporter.write_line(f"Too much of the processor: make smaller, or mark slow: {cases}", yellow=True)

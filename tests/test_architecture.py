@@ -365,6 +365,26 @@ def test_every_package_is_installed_and_type_checked():
     assert packages == set(tool["setuptools"]["packages"]) == set(tool["mypy"]["packages"])
 
 
+def test_contributors_are_told_where_a_test_goes():
+    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    kinds = [path for path in (ROOT / "tests").iterdir() if path.name.startswith("test_") or any(path.rglob("*.py"))]
+    assert len(kinds) > 20
+    assert not [path.name for path in kinds if not re.search(rf"\btests/{re.escape(path.name)}\b", told)]
+
+
+def test_helpers_of_tests_are_apart_and_say_what_they_are():
+    root = {path.name for path in (ROOT / "tests").glob("*.py") if not path.name.startswith("test_")}
+    assert root == {"__init__.py", "conftest.py"}
+    for path in (ROOT / "tests" / "helpers").glob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_bytes())), path.name
+
+
+def test_tests_change_modules_and_not_their_names():
+    """A name in a text outlives the module that it names."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert not re.search(r"setattr\(\s*f?\"mopn\.", path.read_text(encoding="utf-8")), path.name
+
+
 def test_the_hook_before_commits_has_the_formatter_of_the_tests():
     (ruff,) = (name for name in project()["project"]["optional-dependencies"]["test"] if name.startswith("ruff"))
     assert ruff.replace("ruff==", "rev: v") in (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
@@ -450,6 +470,7 @@ def test_slow(): work(1.0)
     for options, status in (([], 0), (["--budget"], 1), (["--budget", "--all"], 0)):
         done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stdout
+        assert re.search(r"\ntests: median 0\.\d{3} s, longest 1\.5\d s \(\S+test_too_much\)\n", done.stdout)
         said = re.findall(r"make smaller, or mark slow: (.*)", done.stdout)
         assert len(said) == ("--all" not in options)
         assert all(re.fullmatch(r"\S+test_too_much \(1\.5\d s\)", cases) for cases in said), said

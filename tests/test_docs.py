@@ -1,5 +1,6 @@
 """The README's scripts run as they stand, and so do the examples in docstrings."""
 
+import ast
 import contextlib
 import doctest
 import importlib
@@ -17,6 +18,7 @@ import matplotlib as mpl
 import matplotlib.pyplot
 import numpy as np
 import pytest
+import scipy.optimize
 import stand_ins
 
 import mopn
@@ -44,7 +46,7 @@ TORCH = blocks_of("docs/torch.md")
 TEACHING = blocks_of("docs/teaching.md")
 CHECK = blocks_of("docs/check_certificate.md")
 GUIDE = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
-# The scripts of three pages continue each other, and in extending.md all after the first; they have tests of their own.
+# The scripts of three pages go on from each other, as do the second and the third of extending.md; they have own tests.
 SCRIPTS = {
     f"{page} {number}": script
     for page in (
@@ -52,7 +54,7 @@ SCRIPTS = {
         *(f"docs/{name}" for name in GUIDE if name not in ("check_certificate.md", "teaching.md", "torch.md")),
     )
     for number, script in enumerate(blocks_of(page))
-    if page != "docs/extending.md" or number == 0
+    if page != "docs/extending.md" or number not in (1, 2)
 }
 LIBRARIES = re.compile(
     r"^ *(?:import|from) (dask|distributed|onnxruntime|pyspark|ray|sklearn\.callback|torch)\b", re.MULTILINE
@@ -198,7 +200,7 @@ def test_a_program_that_draws_a_figure_of_a_page(program, figure, tmp_path, monk
 def test_the_scripts_are_found():
     assert len(SHOWN) >= 8
     assert len(SCRIPTS) >= 18
-    assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [2, 6, 3]
+    assert [len(blocks) for blocks in (EXTENDING, DEPLOY, TORCH)] == [5, 6, 3]
 
 
 @pytest.mark.slow
@@ -222,16 +224,18 @@ def test_a_program_in_c_on_the_page_on_serving(tmp_path, monkeypatch, number, ro
 
 @pytest.fixture(scope="module")
 def away():
-    """The solver of docs/extending.md: its names."""
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        names = run(EXTENDING[1], "away steps")
-    check_printed(EXTENDING[1], out.getvalue())
+    """The solver and the corrective step of docs/extending.md: their names."""
+    names = {}
+    for script in EXTENDING[1:3]:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            names = run(script, "away steps", **names)
+        check_printed(script, out.getvalue())
     return names
 
 
 @pytest.mark.slow
 def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(away):
-    problem, results = away["problem"], away["results"]
+    problem, results = away["problem"], away["results"] | {"corrected": away["result"]}
     exact = mopn.minimize(problem, mopn.solvers.ConditionalGradient(refit="full"), tol=1e-8)
     assert exact.success
     for result in results.values():
@@ -240,6 +244,7 @@ def test_the_solver_of_ones_own_is_better_than_plain_steps_and_as_true(away):
         assert result.fun - result.gap <= exact.fun
     assert results["away"].gap < 0.5 * results["plain"].gap
     assert results["pairwise"].gap < results["plain"].gap
+    assert results["corrected"].gap < results["away"].gap
     assert len(results["away"].basis) < 0.5 * len(results["plain"].basis)
 
 
@@ -252,11 +257,44 @@ def test_the_problems_of_ones_own_agree(away, monkeypatch):
     assert found.gap_is_proven
     assert found.gap <= 1e-8 * found.fun
     least = found.fun - penalty.strength * ball.radius
-    solvers = mopn.solvers.ConditionalGradient(refit="none"), away["AwaySteps"](), away["AwaySteps"](pairwise=True)
+    corrections = "none", away["MoreAwaySteps"]()
+    solvers = [mopn.solvers.ConditionalGradient(refit=refit) for refit in corrections]
+    solvers += [away["AwaySteps"](), away["AwaySteps"](pairwise=True)]
     for solver in solvers:
         result = mopn.minimize(ball, solver, tol=1e-2)
         assert result.success
         assert result.fun - result.gap - found.gap <= least <= result.fun + found.gap
+
+
+OWN_PROBLEMS = {
+    "tall": lambda rng: (rng.uniform(size=(40, 5)), rng.standard_normal(40)),
+    "wide": lambda rng: (rng.uniform(size=(10, 30)), rng.uniform(-1, 3, 10)),
+    "with a perfect fit": lambda rng: ((A := rng.uniform(size=(30, 8))), A @ rng.uniform(size=8)),
+    "with 0 as its solution": lambda rng: (rng.uniform(size=(20, 5)), -rng.uniform(size=20)),
+    "in large units": lambda rng: (1e8 * rng.uniform(size=(20, 5)), 1e-8 * rng.standard_normal(20)),
+    "with equal columns": lambda rng: (np.tile(rng.uniform(size=(20, 2)), 3), rng.standard_normal(20)),
+}
+
+
+@pytest.fixture(scope="module")
+def own_problem():
+    """The class of docs/extending.md."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return run(EXTENDING[4], "own problem")["NonnegativeLeastSquares"]
+
+
+@pytest.mark.parametrize("solver", [mopn.solvers.FISTA(), mopn.solvers.LBFGS()], ids=["FISTA", "LBFGS"])
+@pytest.mark.parametrize("draw", OWN_PROBLEMS.values(), ids=OWN_PROBLEMS)
+def test_the_problem_of_ones_own_is_solved_and_proven(own_problem, draw, solver):
+    A, b = draw(np.random.default_rng(0))
+    result = mopn.minimize(own_problem(A, b), solver, tol=1e-6, max_iter=3000)
+    residuals = A @ scipy.optimize.nnls(A, b)[0] - b
+    least = 0.5 * residuals @ residuals
+    rounding = 1e-15 * np.sum(b * b)
+    assert result.gap_is_proven
+    assert result.x.min() >= 0.0
+    assert result.fun - result.gap <= least + rounding
+    assert result.fun <= least * (1.0 + 1e-6) + rounding
 
 
 # Examples of the cluster start its processes, and others fit several estimators.
@@ -409,7 +447,7 @@ def test_pages_of_problems_have_what_users_call(monkeypatch):
     assert shown("OutputLayerProblem") == refits
     for name in ("FactorizationProblem", "LiftedProblem"):
         assert shown(name) == refits | one_output
-    assert inner_members("mopn.solvers.interface", "Problem") == []
+    assert inner_members("mopn.solvers.interface", "Problem") == inner_members("mopn.solvers.interface", "Atomic") == []
 
 
 def test_pages_of_models_have_what_users_call(monkeypatch):
@@ -436,6 +474,38 @@ def test_the_reference_has_every_public_name_and_an_example_of_it(module):
     for name in listed:  # also what results return, such as mopn.Trace
         thing = getattr(module, name)
         assert not callable(thing) or ">>>" in thing.__doc__, name
+
+
+def listed_names():
+    """Full names on the page of the reference."""
+    names, module = set(), None
+    for line in (ROOT / "docs/api/index.rst").read_text("utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif found := re.fullmatch(r"   ([\w.]+)", line):
+            names.add(f"{module}.{found[1]}")
+    return names
+
+
+def test_the_reference_has_what_own_parts_import():
+    """Else these names could change at any time."""
+    scripts = [*EXTENDING, (ROOT / "examples/gallery/solvers/plot_completion.py").read_text("utf-8")]
+    nodes = [node for script in scripts for node in ast.walk(ast.parse(script)) if isinstance(node, ast.ImportFrom)]
+    imported = {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
+    imported = {name for name in imported if name.startswith("mopn.")}
+    assert {"mopn.losses.hessians.Diagonal", "mopn.solvers.interface.Composite"} <= imported
+    # What mopn and mopn.solvers share is listed once, elsewhere.
+    shared = {f"mopn.solvers.{name}" for name in mopn.__all__}
+    assert imported - listed_names() <= shared
+
+
+@pytest.mark.parametrize("name", GUIDE)
+def test_sources_that_a_page_shows_exist(name):
+    page = ROOT / "docs" / name
+    text = page.read_text("utf-8")
+    for path, kind in re.findall(r"\{literalinclude\} (\S+)\n(?::language: python\n:pyobject: (\w+)\n)?", text):
+        source = (page.parent / path).read_text("utf-8")
+        assert re.search(rf"^(def|class) {kind}\(", source, flags=re.MULTILINE) or not kind
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ _INNER_OF_MODELS = {
 # Members of problems that serve other parts of mopn.
 _INNER = {
     *(
+        "depends_on_difference",
         "dual_rounding",
         "dummies",
         "from_parts",
@@ -46,6 +47,6 @@ def inner_members(module: str, name: str) -> list[str]:
     kind = getattr(import_module(module), name)
     if issubclass(kind, Predictor):
         return sorted(_INNER_OF_MODELS & {*dir(kind)})
-    if interface.Problem not in kind.__mro__ or kind is interface.Problem:
+    if interface.Problem not in kind.__mro__ or kind.__module__ == interface.__name__:
         return []
     return sorted(member for member in dir(kind) if member in (_ASKED_BY_SOLVERS | _INNER) - _USERS)

@@ -12,6 +12,7 @@ from scipy.special import expit
 from mopn.compiled.codes import CompiledLoss
 from mopn.losses.hessians import Hessian
 from mopn.solvers.tools.checks import choice
+from mopn.solvers.tools.members import data_member
 
 
 def softmax(O: np.ndarray) -> np.ndarray:  # noqa: E741
@@ -121,7 +122,7 @@ class Loss(ABC):
     code_parameters: tuple[float, float, float] = (1.0, 0.0, 0.0)
     output_scale: float = 1.0
 
-    @property
+    @data_member
     def name(self) -> str:
         """The name of the loss in messages."""
         return type(self).__name__

@@ -5,11 +5,14 @@ many units enter and leave, and when the model is full; ``steps`` and ``refits``
 """
 
 from mopn.solvers.conditional_gradient.algorithm import ConditionalGradient, RefitName, make_corrective_step
+from mopn.solvers.conditional_gradient.corrective_step import CorrectiveRun, CorrectiveStep
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit, Precision
 from mopn.solvers.conditional_gradient.steps import PlainStep, line_search
 
 __all__ = [
     "ConditionalGradient",
+    "CorrectiveRun",
+    "CorrectiveStep",
     "FullRefit",
     "OutputRefit",
     "PlainStep",

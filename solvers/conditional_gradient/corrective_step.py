@@ -10,6 +10,7 @@ from mopn.solvers.conditional_gradient.schedule import Schedule
 from mopn.solvers.interface import SMOOTH, Form, Monitor, Solver
 from mopn.solvers.lbfgs import LBFGS
 from mopn.solvers.result import Status
+from mopn.solvers.tools.members import data_member
 
 
 class CorrectiveStep(ABC):
@@ -22,7 +23,7 @@ class CorrectiveStep(ABC):
     # Number of units that it adds in a round; None leaves it to the schedule.
     units_per_round: int | None = None
 
-    @property
+    @data_member
     def can_move_units(self) -> bool:
         """Whether the correction optimises the units too; then many may enter at once, and random ones serve."""
         return False

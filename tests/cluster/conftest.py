@@ -39,5 +39,7 @@ def threads():
 
 @pytest.fixture
 def on_workers(monkeypatch):
-    """A fit gathers no data, however few."""
-    monkeypatch.setattr("mopn.dask.fitting.IN_MEMORY", 0)
+    """No data are so few that a fit gathers them."""
+    from mopn.dask import fitting
+
+    monkeypatch.setattr(fitting, "IN_MEMORY", 0)

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mopn
 from mopn import Ratio, estimators
+from mopn.dask import fitting
 
 # Fits of loose tolerances are quick, and may be constant.
 pytestmark = pytest.mark.filterwarnings("ignore:.*predictions are the same")
@@ -118,7 +119,7 @@ def test_how_many_numbers_are_small_data(client, monkeypatch, sparse_blocks):
 
     monkeypatch.setattr(estimators.MultiOutputPNClassifier, "fit", recorded)
     for limit in (numbers, numbers - 1):
-        monkeypatch.setattr("mopn.dask.fitting.IN_MEMORY", limit)
+        monkeypatch.setattr(fitting, "IN_MEMORY", limit)
         with pytest.raises(InterruptedError):
             mopn.dask.fit(estimators.MultiOutputPNClassifier(), data, chunked(LABELS))
     assert seen == ["csr_array" if sparse_blocks else "ndarray", "DaskBlocks"]

@@ -22,7 +22,9 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
+    base,
     strength_choice,
+    tables,
 )
 from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength, splits
@@ -305,7 +307,7 @@ def test_the_last_fit_starts_at_the_model_of_the_choice():
 
 
 def test_many_classes_of_many_features_share_units(monkeypatch):
-    monkeypatch.setattr("mopn.estimators.tables._MANY_ENTRIES", 20)
+    monkeypatch.setattr(tables, "_MANY_ENTRIES", 20)
     table = TableClassifier(**FIXED, max_units=6).fit(FRAME, LABELS)
     shared = np.count_nonzero(table.weights_, axis=1) > 1
     assert shared.any()
@@ -327,8 +329,8 @@ def test_without_a_proof_a_fit_ends_near_the_minimum():
 
 @pytest.mark.parametrize(("most", "options"), [(1, {}), (1, {"max_units": None}), (1, {"prove": True})])
 def test_large_tables_are_proven_on_request(monkeypatch, most, options):
-    for module in ("tables", "base"):
-        monkeypatch.setattr(f"mopn.estimators.{module}._PROVEN", most)
+    for module in (tables, base):
+        monkeypatch.setattr(module, "_PROVEN", most)
     fitted = TableClassifier(strength=Ratio(0.01), curves=1, tol=3e-3, **options).fit(FRAME, LABELS)
     assert (fitted.relative_gap_ > fitted.tol) == (not options)
 
@@ -340,7 +342,7 @@ def test_targets_too_large_for_floating_point_are_named():
 
 
 def test_very_large_samples_are_proven_on_request(monkeypatch):
-    monkeypatch.setattr("mopn.estimators.base._PROVEN", 1)
+    monkeypatch.setattr(base, "_PROVEN", 1)
     X, y = np.random.default_rng(0).uniform(-1, 1, (60, 8)), np.arange(60) % 3
     model, proven = (MultiOutputPNClassifier(max_units=most, tol=1e-3).fit(X, y) for most in (200, None))
     assert proven.relative_gap_ <= 1e-3 < model.relative_gap_

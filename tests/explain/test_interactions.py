@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mopn
-from mopn.explain import interaction_weights, strongest_interactions
+from mopn.explain import interaction_weights, interactions, strongest_interactions
 from mopn.explain.interactions import Interactions
 from mopn.factorization.direct import FactorizationProblem
 from mopn.factorization.lifted import LiftedProblem
@@ -108,7 +108,7 @@ def test_a_search_that_is_cut_off_bounds_what_it_missed(monkeypatch):
     whole = strongest_interactions(model, 3, 4)
     assert whole.exact
     for nodes in (50, 1):
-        monkeypatch.setattr("mopn.explain.interactions._MOST_NODES", nodes)
+        monkeypatch.setattr(interactions, "_MOST_NODES", nodes)
         found = strongest_interactions(model, 3, 4)
         assert bool(found) == (nodes > 1)
         assert not found.exact

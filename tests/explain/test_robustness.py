@@ -10,7 +10,7 @@ from properties import generators, tried
 from scipy import sparse
 
 import mopn
-from mopn.explain import certified_radius
+from mopn.explain import certified_radius, robustness
 
 ORDER = {"l2": 2, "linf": np.inf}
 LABELS = np.array(["a", "b", "c"])
@@ -347,7 +347,7 @@ def test_every_storage_of_the_rows(norm):
 def test_many_rows_are_many_single_ones(norm, monkeypatch):
     model, X = MODELS["network"], np.random.default_rng(0).standard_normal((30, 4))
     expected = [certified_radius(model, x[None], norm)[0] for x in X]
-    monkeypatch.setattr("mopn.explain.robustness.rows_at_once", lambda entries: 7)
+    monkeypatch.setattr(robustness, "rows_at_once", lambda entries: 7)
     np.testing.assert_allclose(certified_radius(model, X, norm), expected, rtol=1e-9)
 
 

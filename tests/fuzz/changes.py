@@ -14,7 +14,7 @@ from tests.fuzz import arrays
 from tests.fuzz.checks import Trial, check_found, fingerprint, require, surroundings
 from tests.fuzz.interfaces import interfaces
 from tests.fuzz.samples import pick
-from tests.odd_values import ODD
+from tests.helpers.odd_values import ODD
 
 
 def trial_of(interface, arguments, change, *, must_refuse=False):

@@ -15,11 +15,11 @@ import mopn.estimators
 from mopn.solvers import Solver
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Problem
-from tests.fitted_models import KINDS, factors
 from tests.fuzz.arrays import TAKEN_BY_TABLES
 from tests.fuzz.checks import Found
 from tests.fuzz.samples import draw_options, draw_targets, draw_weights, draw_X, parameters_of, pick, targets_of
-from tests.table_models import network, table
+from tests.helpers.fitted_models import KINDS, factors
+from tests.helpers.table_models import network, table
 
 # Draws of a problem that offers the oracle of a solver.
 _TRIES = 40

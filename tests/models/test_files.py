@@ -80,18 +80,18 @@ def test_labels_that_would_not_come_back_equal_are_not_saved(tmp_path, labels):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError(28, "No space left on device")])
-@pytest.mark.parametrize("moment", ["np.savez", "os.fsync", "os.replace"])
-def test_a_save_that_fails_leaves_the_file_that_was_there(tmp_path, monkeypatch, moment, error):
+@pytest.mark.parametrize(("module", "moment"), [(np, "savez"), (os, "fsync"), (os, "replace")])
+def test_a_save_that_fails_leaves_the_file_that_was_there(tmp_path, monkeypatch, module, moment, error):
     old, new = MODELS["labels"], MODELS["linear"]
     old.save(tmp_path / "model.npz")
 
     def fail(*args, **options):
-        if moment == "np.savez":
+        if moment == "savez":
             args[0].write(b"PK\x03\x04 and no more")
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"mopn.models.files.{moment}", fail)
+        patch.setattr(module, moment, fail)
         for name in ("model.npz", "another.npz"):
             with pytest.raises(error if isinstance(error, type) else OSError):
                 new.save(tmp_path / name)

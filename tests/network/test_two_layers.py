@@ -10,6 +10,7 @@ from mopn.core.kernels import KERNELS
 from mopn.data.designs import make_design
 from mopn.data.losses_of_rows import Losses
 from mopn.data.rows import ArrayRows
+from mopn.network import two_layers as two_layers_module
 from mopn.network.two_layers import two_layers
 from mopn.solvers import ConditionalGradient, FullRefit
 
@@ -63,7 +64,7 @@ def test_value_and_gradients(k, rows, kernel, storage, W):
 @pytest.mark.parametrize("W", LINEAR.values(), ids=LINEAR)
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_losses_of_a_part_of_a_sparse_block_at_a_time(monkeypatch, kernel, W):
-    monkeypatch.setattr("mopn.network.two_layers.rows_at_once", lambda entries: 7)
+    monkeypatch.setattr(two_layers_module, "rows_at_once", lambda entries: 7)
     parts, expected = layers(kernel, sparse.csr_array, size=20), layers(kernel, np.array)
     assert parts.value(H, V, W) == pytest.approx(expected.value(H, V, W), rel=1e-13)
     for found, right in zip(parts.value_gradient(H, V, W), expected.value_gradient(H, V, W), strict=True):

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import rankdata
 
 from mopn.tables.fields import FIELDS, from_fields, to_fields
-from mopn.tables.learning import learn_encoding
+from mopn.tables.learning import KNOTS, learn_encoding
 from mopn.tables.reading import read_table, row_of
 
 RNG = np.random.default_rng(0)
@@ -92,10 +92,14 @@ def test_features_of_numbers():
     assert encoding.feature_names.tolist() == ["x", "x, curve 1", "x, curve 2", "x is missing"]
 
 
-@pytest.mark.parametrize(("n", "c", "curves", "knots"), [(3999, 1, 8, 33), (4000, 10, 16, 65), (4000, 11, 8, 33)])
-def test_many_rows_of_few_columns_carry_more_curves(n, c, curves, knots):
-    numbers = learned(np.repeat(np.arange(float(n))[:, None], c, axis=1), curves=None).numbers
-    assert numbers.functions.shape == (c, knots, 1 + curves)
+def test_many_rows_of_few_columns_carry_more_curves():
+    shapes = [
+        learned(np.repeat(np.arange(float(n))[:, None], c, axis=1), curves=None).numbers.functions.shape[1:]
+        for n, c in ((500, 1), (10_000, 1), (10_000, 20))
+    ]
+    knots, functions = np.transpose(shapes)
+    assert knots[1] > knots[0] == knots[2]
+    assert functions[1] > functions[0] >= functions[2]
 
 
 def test_outliers_do_not_decide_the_slope_of_a_column():
@@ -109,9 +113,9 @@ def test_outliers_do_not_decide_the_slope_of_a_column():
 def test_many_values_have_few_knots_at_equal_distances_in_rank():
     x = np.exp(3.0 * RNG.standard_normal(5000))
     encoding = learned({"x": x}, curves=3, smoothness=1.0)
-    assert encoding.numbers.knots.shape == (1, 33)
+    assert encoding.numbers.knots.shape == (1, KNOTS)
     expected = np.sqrt(2.0) * np.cos(np.pi * (rankdata(x) - 0.5) / len(x))
-    # Between knots, 1/32 apart in rank, the curve is a line; the values are of order 1.
+    # Between knots, at equal distances in rank, the curve is a line; the values are of order 1.
     within = (rankdata(x) > 200) & (rankdata(x) < 4800)
     assert np.abs(encoding.encode({"x": x})[:, 1] - expected)[within].max() < 0.08
     assert np.array_equal(encoding.encode({"x": [x.max() * 10]}), encoding.encode({"x": [x.max()]}))

@@ -17,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 import mopn
 from mopn.estimators import TableClassifier, TableEncoder, TableRegressor
 from mopn.tables import summaries
+from mopn.tables.learning import KNOTS
 from mopn.tables.texts import MISSING, numbers_of
 
 mpl.use("Agg")
@@ -524,13 +525,13 @@ def test_categories_that_differ_by_rounding_are_one(kind):
     ids=["whole numbers", "nanoseconds", "seconds", "denormals", "near each other"],
 )
 def test_small_differences_that_are_no_rounding_stay(x):
-    assert len(TableEncoder().fit({"x": x}).encoding_.numbers.knots[0]) == 33
+    assert len(TableEncoder().fit({"x": x}).encoding_.numbers.knots[0]) == KNOTS
 
 
 def test_chains_of_near_numbers_are_no_single_value():
     x = 0.1 + np.arange(1000) * 2.0**-53
     knots = TableEncoder().fit({"x": x}).encoding_.numbers.knots[0]
-    assert len(knots) == 33
+    assert len(knots) == KNOTS
     assert np.diff(knots).min() > 2.0**-48 * x[-1]
 
 

@@ -59,11 +59,8 @@ def test_twice_max_units_are_tried(kind, per_round):
 @pytest.mark.parametrize(
     ("schedule", "n_units", "expected"),
     [
-        # More as there are more.
-        *((Grow(None, None, False), n_units, expected) for n_units, expected in ((0, 5), (50, 5), (80, 8))),
-        *((Grow(None, None, True), n_units, expected) for n_units, expected in ((0, 5), (20, 20), (300, 300))),
-        # Few that stay where they are.
-        *((Fill(100, None, False), n_units, expected) for n_units, expected in ((0, 1), (19, 1), (30, 3))),
+        # As many as there are, of units that move.
+        *((Grow(None, None, True), n_units, n_units) for n_units in (20, 300)),
         # As many as the user wants.
         *((kind(100, k, move), 0, k) for kind in (Grow, Fill) for k in (2, 7) for move in (False, True)),
     ],
@@ -74,13 +71,25 @@ def test_units_of_a_round(schedule, n_units, expected):
     assert problem.filled == [False]
 
 
+@pytest.mark.parametrize(("schedule", "least"), [(Grow(None, None, False), 2), (Fill(1000, None, False), 1)])
+def test_more_units_enter_as_there_are_more(schedule, least):
+    """A fraction of the units, if they stay where they are."""
+    sizes = [len(choose(schedule, Plenty(), n_units)) for n_units in (0, 5, 100, 200, 400)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] >= least
+    assert sizes[2] < sizes[3] < sizes[4] <= 200
+
+
 def test_fill_takes_all_units_at_once_that_a_refit_can_rotate():
     problem = Plenty(can_rotate_units=True, offered=2)
     assert len(choose(Fill(30, None, True), problem, 4)) == 26
     assert problem.filled == [True]
 
 
-def test_fill_takes_a_quarter_a_round_of_units_whose_weights_it_cannot_rotate():
+def test_fill_takes_equal_parts_of_units_whose_weights_it_cannot_rotate():
     problem = Plenty(can_rotate_units=False)
-    assert rounds(Fill(30, None, True), problem) == [0, 8, 16, 24, 30]
+    *sizes, last = rounds(Fill(30, None, True), problem)
+    assert len(sizes) > 1
+    assert sizes == [number * sizes[1] for number in range(len(sizes))]
+    assert last == 30
     assert not any(problem.filled)

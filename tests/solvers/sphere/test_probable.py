@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stacks import SHAPES, attained, draw, every_kind, gaussian, good_vectors
 
-from mopn.solvers.sphere import DenseStack, refine
+from mopn.solvers.sphere import DenseStack, probable, refine
 from mopn.solvers.sphere.probable import chebyshev_bound, least_component, probable_bound, steps_for
 from mopn.solvers.tools.budgets import Budget
 
@@ -108,7 +108,7 @@ def test_every_matrix_of_a_call_has_its_share_of_the_failure(monkeypatch):
         starts.extend(map(bytes, start))
         return chebyshev_bound(products, start, scale, steps, least)
 
-    monkeypatch.setattr("mopn.solvers.sphere.probable.chebyshev_bound", recorded)
+    monkeypatch.setattr(probable, "chebyshev_bound", recorded)
     for p in (1.0, 2.0, math.inf):
         spent.clear()
         starts.clear()
