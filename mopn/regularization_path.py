@@ -17,7 +17,7 @@ from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_seconds, count, shown
-from mopn.solvers.tools.decorators import callers_state, door
+from mopn.solvers.tools.decorators import callers_state, quiet
 from mopn.solvers.tools.display import Displayed
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
@@ -103,7 +103,7 @@ class Path(Displayed):
         return np.array([getattr(result, name) for result in self.results])
 
 
-@door
+@quiet()
 def path(
     problem: NetworkProblem,
     strengths: int | Any = 20,

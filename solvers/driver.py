@@ -25,7 +25,7 @@ from mopn.solvers.tools.checks import (
     make_seed,
     shown,
 )
-from mopn.solvers.tools.decorators import callers_state, door
+from mopn.solvers.tools.decorators import callers_state, quiet
 
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
@@ -53,7 +53,7 @@ class NotFiniteError(ValueError):
     """The objective is not finite at the start, so there is no best point."""
 
 
-@door
+@quiet()
 def minimize(
     problem: SomeProblem,
     solver: Solver[SomeProblem] | None = None,

@@ -58,7 +58,7 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.decorators import door, doors, warn_caller
+from mopn.solvers.tools.decorators import quiet, warn_caller
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
@@ -329,10 +329,10 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
             warn_caller(f"{result.message}{reason} The objective is {result.fun:.6g}{gap}.", ConvergenceWarning)
 
 
-@doors
 class Scored:
     """Mixin for ``score``, in front of scikit-learn's mixins, which compute it."""
 
+    @quiet()
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of predicted labels, or the R² of predicted numbers: at most 1, the larger the better.
 
@@ -489,6 +489,7 @@ class NetworkEstimator(NetworkAttributes):
                 "predictions are the same; lower the strength if y depends on X"
             )
 
+    @quiet()
     def fit(
         self,
         X: Any,
@@ -750,7 +751,7 @@ class NetworkEstimator(NetworkAttributes):
     ) -> Callable[[Result], None]:
         """Return the callback that scores every round's network on held-out samples (section 6.1 of the paper)."""
 
-        @door
+        @quiet()
         def validate(intermediate_result: Result) -> None:
             prediction = _model(problem, targets, intermediate_result).predict(X)
             score = self._metric(targets.y, prediction, sample_weight=targets.sample_weight)

@@ -37,7 +37,7 @@ from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status, minimize
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, count, shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 
 def _sizes(values: Any) -> list[int]:
@@ -150,6 +150,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         self.n_jobs = n_jobs
 
     @with_callbacks
+    @quiet()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Score all strengths and sizes on every fold, and fit the best ones to all samples.
 
@@ -293,21 +294,18 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
 
     @available_if(_best_has("predict"))
-    @door
     def predict(self, X: Any) -> Any:
         """Predict y by the best estimator, for X as in its ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     @available_if(_best_has("predict_proba"))
-    @door
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the best estimator, for X as in ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_best_has("decision_function"))
-    @door
     def decision_function(self, X: Any) -> Any:
         """Return the outputs of the best estimator, for X as in ``predict``."""
         check_is_fitted(self)
@@ -353,6 +351,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
     def __sklearn_tags__(self) -> Any:
         return get_tags(self.estimator)
 
+    @quiet()
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the best estimator, by ``scoring``, for samples as in ``fit``."""
         check_is_fitted(self)
@@ -365,7 +364,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
 
 
-@door
+@quiet()
 def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
     """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
     task.begin()
@@ -384,7 +383,7 @@ def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tupl
     return fold.scores + [-math.inf] * (len(strengths) - len(fold.scores)), fold.networks
 
 
-@door
+@quiet()
 def _prune(
     fold: Fold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
 ) -> list[float]:

@@ -16,7 +16,7 @@ from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
 from mopn.estimators.listing import Listed
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
-from mopn.solvers.tools.decorators import doors
+from mopn.solvers.tools.decorators import quiet
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table, row_of
@@ -126,7 +126,6 @@ def is_named(X: Any) -> bool:
     return isinstance(X, Mapping) or (isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping))
 
 
-@doors
 class TableEncoder(TransformerMixin, TableReader):
     """The features of a table: smooth functions of numbers, indicators of categories and of missing values.
 
@@ -173,6 +172,7 @@ class TableEncoder(TransformerMixin, TableReader):
         self.smoothness = smoothness
         self.categorical_features = categorical_features
 
+    @quiet()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn knots, categories and which columns have missing values.
 
@@ -206,6 +206,7 @@ class TableEncoder(TransformerMixin, TableReader):
             self._learn(table, check_sample_weight(sample_weight, table.n))
         return self
 
+    @quiet()
     def transform(self, X: Any) -> Any:
         """Return the features.
 

@@ -64,10 +64,9 @@ def warn_of_changed_classes(change: Change, dtype: str) -> None:
 def warn_of_lost_digits(model: Any, dtype: type, X: Any = None) -> None:
     """Warn the user if predictions of rows X, by default like the training data, change by 0.1 % of their range."""
     exact, rounded = _rows(model, dtype, to_host(X))
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        outputs = model._outputs(exact)
-        found = outputs_in(model._formula(), rounded, dtype)
-        change = changes(model, outputs, found)
+    outputs = model._outputs(exact)
+    found = outputs_in(model._formula(), rounded, dtype)
+    change = changes(model, outputs, found)
     tells_probabilities = model.has_probabilities and model.target != "ordinal"
     # Classes alone change where outputs tie, of which no digit decides.
     if change.relative <= (_CONSIDERABLE if tells_probabilities else _TOLERANCE):
