@@ -187,3 +187,7 @@ class _FullCheck(LossCheck):
         right = np.abs(mean).max() <= DIFFERENCE * max(self.slope, DIFFERENCE)
         words = f"None, or the map to the loss's own {'means' if link == 'log' else 'probabilities'}"
         self.see("link", right, words, f"{link!r}, whose are others")
+
+
+def __dir__() -> list[str]:
+    return __all__

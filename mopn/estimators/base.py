@@ -32,7 +32,6 @@ from mopn.data.validation import (
 )
 from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated, warn_of_small_weights
 from mopn.estimators.targets import (
     Targets,
@@ -141,7 +140,7 @@ class FitPolicy:
         return "single" if many and self.single_precision and problem.gains_by_single else "double"
 
 
-class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=Listed):
+class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]

@@ -28,7 +28,6 @@ from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
-from mopn.estimators.listing import Listed
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Fitted, Predictor
@@ -62,7 +61,7 @@ def _best_has(name: str) -> Callable[[PathCV], Any]:
     return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
 
 
-class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, metaclass=Listed):
+class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     """Choose the strength and the number of units of a network by cross-validation.
 
     Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best

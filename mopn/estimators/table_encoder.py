@@ -14,7 +14,6 @@ from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
-from mopn.estimators.listing import Listed
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.solvers.tools.decorators import quiet
 from mopn.tables.encoding import TableEncoding
@@ -35,7 +34,7 @@ def _names(columns: Any) -> list[Any]:
 _CATEGORICAL = Rule("a list of names and indices of columns, also for a single one", _names)
 
 
-class TableReader(BaseEstimator, metaclass=Listed):
+class TableReader(BaseEstimator):
     """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding
