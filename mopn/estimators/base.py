@@ -72,10 +72,6 @@ _FAR = 1e8
 _ESTIMATED, _LOWERED, _REFITTED = 20.0, 0.5, 0.1
 # Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
 _PROVEN = 5e7
-# Ends of a run that tell how good its last network is.
-_ENDS_BY_GAPS = (Status.CONVERGED, Status.ESTIMATED, Status.LEVELLED_OFF, Status.STALLED, Status.MAX_UNITS)
-# The other statuses are success, or limits that the user sets.
-_WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
 @dataclass(frozen=True)
@@ -322,7 +318,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
             raise result.error
 
     def _warn(self, result: Result) -> None:
-        if result.status in _WARN_ON:
+        if result.status.warns:
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
             warn_caller(f"{result.message}{reason} The objective is {result.fun:.6g}{gap}.", ConvergenceWarning)
@@ -448,7 +444,7 @@ class NetworkEstimator(NetworkAttributes):
     def _warn(self, result: Result) -> None:
         """Warn of a fit that did not succeed, of a constant model, of lost digits, and of outputs without a unit."""
         super()._warn(result)
-        if result.status not in _WARN_ON and self._is_constant():
+        if not result.status.warns and self._is_constant():
             self._warn_of_constant(result.status)
         coordinates = self._coordinates
         farthest = 0.0 if coordinates is None else coordinates.relative_center.max(initial=0.0)
@@ -806,13 +802,13 @@ class NetworkEstimator(NetworkAttributes):
 
     def _status_of_model(self, ended: Status, validation: EarlyStopping | None) -> Status:
         """Return why the fit ended, true for the model that is kept: the run may have ended with another one."""
-        if ended not in _ENDS_BY_GAPS and not (validation is not None and validation.is_over):
+        if not ended.is_judged_by_gap and not (validation is not None and validation.is_over):
             return ended
         if self.relative_gap_ <= self.tol:
             return Status.CONVERGED
         if validation is not None:
             return Status.BEST_SCORE
-        if ended not in (Status.CONVERGED, Status.ESTIMATED):
+        if not ended.claims_tolerance:
             return ended
         # Rounding errors of the model, for the user's X and y, may exceed the tolerance.
         estimated = self.estimated_gap_ <= self.tol * abs(self.objective_)
