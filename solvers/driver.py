@@ -111,10 +111,12 @@ def minimize(
     >>> result.status.name, bool(result.gap <= 1e-4 * result.fun)
     ('CONVERGED', True)
     """
-    tol, verbose = check_nonnegative(tol, "tol"), check_verbose(verbose, "verbose")
+    tol = check_nonnegative(tol, "tol")
+    verbose = check_verbose(verbose, "verbose")
     max_iter = count(0).or_none()(max_iter, "max_iter")
     max_time = check_seconds.or_none()(max_time, "max_time")
-    limits = 1000 if max_iter is None else max_iter, math.inf if max_time is None else max_time
+    max_iter = 1000 if max_iter is None else max_iter
+    max_time = math.inf if max_time is None else max_time
     callback = check_callback(callback, "callback")
     _checked_problem(problem)  # before the solver: of minimize(X, y) the solver is y
     solver = problem.default_solver() if solver is None else solver
@@ -126,7 +128,7 @@ def minimize(
     with limited_threads(n_threads):
         point = problem.start(start)
         budget = FailureBudget(failure_before)
-        monitor = RunMonitor(problem, solver, budget, seed, solver.slack * tol, *limits, callback, verbose)
+        monitor = RunMonitor(problem, solver, budget, seed, solver.slack * tol, max_iter, max_time, callback, verbose)
         _run(problem, solver, point, monitor)
         return monitor.result()
 
@@ -271,7 +273,8 @@ class RunMonitor:
         if self._best_refit is not None and self._best_refit[1].fun < self.at_best.fun:
             as_point, refit = self._best_refit
             # The objective of the subproblem bounds the point's; its rounding errors are unknown.
-            self.best, self.at_best = as_point(refit), Measure(refit.fun, rounding=math.inf)
+            self.best = as_point(refit)
+            self.at_best = Measure(refit.fun, rounding=math.inf)
             self.estimated_gap = math.inf
         if isinstance(error, KeyboardInterrupt):
             self.status = Status.INTERRUPTED
@@ -356,14 +359,16 @@ class RunMonitor:
 
     def result(self) -> Result:
         """Return the best point, measured from scratch; if that fails, with the values recorded."""
-        seconds, certified = self.elapsed, math.isfinite(self.lower)
+        seconds = self.elapsed
+        certified = math.isfinite(self.lower)
         least, fun, status = self._least
         if fun <= self.at_best.fun:
             self.best = least
             self.status = status if self.status.ended_by_itself else self.status
         try:
-            measure, restricted = self.solver.measure(self.problem, self.best), self.at_best.restricted_lower
-            self.at_best = measure._replace(restricted_lower=max(restricted, measure.restricted_lower))
+            measure = self.solver.measure(self.problem, self.best)
+            restricted_lower = max(self.at_best.restricted_lower, measure.restricted_lower)
+            self.at_best = measure._replace(restricted_lower=restricted_lower)
             self._raise_lower(measure.lower, measure.dual)
         except _RECOVERABLE as error:
             self.fail(error)

@@ -358,7 +358,8 @@ class Effort:
     thorough: bool = False
 
     def __post_init__(self) -> None:
-        limit, seconds = number("a number >= 0", lambda x: x >= 0.0, finite=False), number("a number", finite=False)
+        limit = number("a number >= 0", lambda x: x >= 0.0, finite=False)
+        seconds = number("a number", finite=False)
         check_options(self, precision=limit.or_none(), work=limit, seconds=seconds, thorough=check_flag)
 
 
@@ -402,7 +403,7 @@ class AtomicPoint(Protocol):
         """Number of units."""
 
     def compact(self) -> Self:
-        """Return the point without what can be computed again, to be kept."""
+        """Return a copy without cached arrays."""
 
     def drop_zero_units(self) -> Self:
         """Return the point without the units whose weights are all zero."""
@@ -522,7 +523,8 @@ class Form(NamedTuple):
     seed: int = 0
 
 
-SMOOTH, REST = Form("gradient"), Form("gradient", rest=True)
+SMOOTH = Form("gradient")
+REST = Form("gradient", rest=True)
 
 
 class Corrective(Atomic, Protocol):

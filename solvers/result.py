@@ -192,7 +192,7 @@ class Trace:
     def append(self, **row: float) -> None:
         """Add one row; new column names are filled with NaN above it."""
         for name in row:
-            self._columns.setdefault(name, [np.nan] * self._length)
+            self._columns.setdefault(name, np.full(self._length, np.nan).tolist())
         self._length += 1
         for name, column in self._columns.items():
             column.append(float(row.get(name, np.nan)))

@@ -304,7 +304,8 @@ class Clipped(Loss):
         def slope(o: float) -> float:
             return float(weights @ np.clip((o - targets) / self._width, self._low, self._high))
 
-        low, high = float(targets.min()), float(targets.max())
+        low = float(targets.min())
+        high = float(targets.max())
         if not slope(low) < 0.0 < slope(high):
             return low
         return float(brentq(slope, low, high, xtol=TINY, rtol=4.0 * EPS))  # for targets of any size
@@ -422,7 +423,8 @@ class Poisson(Loss):
     def conjugate(self, y: np.ndarray, G: np.ndarray) -> np.ndarray:
         # t log t - t - (y log y - y) with the mean t = y + g; for t near y, as t log(t / y) + g (log y - 1).
         logarithms = _logarithms(y)
-        t, near = np.maximum(G + y, 0.0), abs(G) < _NEAR * y
+        t = np.maximum(G + y, 0.0)
+        near = abs(G) < _NEAR * y
         r = np.where(near, G, 0.0) / np.where(near, y, 1.0)
         relative = np.where(near, t * np.log1p(r), xlogy(t, t) - t * logarithms)
         return (relative + G * (logarithms - 1.0)).sum(axis=1)

@@ -136,7 +136,8 @@ class ConditionalGradient(Solver[Atomic]):
         select = ProofSchedule(problem, oracle, monitor, schedule, prove=self.prove)
         progress = _StallTest(monitor, refits=step.units_per_round is None)
         point, polished = self._start(problem, start, correction, monitor)
-        refit_time, fun = monitor.elapsed, math.inf
+        refit_time = monitor.elapsed
+        fun = math.inf
         while True:
             at = problem.output_gradient(point)  # the objective, and the gradient of the losses at the outputs
             monitor.check_finite(at.value)
@@ -162,7 +163,8 @@ class ConditionalGradient(Solver[Atomic]):
                 # The polish needs units whose weights are not zero: else a refit of the weights comes first.
                 full = correction.inserts_by_line_search and schedule.is_full(point.n_units, polished=False)
             del at  # the correction needs the memory
-            point, polished = correction.polish(point) if full else correction.improve(point), full
+            point = correction.polish(point) if full else correction.improve(point)
+            polished = full
             refit_time += monitor.elapsed - began
 
     def _start(self, problem: Atomic, start: Any, correction: CorrectiveRun, monitor: Monitor) -> tuple[Any, bool]:
@@ -176,7 +178,8 @@ class ConditionalGradient(Solver[Atomic]):
             sample = whole.sample_for(cast(int, self.max_units), monitor.seed)
             tells_the_model = sample is not None
             if sample is None:
-                sample, tol = whole.sample_to_start(monitor.seed), max(tol, _TOL_OF_START)
+                sample = whole.sample_to_start(monitor.seed)
+                tol = max(tol, _TOL_OF_START)
             if sample is not None:
                 unproven = replace(self, prove=False, slack=1.0, ftol=self.ftol if tells_the_model else _FTOL_OF_START)
                 found = monitor.solve(sample, unproven, start=None, tol=tol, max_iter=monitor.max_iter)
@@ -207,7 +210,8 @@ def _record(
     problem: Atomic, point: AtomicPoint, at: AtOutputs, selection: Selection, monitor: Monitor, times: dict[str, float]
 ) -> float:
     """Report the round and return its gap; stop if the estimated one is small enough but the oracle cannot prove it."""
-    lower, rounding = problem.lower(at, selection.bound), problem.rounding(point, at)
+    lower = problem.lower(at, selection.bound)
+    rounding = problem.rounding(point, at)
     monitor(
         point.compact(),
         at.value,
@@ -232,7 +236,9 @@ class _StallTest:
 
     def __init__(self, monitor: Monitor, *, refits: bool) -> None:
         self.monitor = monitor
-        self.fun, self.estimate, self.rounds = math.inf, math.inf, 0
+        self.fun = math.inf
+        self.estimate = math.inf
+        self.rounds = 0
         # Plain steps may be slow, as each is cheap, and without a tolerance users want all that the limits allow.
         self.may_be_slow = not refits or monitor.tol == 0.0
         self.recent: deque[tuple[float, float]] = deque(maxlen=_SLOW_ROUNDS + 1)
@@ -240,11 +246,14 @@ class _StallTest:
     def check(self, fun: float, gap: float, selection: Selection) -> None:
         """Stop if several rounds changed neither objective nor estimated gap, or hardly, and the bound is tight."""
         # A user's function may draw units at random, so that the next ones may be better: more rounds are waited for.
-        from_user, estimate = is_from_user(selection.atoms), selection.estimate * abs(fun)
-        tight, slow = gap <= _TIGHT * estimate, self._is_slow(fun, gap)
+        from_user = is_from_user(selection.atoms)
+        estimate = selection.estimate * abs(fun)
+        tight = gap <= _TIGHT * estimate
+        slow = self._is_slow(fun, gap)
         same = abs(fun - self.fun) <= 4.0 * math.ulp(fun) and estimate >= (1.0 - _LEAST_PROGRESS) * self.estimate
         self.rounds = self.rounds + 1 if same and tight else 0
-        self.fun, self.estimate = fun, min(estimate, self.estimate)
+        self.fun = fun
+        self.estimate = min(estimate, self.estimate)
         if from_user and self.monitor.tol > 0.0 and (slow or self.rounds == _SLOW_ROUNDS):
             self.monitor.stop(Status.NO_BETTER_UNIT)
         if not from_user and tight and (slow or self.rounds == _ROUNDS_WITHOUT_PROGRESS):

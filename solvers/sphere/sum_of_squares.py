@@ -103,7 +103,8 @@ def square_multipliers(matrices: np.ndarray, target: float) -> np.ndarray:
     (h x h)' N (h x h) = 0 for all h, so that lambda_max(sum_c vec(Gamma_c) vec(Gamma_c)' + N) bounds the quartic.
     """
     stack, size = DenseStack(matrices).scaled()
-    quartic, d = Quartic(stack), matrices.shape[1]
+    quartic = Quartic(stack)
+    d = matrices.shape[1]
     proof = tighten(quartic, Multipliers.none(len(quartic.matrix)), (target / size) ** 2, Budget())
     pairs = np.eye(d * d).reshape(d * d, d, d)
     lifted = quartic.lift.vectors(0.5 * (pairs + pairs.transpose(0, 2, 1)))
