@@ -3,3 +3,7 @@
 from mopn.network.oracles import basis_oracle
 
 __all__ = ["basis_oracle"]
+
+
+def __dir__() -> list[str]:
+    return __all__

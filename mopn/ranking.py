@@ -12,7 +12,7 @@ import numpy as np
 from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.models.ranker import Ranker, similar_features
 from mopn.solvers.tools.checks import choice, count
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.signals import signals_later
 
 __all__ = ["Ranker", "grouped_ndcg", "similar_features"]
@@ -22,7 +22,7 @@ _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
 _LARGEST_RELEVANCE = {"exponential": 900.0, "linear": 1e290}
 
 
-@door
+@quiet()
 def grouped_ndcg(y_true: Any, y_score: Any, groups: Any, k: int | None = None, gain: str = "exponential") -> float:
     """Return the mean over the groups of the normalised discounted cumulative gain.
 

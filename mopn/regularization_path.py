@@ -11,13 +11,13 @@ from mopn.core.regularizers import Ratio
 from mopn.data.validation import finite_numbers
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
-from mopn.solvers import ConditionalGradient, Result, Solver, Status, minimize
+from mopn.solvers import ConditionalGradient, Result, Solver, minimize
 from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_seconds, count, shown
-from mopn.solvers.tools.decorators import callers_state, door
+from mopn.solvers.tools.decorators import callers_state, quiet
 from mopn.solvers.tools.display import Displayed
 
 __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
@@ -28,8 +28,6 @@ _POLISH_TOL = 5e-3
 _LEAST_TOL = 1e-3
 # The smallest strength whose solution is zero counts as zero up to this multiple of its rounding error.
 _ROUNDINGS_OF_ZERO = 2.0
-# Statuses of a run that end the path.
-_ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
 _SERIES = Rule("a number >= 2 or an array of strengths", count(2).convert)
 
 
@@ -103,7 +101,7 @@ class Path(Displayed):
         return np.array([getattr(result, name) for result in self.results])
 
 
-@door
+@quiet()
 def path(
     problem: NetworkProblem,
     strengths: int | Any = 20,
@@ -214,7 +212,7 @@ def solutions(
         result = minimize(part, solver, start=start, max_time=deadline.left, **options)
         yield part, result
         start = result
-        if result.status in _ENDS_PATH:
+        if result.status.ends_path:
             return
 
 

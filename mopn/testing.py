@@ -12,7 +12,6 @@ from mopn.losses.loss import LINKS
 from mopn.losses.losses import Loss, get_loss
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.checks import make_generator
-from mopn.solvers.tools.decorators import door
 
 __all__ = ["check_loss"]
 
@@ -24,7 +23,6 @@ _FAR_DISTANCE = 1e3
 _POWER_STEPS = 6
 
 
-@door
 def check_loss(loss: Loss, y: Any = None, rng: np.random.Generator | int | None = 0) -> None:
     """Check a loss against the contract of :class:`mopn.Loss`: shapes, gradient, convexity, conjugate and the rest.
 
@@ -191,3 +189,7 @@ class _FullCheck(LossCheck):
         right = np.abs(mean).max() <= DIFFERENCE * max(self.slope, DIFFERENCE)
         words = f"None, or the map to the loss's own {'means' if link == 'log' else 'probabilities'}"
         self.require("link", right, words, f"{link!r}, whose are others")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,3 +18,7 @@ __all__ = [
     "FISTA", "LBFGS", "SGD", "AdaGrad", "ConditionalGradient", "CoordinateDescent", "FullRefit", "InteriorPoint",
     "OutputRefit", "PlainStep", "Result", "Solver", "Status", "minimize",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -25,35 +25,24 @@ from mopn.solvers.tools.checks import (
     make_seed,
     shown,
 )
-from mopn.solvers.tools.decorators import callers_state, door
+from mopn.solvers.tools.decorators import callers_state, quiet
 
 Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
 # Least seconds between two printed lines of a refit.
 _BETWEEN = 1.0
-# Ends of a refit that end the whole run.
-_END_THE_RUN = (Status.INTERRUPTED, Status.FAILED)
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
 _RECOVERABLE = (OSError, KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Least width of a column of the printed table.
 _WIDTH = 11
-# Reasons to stop that the final measurement may still turn into success.
-_MAY_STILL_CONVERGE = (
-    Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED,
-    Status.NO_BETTER_UNIT, Status.LEVELLED_OFF,
-)  # fmt: skip
-# Ends of a run that nothing from outside ended.
-_BY_ITSELF = (Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
-# Ends that leave open how good the result is: the message has its gap.
-_TELL_THE_GAP = (Status.MAX_UNITS, Status.ESTIMATED, Status.NO_BETTER_UNIT, Status.LEVELLED_OFF)
 
 
 class NotFiniteError(ValueError):
     """The objective is not finite at the start, so there is no best point."""
 
 
-@door
+@quiet()
 def minimize(
     problem: SomeProblem,
     solver: Solver[SomeProblem] | None = None,
@@ -126,7 +115,8 @@ def minimize(
     verbose = check_verbose(verbose, "verbose")
     max_iter = count(0).or_none()(max_iter, "max_iter")
     max_time = check_seconds.or_none()(max_time, "max_time")
-    limits = 1000 if max_iter is None else max_iter, math.inf if max_time is None else max_time
+    max_iter = 1000 if max_iter is None else max_iter
+    max_time = math.inf if max_time is None else max_time
     callback = check_callback(callback, "callback")
     _checked_problem(problem)  # before the solver: of minimize(X, y) the solver is y
     solver = problem.default_solver() if solver is None else solver
@@ -138,7 +128,7 @@ def minimize(
     with limited_threads(n_threads):
         point = problem.start(start)
         budget = FailureBudget(failure_before)
-        monitor = RunMonitor(problem, solver, budget, seed, solver.slack * tol, *limits, callback, verbose)
+        monitor = RunMonitor(problem, solver, budget, seed, solver.slack * tol, max_iter, max_time, callback, verbose)
         _run(problem, solver, point, monitor)
         return monitor.result()
 
@@ -350,7 +340,7 @@ class RunMonitor:
         except NotFiniteError:
             self.stop(Status.NONFINITE)
         self.refit_nit += result.nit
-        if result.status in _END_THE_RUN:
+        if result.status.ends_outer_run:
             self._status_of_subproblem, self.error = result.status, result.error
         if as_point is not None and (self._best_refit is None or result.fun < self._best_refit[1].fun):
             self._best_refit = as_point, result
@@ -369,24 +359,26 @@ class RunMonitor:
 
     def result(self) -> Result:
         """Return the best point, measured from scratch; if that fails, with the values recorded."""
-        seconds, certified = self.elapsed, math.isfinite(self.lower)
+        seconds = self.elapsed
+        certified = math.isfinite(self.lower)
         least, fun, status = self._least
         if fun <= self.at_best.fun:
             self.best = least
-            self.status = status if self.status in _BY_ITSELF else self.status
+            self.status = status if self.status.ended_by_itself else self.status
         try:
-            measure, restricted = self.solver.measure(self.problem, self.best), self.at_best.restricted_lower
-            self.at_best = measure._replace(restricted_lower=max(restricted, measure.restricted_lower))
+            measure = self.solver.measure(self.problem, self.best)
+            restricted_lower = max(self.at_best.restricted_lower, measure.restricted_lower)
+            self.at_best = measure._replace(restricted_lower=restricted_lower)
             self._raise_lower(measure.lower, measure.dual)
         except _RECOVERABLE as error:
             self.fail(error)
-        if self.status in _MAY_STILL_CONVERGE and self._is_within_tol:
+        if self.status.may_still_converge and self._is_within_tol:
             self.status = Status.CONVERGED
         # The gaps of iterations may be without the rounding error of the objective.
         if self.status == Status.CONVERGED and certified and not self._is_within_tol:
             self.status = Status.STALLED
         result = self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
-        if self.solver.slack > 1.0 and self.status in (Status.CONVERGED, Status.ESTIMATED):
+        if self.solver.slack > 1.0 and self.status.claims_tolerance:
             result = self._judged_without_slack(result)
         result.time = seconds
         if self.verbose:
@@ -427,7 +419,7 @@ class RunMonitor:
             trace=self.trace,
             error=self.error,
         )
-        if self.status in _TELL_THE_GAP and result.gap_is_proven:
+        if self.status.tells_gap and result.gap_is_proven:
             share = f", {100.0 * result.relative_gap:.3g} %" if math.isfinite(result.relative_gap) else ""
             result.message += f" The proven gap is {gap_in_words(result)}{share}."
         return result

@@ -57,6 +57,60 @@ class Status(IntEnum):
         """The message of this status."""
         return _MESSAGES[self]
 
+    @property
+    def claims_tolerance(self) -> bool:
+        """Whether the gap is at most the tolerance, as proven or as estimated."""
+        return self in (Status.CONVERGED, Status.ESTIMATED)
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether the solver ended, and nothing from outside ended it."""
+        return self in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER)
+
+    @property
+    def may_still_converge(self) -> bool:
+        """Whether the final measurement may show that the tolerance is reached after all."""
+        return self in (
+            Status.MAX_ITER,
+            Status.MAX_TIME,
+            Status.MAX_UNITS,
+            Status.ESTIMATED,
+            Status.STALLED,
+            Status.RETURNED,
+            Status.NO_BETTER_UNIT,
+            Status.LEVELLED_OFF,
+        )
+
+    @property
+    def tells_gap(self) -> bool:
+        """Whether the result may be good or bad, so that its message has the gap."""
+        return self in (Status.MAX_UNITS, Status.ESTIMATED, Status.NO_BETTER_UNIT, Status.LEVELLED_OFF)
+
+    @property
+    def is_judged_by_gap(self) -> bool:
+        """Whether the gap of the last network says how the fit ended."""
+        return self in (Status.CONVERGED, Status.ESTIMATED, Status.LEVELLED_OFF, Status.STALLED, Status.MAX_UNITS)
+
+    @property
+    def warns(self) -> bool:
+        """Whether a fit warns; other ends are success, or limits that the user sets."""
+        return self in (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether an interruption, an error or an overflow ended the run."""
+        return self in (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
+
+    @property
+    def ends_path(self) -> bool:
+        """Whether a regularization path ends with this run."""
+        return self in (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
+
+    @property
+    def ends_outer_run(self) -> bool:
+        """Whether a refit that ends so ends the whole run."""
+        return self in (Status.INTERRUPTED, Status.FAILED)
+
     def __str__(self) -> str:
         return f"{self.name}: {self.message}"
 

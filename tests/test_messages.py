@@ -21,10 +21,6 @@ X = RNG.normal(size=(60, 3))
 LABELS = np.digitize(X[:, 0], [-0.5, 0.5])
 AUGMENTED = mopn.NetworkProblem(X, LABELS, strength=1.0, augment=True)
 NETWORK = mopn.Model(np.eye(2, 3), np.ones((2, 3)), classes=np.arange(3), link="softmax")
-CLASSES = [
-    *(getattr(mopn.estimators, name) for name in mopn.estimators.__all__),
-    *(mopn.Model, mopn.FactorizationModel, mopn.TableModel),
-]
 
 
 def other_arrays():
@@ -32,34 +28,6 @@ def other_arrays():
     path = Path(tempfile.mkdtemp()) / "other.npz"
     np.savez(path, A=np.ones(3), B=np.ones(2))
     return path
-
-
-def methods(cls):
-    """The names of the public methods that mopn defines for a class, its bases included."""
-    own = {name for base in cls.__mro__ if base.__module__.startswith("mopn.") for name in vars(base)}
-    public = {name for name in own if not name.startswith(("_", "set_")) and inspect.isfunction(getattr(cls, name))}
-    assert public >= {"predict", "save"} or public >= {"fit", "transform"}
-    return sorted(public)
-
-
-@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_wrong_arguments_of_methods_are_named_with_the_class_of_the_user(cls):
-    made = object.__new__(cls)
-    vars(made).update(loss="logistic", solver="sgd")
-    if cls is mopn.estimators.PathCV:
-        vars(made).update(estimator=MultiOutputPNClassifier())
-    for name in methods(cls):
-        takes_all = any(p.kind == p.VAR_KEYWORD for p in inspect.signature(getattr(cls, name)).parameters.values())
-        wrong = ((object(),) * 30, {}) if takes_all else ((), {"eval_set": 1})
-        with pytest.raises(TypeError) as error:
-            getattr(made, name)(*wrong[0], **wrong[1])
-        assert str(error.value).startswith(f"{cls.__name__}.{name}() "), error.value
-        assert f"; call it as {name}(" in str(error.value)
-
-
-def test_a_method_of_a_class_without_an_estimator():
-    with pytest.raises(TypeError, match=r"fit\(\) missing 2 .* 'self' and 'X'; call it as fit\(self, X, y=None"):
-        TableClassifier.fit()
 
 
 def test_errors_of_types_from_within_are_left_alone():
@@ -81,10 +49,6 @@ def tables():
 
 
 CALLS = {
-    "fit takes X_val": (lambda c, r: c.fit(X, LABELS, eval_set=(X, LABELS)), "TableClassifier.fit.*eval_set.*X_val="),
-    "values": (lambda c, r: mopn.explain.shap_values(c), r"call it as shap_values\(model, X, "),
-    "to_c": (lambda c, r: mopn.export.to_c(c), r"to_c\(\) missing .* 'path'; call it as to_c\(model, path"),
-    "plot_effect": (lambda c, r: mopn.plotting.plot_effect(c), r"'column'; call it as plot_effect\(model, column, X"),
     "probability": (
         lambda c, r: mopn.plotting.plot_effect(r, 0, X, scale="probability"),
         "scale='probability': a model of numbers predicts no probabilities; take scale='output'",
@@ -93,8 +57,6 @@ CALLS = {
         lambda c, r: TableClassifier(strength=0).fit(X, LABELS),
         "strength must be 'auto', a number > 0 or a mopn.Ratio, got 0",
     ),
-    "threads": (lambda c, r: TableClassifier(n_jobs=2), r"^TableClassifier.__init__\(\) got .* is OMP_NUM_THREADS, a "),
-    "threads of a path": (lambda c, r: mopn.estimators.PathCV(c, n_threads=2), "^PathCV.* is OMP_NUM_THREADS, a var"),
     "arrays in place of a problem": (
         lambda c, r: mopn.minimize(X, LABELS),
         r"^problem must be a problem, such as mopn.NetworkProblem\(X, y, strength=1.0\), got an array$",

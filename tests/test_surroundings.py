@@ -1,6 +1,9 @@
 """A caller's settings of its process, floating-point errors above all, neither reach a call nor are changed by one."""
 
+import tempfile
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,13 +12,16 @@ import mopn
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier
 from mopn.solvers import ConditionalGradient
 from mopn.solvers.tools.blas_threads import in_threads
-from mopn.solvers.tools.decorators import callers_state, door
+from mopn.solvers.tools.decorators import callers_state, quiet
+from tests.fitted_models import KINDS
 from tests.fuzz.checks import surroundings
 from tests.fuzz.interfaces import interfaces
+from tests.table_models import network, table
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = X[:, 0] > 0
+ROWS = RNG.normal(size=(4, 4))
 # Cases of about the same work; the table of calls takes too long for every collection.
 PARTS = 15
 RAISE = dict.fromkeys(("divide", "over", "under", "invalid"), "raise")
@@ -64,6 +70,80 @@ def check_same(other, expected):
             np.testing.assert_array_equal(other.numbers[name], value)
 
 
+def header(model, X):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.h"
+        mopn.export.to_c(model, path)
+        return path.read_text(encoding="utf-8")
+
+
+# What users call of a model and rows; further calls are in the table of interfaces.
+CALLS = {
+    "outputs": lambda model, X: model.outputs(X),
+    "predict": lambda model, X: model.predict(X),
+    "predict_proba": lambda model, X: model.predict_proba(X),
+    "shap_values": lambda model, X: mopn.explain.shap_values(model, X, X),
+    "shap_interaction_values": lambda model, X: mopn.explain.shap_interaction_values(model, X, X),
+    "feature_importances": lambda model, X: mopn.explain.feature_importances(model, X, X),
+    "strongest_interactions": lambda model, X: mopn.explain.strongest_interactions(model, 2),
+    "interaction_weights": lambda model, X: mopn.explain.interaction_weights(model, [(0, 1)]),
+    "certified_radius": lambda model, X: mopn.explain.certified_radius(model, X).radii,
+    "certified_flips": lambda model, X: mopn.explain.certified_flips(model, np.sign(X) > 0).proven,
+    "to_c": header,
+    "to_qubo": lambda model, X: mopn.export.to_qubo(model, output=0),
+    "Ranker": lambda model, X: mopn.ranking.Ranker(model, X).scores(X[:1] * 0),
+}
+SIZES = (1e-300, 1e-160, 1.0, 1e150)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", ["labels", "levels", "multi-label", "direct", "lifted pairs"])
+def test_no_state_reaches_a_call_whose_numbers_underflow_or_overflow(call, kind):
+    for size in SIZES:
+        for of_rows in SIZES:
+            model, rows = KINDS[kind], of_rows * ROWS
+            name = "basis" if isinstance(model, mopn.Model) else "factors"
+            check_states(CALLS[call], replace(model, **{name: size * getattr(model, name)}), rows)
+
+
+CALLS_OF_TABLES = {
+    "shap_values": lambda model, X: mopn.explain.shap_values(model, X),
+    "effects": lambda model, X: [size.deviation for size in mopn.explain.effects(model, X).sizes()],
+    "main effect": lambda model, X: mopn.explain.effects(model, X).main("size"),
+    "pair": lambda model, X: mopn.explain.effects(model, X).pair("size", "age"),
+    "repr": lambda model, X: repr(mopn.explain.effects(model, X)),
+    "predict": lambda model, X: model.predict(X),
+}
+
+
+@pytest.mark.parametrize("call", CALLS_OF_TABLES)
+def test_no_state_reaches_a_call_of_tables_whose_numbers_underflow_or_overflow(call):
+    for size in SIZES:
+        rows = table(20, 1)
+        rows = rows | {"size": size * rows["size"], "age": size * rows["age"]}
+        model = network(rows)
+        for of_units in (1e-170, 1.0, 1e150):
+            units = replace(model.model, basis=of_units * model.model.basis)
+            check_states(CALLS_OF_TABLES[call], replace(model, model=units), rows)
+
+
+def check_states(call, *arguments):
+    """Check that a call ends in the same way whether errors are ignored, raise or warn."""
+    expected, *others = [outcome(call, arguments, state) for state in ("ignore", "raise", "warn")]
+    for other in others:
+        np.testing.assert_equal(other, expected)
+
+
+def outcome(call, arguments, state):
+    """Return what a call returns, or its error, with NumPy in a state."""
+    with np.errstate(all=state):
+        try:
+            return call(*arguments)
+        except (TypeError, ValueError) as error:
+            return str(error)
+
+
 def test_harmless_underflow_ends_no_fit():
     """Probabilities of far rows underflow."""
     far = X * 1e3
@@ -78,8 +158,6 @@ def test_the_state_is_as_before_after_an_error():
     with np.errstate(**RAISE):
         with pytest.raises(ValueError, match="NaN"):
             MultiOutputPNClassifier().fit([[np.nan], [1.0]], [0, 1])
-        with pytest.raises(TypeError, match="call it as fit"):
-            MultiOutputPNClassifier().fit()
         assert np.geterr() == RAISE
 
 
@@ -105,11 +183,11 @@ def test_threads_within_a_call_and_calls_within_threads_have_mopns_state(monkeyp
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     ignored = dict.fromkeys(RAISE, "ignore")
 
-    @door
+    @quiet()
     def states():
         return [np.geterr(), *in_threads(lambda _: np.geterr(), [0, 1, 2])]
 
-    @door
+    @quiet()
     def within_a_callback():
         with callers_state():
             return [np.geterr(), *states()]

@@ -28,7 +28,7 @@ import numpy as np
 from mopn.data.rows import SumOfLosses
 from mopn.solvers.numerics.precision import EPS, proven_lower, proven_upper
 from mopn.solvers.sphere.sum_of_squares import square_multipliers
-from mopn.solvers.tools.decorators import cached_property, doors
+from mopn.solvers.tools.decorators import cached_property, quiet
 from mopn.solvers.tools.display import Displayed
 
 # Largest scale of the dual point that is tried.
@@ -203,7 +203,6 @@ def _rounding(losses: SumOfLosses, values: float, slopes: float) -> float:
     return (n + _TERM_ERROR) * m * EPS * (values + 2.0 * slopes)
 
 
-@doors
 @dataclass(frozen=True, repr=False)
 class Dual(Displayed):
     """The dual point that proves a lower bound of a network problem: ``result.dual``, ``measure.dual``, ``dual_``.
@@ -256,6 +255,7 @@ class Dual(Displayed):
     weights: np.ndarray = field(compare=False)
     linear: np.ndarray = field(compare=False)
 
+    @quiet()
     def point(self, problem: Any) -> np.ndarray:
         """Compute D (n, m), by one pass over the data.
 
@@ -289,6 +289,7 @@ class Dual(Displayed):
             )
         return problem.output_gradient(problem.network(self.basis, self.weights, self.linear))
 
+    @quiet()
     def multipliers(self, problem: Any) -> np.ndarray:
         """Compute N (d^2, d^2), which proves a bound of the dual norm of D for "l1/l2" by a sum of squares.
 

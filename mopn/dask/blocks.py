@@ -24,7 +24,7 @@ from mopn.data.rows import Function, tree_sum
 from mopn.data.validation import distinct_labels
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_seconds, shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 # Seconds that a pass may take.
 TIMEOUT = 3600.0
@@ -308,7 +308,7 @@ def _keep_freed_memory() -> None:
             mallopt(parameter, size)
 
 
-@door
+@quiet()
 def _call(sent: bytes, first: int, group: list[RawBlock]) -> Any:
     """Return the combined terms of a group, whose first block has the number ``first``."""
     _keep_freed_memory()

@@ -19,7 +19,7 @@ from scipy import sparse
 from mopn.data.designs import Design, Entries, SparseDesign, stored_design
 from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import cached_property, doors
+from mopn.solvers.tools.decorators import cached_property
 
 # Least entry of an id, relative to the length of its row: a smaller one hardly tells rows apart.
 _LEAST_ENTRY_OF_ID = 0.1
@@ -197,7 +197,6 @@ def _largest_eigenvectors(N: Any) -> tuple[np.ndarray, np.ndarray, float]:
     return vectors @ rotation, 1.0 / (1.0 + values), 1.0 / (1.0 + mean_of_others)
 
 
-@doors
 class RelationBlocks:
     """X = [T_1[r_1], ..., T_K[r_K]]: a sample is a row of every table, side by side, and tables are stored once.
 

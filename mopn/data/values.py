@@ -1,4 +1,4 @@
-"""Values of any type as arrays of NumPy and as numbers: the same for every door of mopn."""
+"""Values of any type as arrays of NumPy and as numbers: the same for every entry to mopn."""
 
 from typing import Any
 

@@ -28,3 +28,7 @@ __all__ = [
     "OrdinalPNRegressor", "PathCV", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor",
     "TableClassifier", "TableEncoder", "TableRegressor",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -33,7 +33,6 @@ from mopn.data.validation import (
 )
 from mopn.data.values import is_series, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.listing import Listed
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated, warn_of_small_weights
 from mopn.estimators.targets import (
     Targets,
@@ -59,7 +58,7 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.decorators import door, doors, warn_caller
+from mopn.solvers.tools.decorators import quiet, warn_caller
 
 # X, y and the weights, validated.
 Samples = tuple[Any, np.ndarray, np.ndarray | None]
@@ -74,10 +73,6 @@ _FAR = 1e8
 _ESTIMATED, _LOWERED, _REFITTED = 20.0, 0.5, 0.1
 # Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
 _PROVEN = 5e7
-# Ends of a run that tell how good its last network is.
-_ENDS_BY_GAPS = (Status.CONVERGED, Status.ESTIMATED, Status.LEVELLED_OFF, Status.STALLED, Status.MAX_UNITS)
-# The other statuses are success, or limits that the user sets.
-_WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,7 @@ class FitPolicy:
         return "single" if many and self.single_precision and problem.gains_by_single else "double"
 
 
-class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=Listed):
+class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     """Base of all estimators: validated samples, predictions by a model, and warnings at the end of a fit."""
 
     _numeric_y: ClassVar[bool]
@@ -326,16 +321,16 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
             raise result.error
 
     def _warn(self, result: Result) -> None:
-        if result.status in _WARN_ON:
+        if result.status.warns:
             reason = "" if result.error is None else f" ({result.error!r})"
             gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
             warn_caller(f"{result.message}{reason} The objective is {result.fun:.6g}{gap}.", ConvergenceWarning)
 
 
-@doors
 class Scored:
     """Mixin for ``score``, in front of scikit-learn's mixins, which compute it."""
 
+    @quiet()
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of predicted labels, or the R² of predicted numbers: at most 1, the larger the better.
 
@@ -452,7 +447,7 @@ class NetworkEstimator(NetworkAttributes):
     def _warn(self, result: Result) -> None:
         """Warn of a fit that did not succeed, of a constant model, of lost digits, and of outputs without a unit."""
         super()._warn(result)
-        if result.status not in _WARN_ON and self._is_constant():
+        if not result.status.warns and self._is_constant():
             self._warn_of_constant(result.status)
         coordinates = self._coordinates
         farthest = 0.0 if coordinates is None else coordinates.relative_center.max(initial=0.0)
@@ -492,6 +487,7 @@ class NetworkEstimator(NetworkAttributes):
                 "predictions are the same; lower the strength if y depends on X"
             )
 
+    @quiet()
     def fit(
         self,
         X: Any,
@@ -753,7 +749,7 @@ class NetworkEstimator(NetworkAttributes):
     ) -> Callable[[Result], None]:
         """Return the callback that scores every round's network on held-out samples (section 6.1 of the paper)."""
 
-        @door
+        @quiet()
         def validate(intermediate_result: Result) -> None:
             prediction = _model(problem, targets, intermediate_result).predict(X)
             score = self._metric(targets.y, prediction, sample_weight=targets.sample_weight)
@@ -809,13 +805,13 @@ class NetworkEstimator(NetworkAttributes):
 
     def _status_of_model(self, ended: Status, validation: EarlyStopping | None) -> Status:
         """Return why the fit ended, true for the model that is kept: the run may have ended with another one."""
-        if ended not in _ENDS_BY_GAPS and not (validation is not None and validation.is_over):
+        if not ended.is_judged_by_gap and not (validation is not None and validation.is_over):
             return ended
         if self.relative_gap_ <= self.tol:
             return Status.CONVERGED
         if validation is not None:
             return Status.BEST_SCORE
-        if ended not in (Status.CONVERGED, Status.ESTIMATED):
+        if not ended.claims_tolerance:
             return ended
         # Rounding errors of the model, for the user's X and y, may exceed the tolerance.
         estimated = self.estimated_gap_ <= self.tol * abs(self.objective_)

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, cast
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
 from mopn.solvers import Result
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -131,7 +131,7 @@ class _Iterations:
         iteration, self.iteration = self.iteration, None
         return iteration is not None and iteration.end(fitted)
 
-    @door
+    @quiet()
     def _attributes(self) -> dict[str, Any]:
         assert self.best is not None
         return self.fitted(self.best)

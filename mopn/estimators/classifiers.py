@@ -23,7 +23,6 @@ from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import door, doors
 
 # The binary forms of multi-class losses, for indicator matrices.
 _BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
@@ -51,7 +50,6 @@ def _has_probabilities(classifier: Any) -> bool:
     return True
 
 
-@doors
 class ClassifierMethods(Scored, ClassifierMixin):
     """Predictions of the classifiers that have a network."""
 
@@ -76,7 +74,6 @@ class ClassifierMethods(Scored, ClassifierMixin):
         return outputs
 
     @available_if(_has_probabilities)
-    @door
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities, for the losses "logistic" and "binary-logistic" and losses that declare a link.
 

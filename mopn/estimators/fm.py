@@ -28,7 +28,7 @@ from mopn.losses.losses import Loss
 from mopn.solvers import SGD, Result, Solver
 from mopn.solvers.driver import check_oracles
 from mopn.solvers.tools.checks import check_flag, choice, count, shown
-from mopn.solvers.tools.decorators import door, warn_caller
+from mopn.solvers.tools.decorators import quiet, warn_caller
 
 if TYPE_CHECKING:
     from mopn.factorization.direct import PenaltyName
@@ -252,7 +252,7 @@ class FactorizationMachineRegressor(SingleOutputRegressor, FactorizationMachine)
     """
 
     @available_if(_is_stochastic)
-    @door
+    @quiet()
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 
@@ -347,7 +347,7 @@ class FactorizationMachineClassifier(BinaryClassifier, FactorizationMachine):
     """
 
     @available_if(_is_stochastic)
-    @door
+    @quiet()
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Take one pass of AdaGrad or stochastic gradient descent over some samples, or one.
 

@@ -25,7 +25,7 @@ from mopn.models.formula import kernel_formula
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.network.maps import UserY
-from mopn.solvers.tools.decorators import warn_caller
+from mopn.solvers.tools.decorators import quiet, warn_caller
 
 Machine = Model | FactorizationModel
 # The new feature's name, if features have names.
@@ -72,6 +72,7 @@ class FoldIn(ModelEstimator):
             )
         return samples
 
+    @quiet()
     def fold_in(self, X: Any, y: Any) -> Machine:
         """Return the model with one more feature, the last: a new user or item, from a few ratings.
 
@@ -171,9 +172,8 @@ def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeatur
 
     start = np.zeros(k + m)
     # Steps that go too far overflow, and are shortened.
-    with np.errstate(over="ignore", invalid="ignore"):
-        tol = _TOL * float(np.abs(value_gradient(start)[1]).max())
-        u = minimize(value_gradient, start, jac=True, method="L-BFGS-B", options={"gtol": tol, "ftol": 0.0}).x
+    tol = _TOL * float(np.abs(value_gradient(start)[1]).max())
+    u = minimize(value_gradient, start, jac=True, method="L-BFGS-B", options={"gtol": tol, "ftol": 0.0}).x
     return with_feature(model, steps[:k] * u[:k], steps[k:] * u[k:], new.scale)
 
 

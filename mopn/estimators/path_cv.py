@@ -28,7 +28,6 @@ from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
-from mopn.estimators.listing import Listed
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
 from mopn.estimators.targets import Targets, merge_equal_samples
 from mopn.models.base import Fitted, Predictor
@@ -37,7 +36,7 @@ from mopn.regularization_path import check_strengths
 from mopn.solvers import Result, Status, minimize
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, count, shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 
 def _sizes(values: Any) -> list[int]:
@@ -62,7 +61,7 @@ def _best_has(name: str) -> Callable[[PathCV], Any]:
     return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
 
 
-class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, metaclass=Listed):
+class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
     """Choose the strength and the number of units of a network by cross-validation.
 
     Every fold follows one path of short, warm-started refits from the largest strength down. The networks of the best
@@ -150,6 +149,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         self.n_jobs = n_jobs
 
     @with_callbacks
+    @quiet()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Score all strengths and sizes on every fold, and fit the best ones to all samples.
 
@@ -293,21 +293,18 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
 
     @available_if(_best_has("predict"))
-    @door
     def predict(self, X: Any) -> Any:
         """Predict y by the best estimator, for X as in its ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     @available_if(_best_has("predict_proba"))
-    @door
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the best estimator, for X as in ``predict``."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_best_has("decision_function"))
-    @door
     def decision_function(self, X: Any) -> Any:
         """Return the outputs of the best estimator, for X as in ``predict``."""
         check_is_fitted(self)
@@ -353,6 +350,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
     def __sklearn_tags__(self) -> Any:
         return get_tags(self.estimator)
 
+    @quiet()
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the score of the best estimator, by ``scoring``, for samples as in ``fit``."""
         check_is_fitted(self)
@@ -365,7 +363,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         return MetadataRouter(owner=self).add_self_request(self).add(splitter=self.cv, method_mapping=to_split)
 
 
-@door
+@quiet()
 def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
     """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
     task.begin()
@@ -384,7 +382,7 @@ def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tupl
     return fold.scores + [-math.inf] * (len(strengths) - len(fold.scores)), fold.networks
 
 
-@door
+@quiet()
 def _prune(
     fold: Fold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
 ) -> list[float]:

@@ -24,7 +24,7 @@ from mopn.models.single_output import FactorizationModel
 from mopn.solvers import LBFGS, SGD, AdaGrad, CoordinateDescent, Result, Solver, Status, minimize
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, choice, count, shown
-from mopn.solvers.tools.decorators import door, doors
+from mopn.solvers.tools.decorators import quiet
 
 SolverName = Literal["cd", "lbfgs", "adagrad", "sgd"]
 SingleLossName = Literal[
@@ -74,6 +74,7 @@ class SingleOutputEstimator(ModelEstimator):
     # The fitted parameters, and their names in the problem.
     _fitted: ClassVar[dict[str, str]] = {f"{name}_": name for name in ("w", "intercept", "lams", "theta", "P", "U")}
 
+    @quiet()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -311,7 +312,6 @@ def _is_logistic(classifier: Any) -> bool:
     return True
 
 
-@doors
 class BinaryClassifier(Scored, ClassifierMixin):
     """Base of the classifiers of one output, for two classes."""
 
@@ -332,7 +332,6 @@ class BinaryClassifier(Scored, ClassifierMixin):
         return self.model_.outputs(X)[:, 0]
 
     @available_if(_is_logistic)
-    @door
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities (n, 2) of the classes for X as for ``predict``, for the loss "logistic" only."""
         X = self._checked(X)  # raises an error before the first fit

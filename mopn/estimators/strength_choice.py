@@ -36,8 +36,6 @@ _ROWS = 4096
 # Of each refit: scores differ long before the end, but of six, without a metric, networks of many classes stopped so
 # early that smaller strengths seemed to fit no noise.
 _ITERATIONS = 8
-# The end of a fit by one of these says more than the end of the choice before it.
-_INTERRUPTIONS = (Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.NONFINITE)
 
 
 class Choice(NamedTuple):
@@ -49,7 +47,7 @@ class Choice(NamedTuple):
 
     def overrule(self, result: Result) -> None:
         """Give the result of the fit the status that ended the choice, unless its own says more."""
-        if self.ended is not None and result.status not in _INTERRUPTIONS:
+        if self.ended is not None and not result.status.broke_off:
             result.status, result.message, result.success = self.ended, self.ended.message, False
 
 

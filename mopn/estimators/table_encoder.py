@@ -14,9 +14,8 @@ from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
 from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
-from mopn.estimators.listing import Listed
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
-from mopn.solvers.tools.decorators import doors
+from mopn.solvers.tools.decorators import quiet
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table, row_of
@@ -35,7 +34,7 @@ def _names(columns: Any) -> list[Any]:
 _CATEGORICAL = Rule("a list of names and indices of columns, also for a single one", _names)
 
 
-class TableReader(BaseEstimator, metaclass=Listed):
+class TableReader(BaseEstimator):
     """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding
@@ -126,7 +125,6 @@ def is_named(X: Any) -> bool:
     return isinstance(X, Mapping) or (isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping))
 
 
-@doors
 class TableEncoder(TransformerMixin, TableReader):
     """The features of a table: smooth functions of numbers, indicators of categories and of missing values.
 
@@ -173,6 +171,7 @@ class TableEncoder(TransformerMixin, TableReader):
         self.smoothness = smoothness
         self.categorical_features = categorical_features
 
+    @quiet()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn knots, categories and which columns have missing values.
 
@@ -206,6 +205,7 @@ class TableEncoder(TransformerMixin, TableReader):
             self._learn(table, check_sample_weight(sample_weight, table.n))
         return self
 
+    @quiet()
     def transform(self, X: Any) -> Any:
         """Return the features.
 

@@ -36,6 +36,7 @@ from mopn.solvers import Result, Status
 from mopn.solvers.result import parts_in_words
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
+from mopn.solvers.tools.decorators import quiet
 from mopn.tables.reading import read_table
 
 # Classes share units where features times classes are more than this: with units of their own the fit takes minutes,
@@ -75,6 +76,7 @@ class TableEstimator(TableReader, NetworkAttributes):
     def _network(self) -> NetworkEstimator:
         """Return the estimator of features."""
 
+    @quiet()
     def fit(
         self,
         X: Any,

@@ -14,3 +14,7 @@ __all__ = [
     "certified_flips", "certified_radius", "contributions", "effects", "feature_importances",
     "interaction_weights", "shap_interaction_values", "shap_values", "strongest_interactions", "to_shap",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,7 +18,7 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.quadratic import Quadratic
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import door, doors
+from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.display import Displayed
 from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
@@ -36,7 +36,6 @@ class EffectSize(NamedTuple):
     deviation: Any
 
 
-@doors
 class Effects(Displayed):
     """Effects of single columns and of pairs of columns on the outputs of a model, from :func:`effects`.
 
@@ -52,6 +51,7 @@ class Effects(Displayed):
         The mean output over all combinations of the columns' values in the background.
     """
 
+    @quiet()
     def __init__(self, model: TableModel, X: Any) -> None:
         self.model, encoding = model, model.encoding
         self.background = _typical_values(encoding) if X is None else encoding.arranged(X)
@@ -83,6 +83,7 @@ class Effects(Displayed):
             "largest": f"[{', '.join(largest)}]",
         }
 
+    @quiet()
     def main(self, column: str | int, values: Any = None) -> Any:
         """Return the effect (n, m), or (n,), of a column, averaged over all values of the other columns.
 
@@ -96,6 +97,7 @@ class Effects(Displayed):
         linear = found.project(self._linear[:, members], Z)
         return _without_single_axis(linear + (s * s - self._covariances[j].diagonal()) @ self._V)
 
+    @quiet()
     def pair(self, a: str | int, b: str | int, values_a: Any = None, values_b: Any = None) -> Any:
         """Return the effect (n, m), or (n,), of a pair of columns beyond the effects of both, row by row.
 
@@ -112,6 +114,7 @@ class Effects(Displayed):
             raise ValueError(f"a and b must have a value each for every row, got {len(s)} and {len(t)} values")
         return _without_single_axis(2.0 * (s * t) @ self._V)
 
+    @quiet()
     def sizes(self) -> list[EffectSize]:
         """Return the standard deviations of all effects, the largest first.
 
@@ -154,7 +157,7 @@ class Effects(Displayed):
         return column.project(self._H[:, self._members[j]], column.features(values))
 
 
-@door
+@quiet()
 def effects(model: Fitted, X: Any = None) -> Effects:
     """Return the effects of single columns and of pairs of columns on the outputs of a model of tables.
 

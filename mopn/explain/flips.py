@@ -21,7 +21,7 @@ from mopn.models.base import Fitted, feature_groups, feature_indices, fitted_mod
 from mopn.models.formula import dense_rows
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 from mopn.tables.columns import CategoryColumn
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.reading import Table
@@ -45,7 +45,7 @@ class Flips(NamedTuple):
     attack: Any = None
 
 
-@door
+@quiet()
 def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = (), return_attack: bool = False) -> Flips:
     """Return how many categories, or features of 0 and 1, may change while the predicted class provably stays.
 
@@ -110,7 +110,7 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
     options = kind.of(given, X, one_hot, fixed)
     n_columns = options.current.shape[1]
     found = []
-    with limited_threads(), np.errstate(all="ignore"):
+    with limited_threads():
         margins = OutputMargins(machine, np.ones(machine.n_features), reduced=False)
         rows = RowOutputs.of(machine, margins, options.design)
         for contest in predictions:

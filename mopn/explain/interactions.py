@@ -12,7 +12,7 @@ from mopn.models.base import Fitted, check_scale, feature_groups, fitted_model
 from mopn.models.quadratic import products, units_and_weights
 from mopn.models.table import TableModel
 from mopn.solvers.numerics.precision import NULL
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 # Incomplete products that a search of degree 3 or more visits at most; these take some seconds.
 _MOST_NODES = 200_000
@@ -44,7 +44,7 @@ class Interactions(list[Interaction]):
         self.exact = bound <= (_length(items[-1].weight) * (1.0 + NULL) if items else 0.0)
 
 
-@door
+@quiet()
 def interaction_weights(model: Fitted, features: Any) -> np.ndarray:
     """Return the weights in the outputs of products of distinct features.
 
@@ -88,7 +88,7 @@ def interaction_weights(model: Fitted, features: Any) -> np.ndarray:
     return found if found.shape[1] > 1 else found[:, 0]
 
 
-@door
+@quiet()
 def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale: Any = None) -> Interactions:
     """Return the k products of ``degree`` distinct features whose weights are largest in absolute value.
 

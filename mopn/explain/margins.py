@@ -17,6 +17,7 @@ from mopn.models.table import TableModel
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere import power_of_two
 from mopn.solvers.sphere.stack import far_from_orthonormal
+from mopn.solvers.tools.decorators import quiet
 
 # Bound of the error of sums of products that underflow; the smallest normal number is 2e-308.
 _UNDERFLOW_ERROR = 1e-290
@@ -139,6 +140,7 @@ def _real_fields(model: Any) -> dict[str, Any]:
     return found
 
 
+@quiet()
 def importances_without_rows(model: Predictor, coordinates: Coordinates | None) -> np.ndarray:
     """Return deviations of features or columns times root mean square slopes of the outputs, up to degree 2.
 

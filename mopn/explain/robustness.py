@@ -29,14 +29,14 @@ from mopn.solvers.numerics.quadric_distance import (
 )
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.checks import check_flag, choice
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 # Steps of an attack beyond the boundary, relative to the distance to it. Up to rounding errors the first would do; each
 # next one is ten times as long.
 _STEPS_BEYOND = 10.0 ** np.arange(-14.0, -1.0)
 
 
-@door
+@quiet()
 def certified_radius(
     model: Fitted, X: Any, norm: str = "l2", *, scale: Any = None, return_attack: bool = False
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -109,7 +109,7 @@ def certified_radius(
     machine.outputs(X)  # refuses rows whose outputs overflow
     radii = []
     attacks = []
-    with limited_threads(), np.errstate(all="ignore"):
+    with limited_threads():
         margins = OutputMargins(machine, scale, reduced=norm == "l2")
         rows = RowOutputs.of(machine, margins, design)
         for contest in predictions:

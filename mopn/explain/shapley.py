@@ -11,11 +11,11 @@ from mopn.explain.games import ColumnGame, Game, QuadraticGame
 from mopn.explain.higher_games import background_rows, model_game
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.signals import signals_later
 
 
-@door
+@quiet()
 def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     """Return the exact SHAP values of the outputs: the contribution of each feature of a row.
 
@@ -64,7 +64,7 @@ def shap_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     return _outputs_last(game.values(design))
 
 
-@door
+@quiet()
 def shap_interaction_values(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     """Return the exact SHAP interaction values of the outputs.
 
@@ -105,7 +105,7 @@ def shap_interaction_values(model: Fitted, X: Any, background: Any = None) -> np
     return _outputs_last(game.interactions(design))
 
 
-@door
+@quiet()
 def feature_importances(model: Fitted, X: Any, background: Any = None) -> np.ndarray:
     """Return the mean absolute SHAP value of every feature over the rows of X, (d, m), or (d,) of a single output.
 
@@ -124,7 +124,7 @@ def feature_importances(model: Fitted, X: Any, background: Any = None) -> np.nda
     return np.abs(shap_values(model, X, background)).mean(axis=0)
 
 
-@door
+@quiet()
 def to_shap(model: Fitted, X: Any, background: Any = None) -> Any:
     """Return the SHAP values as a ``shap.Explanation``, for the plots of the package shap.
 
@@ -206,7 +206,7 @@ class Contributions(list[Contribution]):
         self.base = base
 
 
-@door
+@quiet()
 def contributions(model: Fitted, x: Any, background: Any, fields: Mapping[str, Any]) -> Contributions:
     """Return the contributions of each field, and of each pair of fields, to the outputs of one row.
 

@@ -20,7 +20,7 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import replacement
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 _REALS = {"float32": "float", "float64": "double"}
 
@@ -240,7 +240,7 @@ class _Header(CWriter):
         )
 
 
-@door
+@quiet()
 def to_c(
     model: Fitted,
     path: str | os.PathLike[str],

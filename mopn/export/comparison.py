@@ -68,10 +68,9 @@ def warn_of_changed_classes(change: Change, dtype: str) -> None:
 def warn_of_lost_digits(model: Any, dtype: type, X: Any = None) -> None:
     """Warn the user if predictions of rows X, by default like the training data, change by 0.1 % of their range."""
     exact, rounded = _rows(model, dtype, to_host(X))
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        outputs = model.outputs_of_design(exact)
-        found = outputs_in(model.formula(), rounded, dtype)
-        change = changes(model, outputs, found)
+    outputs = model.outputs_of_design(exact)
+    found = outputs_in(model.formula(), rounded, dtype)
+    change = changes(model, outputs, found)
     tells_probabilities = model.has_probabilities and model.target != "ordinal"
     # Changes of classes alone bring no warning: where outputs tie, any digit changes the class.
     if change.relative <= (_MAX_CHANGE_OF_SHARES if tells_probabilities else _MAX_CHANGE_OF_NUMBERS):

@@ -18,7 +18,7 @@ from mopn.export.agreement import Agreement, agreement
 from mopn.models.formula import Formula, dense_rows
 from mopn.models.quadratic import Quadratic
 from mopn.solvers.numerics.precision import proven_upper
-from mopn.solvers.tools.decorators import doors
+from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.display import Displayed
 
 # Bits of a feature without its sign, at most: C reads features as int16.
@@ -194,7 +194,6 @@ class Forms:
         return np.maximum(np.abs(low), np.abs(high))
 
 
-@doors
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegerModel(Displayed):
     """A model of degree 2 in integers, bit for bit as in its C header, by :func:`mopn.export.to_c`.
@@ -255,6 +254,7 @@ class IntegerModel(Displayed):
         """Return the outputs (n, m) as integers, as the function ``outputs`` in C, with numbers clamped."""
         return self.outputs_of_inputs(self.inputs.integers(self._rows(X)))
 
+    @quiet()
     def outputs(self, X: Any) -> np.ndarray:
         return np.ldexp(self.integer_outputs(X).astype(np.float64), -self.exponents) + self.levels
 
@@ -262,16 +262,17 @@ class IntegerModel(Displayed):
         """Return the model's predictions from these outputs: labels, indicators or numbers."""
         return self.model.predictions_of(self.outputs(X))
 
+    @quiet()
     def agree(self, X: Any) -> Agreement:
         """Return how outputs and classes of any rows X (n, d) agree with the model."""
         X = self._rows(X)
         exact = self.model.outputs(X)
         return agreement(self.model, exact, self.outputs(X), self.bounds(X), self.inputs.clamped(X))
 
+    @quiet()
     def bounds(self, X: Any) -> np.ndarray:
         """Return bounds (n, m) of the errors of the outputs, rounding included; inf far out of the ranges."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return proven_upper(self._bounds(self._rows(X)))
+        return proven_upper(self._bounds(self._rows(X)))
 
     def _bounds(self, X: np.ndarray) -> np.ndarray:
         """Return bounds (n, m) of the errors of the outputs; docs/mathematics.md derives them, with these letters."""

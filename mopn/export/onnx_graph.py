@@ -18,7 +18,7 @@ from mopn.export.texts import check_texts
 from mopn.models.base import Fitted, fitted_model
 from mopn.models.files import plain_labels
 from mopn.models.formula import AnovaTerm, Formula, Products, Subsets, UnitTerm
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 if TYPE_CHECKING:
     import onnx
@@ -31,7 +31,7 @@ _FILE_FORMAT = 8
 _AXIS_ONE = np.array([1])
 
 
-@door
+@quiet()
 def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.ModelProto:
     """Return the model as an ONNX graph of plain operators, for onnxruntime and other engines.
 

@@ -9,7 +9,7 @@ from mopn.data.values import to_host
 from mopn.models.base import Fitted, feature_groups, fitted_model
 from mopn.models.quadratic import Quadratic, is_quadratic
 from mopn.solvers.tools.checks import check_positive, shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 # Excess of the default penalty over its bound, relative to the bound and to the largest weight: far above rounding.
 _PENALTY_MARGIN = 1e-3
@@ -46,7 +46,7 @@ class Qubo(NamedTuple):
         return f"Qubo(features={d}, products={len(self.weights) - d}, offset={self.offset:g})"
 
 
-@door
+@quiet()
 def to_qubo(
     model: Fitted, X: Any = None, *, output: int | None = None, one_hot: Any = (), penalty: float | None = None
 ) -> Qubo:
@@ -131,15 +131,14 @@ def to_qubo(
         if not groups:
             raise ValueError("penalty is for the constraints in one_hot, but there are none; leave it out")
         penalty = check_positive(penalty, "penalty")
-    with np.errstate(over="ignore", invalid="ignore"):
-        offset, Q = _triangular(Quadratic.of(formula), output)
-        penalties = _sufficient_penalties(Q, groups) if penalty is None else np.full(len(groups), penalty)
-        for group, weight in zip(groups, penalties, strict=True):
-            # (1 - sum of x)^2 = 1 - sum_i x_i + 2 sum_{i<j} x_i x_j
-            Q[group, group] -= weight
-            i, j = np.triu_indices(len(group), 1)
-            Q[group[i], group[j]] += 2.0 * weight
-            offset += weight
+    offset, Q = _triangular(Quadratic.of(formula), output)
+    penalties = _sufficient_penalties(Q, groups) if penalty is None else np.full(len(groups), penalty)
+    for group, weight in zip(groups, penalties, strict=True):
+        # (1 - sum of x)^2 = 1 - sum_i x_i + 2 sum_{i<j} x_i x_j
+        Q[group, group] -= weight
+        i, j = np.triu_indices(len(group), 1)
+        Q[group[i], group[j]] += 2.0 * weight
+        offset += weight
     if not (np.isfinite(Q).all() and np.isfinite(offset)):
         raise ValueError("the weights overflow, as the numbers of the model or the penalty are too large")
     weights = {(i, i): value for i, value in enumerate(Q.diagonal().tolist())}

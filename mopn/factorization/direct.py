@@ -31,7 +31,6 @@ from mopn.factorization.terms.base import Layout
 from mopn.factorization.terms.factors import FittedKernelTerm, SharedKernelTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.solvers.tools.checks import choice, make_generator, shown
-from mopn.solvers.tools.decorators import doors
 
 # Fits of lambda to the units of the start, at most, until it is 0 for none: each rotates the units of lambda 0.
 _MAX_STARTING_ROUNDS = 20
@@ -41,7 +40,6 @@ _PENALTY = choice(("weighted", "frobenius"))
 PenaltyName = Literal["weighted", "frobenius"]
 
 
-@doors
 class FactorizationProblem(SingleOutputProblem):
     r"""Minimise :math:`\sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i) + \frac{\alpha}{2} \|w\|^2` + penalty of P.
 

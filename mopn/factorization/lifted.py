@@ -21,10 +21,8 @@ from mopn.factorization.single_output import (
 from mopn.factorization.terms import ProductTerm
 from mopn.losses.losses import Loss, LossName
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.decorators import doors
 
 
-@doors
 class LiftedProblem(SingleOutputProblem):
     r"""Minimise :math:`\sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i) + \frac{\alpha}{2} \|w\|^2` + penalty of U.
 

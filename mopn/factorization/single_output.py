@@ -26,11 +26,10 @@ from mopn.solvers import LBFGS, CoordinateDescent
 from mopn.solvers.interface import Evaluation, Measure, Smooth
 from mopn.solvers.result import Result
 from mopn.solvers.tools.checks import make_generator
-from mopn.solvers.tools.decorators import cached_property, doors
+from mopn.solvers.tools.decorators import cached_property
 from mopn.solvers.tools.display import Displayed
 
 
-@doors
 class SingleOutputProblem(Displayed, Smooth):
     """Minimise sum_i w_i l(y_i, o_i + offset_i) + penalties, where the outputs o are a sum of terms.
 

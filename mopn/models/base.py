@@ -24,7 +24,7 @@ from mopn.losses.loss import LINKS, check_link
 from mopn.models.files import write
 from mopn.models.formula import Formula, dense_rows
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.decorators import doors
+from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.display import Displayed
 from mopn.tables.encoding import TableEncoding
 
@@ -35,14 +35,8 @@ _DEEP = -500.0
 _MAX_SHOWN_ENTRIES = 3
 
 
-@doors
 class Fitted(ABC):
     """A model, or an estimator that has one."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Make doors of the public methods of models and estimators."""
-        super().__init_subclass__(**options)
-        doors(cls, special=("__init__",))
 
     @abstractmethod
     def _fitted_model(self) -> Any:
@@ -102,6 +96,7 @@ class Predictor(Displayed, Fitted):
                 found[name] = repr(value)
         return found
 
+    @quiet()
     def outputs(self, X: Any) -> np.ndarray:
         """Return the outputs, the values of the polynomials, shape (n, m).
 
@@ -118,8 +113,7 @@ class Predictor(Displayed, Fitted):
             overflow.
         """
         design = self.design(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            outputs = self.outputs_of_design(design)
+        outputs = self.outputs_of_design(design)
         finite = np.isfinite(outputs)
         if not finite.all():
             row = int(np.argmin(finite.all(axis=1)))
@@ -138,6 +132,7 @@ class Predictor(Displayed, Fitted):
         """Whether predictions are means, whose logarithms are the outputs."""
         return self.link == "log" and self.target in ("outputs", "vector")
 
+    @quiet()
     def predict(self, X: Any) -> np.ndarray:
         """Return labels or expected levels (n,), outputs (n, m) or (n,), or indicators (n, m), depending on ``target``.
 
@@ -164,6 +159,7 @@ class Predictor(Displayed, Fitted):
             outputs = LINKS["log"](outputs)
         return outputs[:, 0] if self.target == "vector" else outputs
 
+    @quiet()
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes or levels (n, c), or that each output is positive (n, m).
 

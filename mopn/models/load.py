@@ -7,11 +7,9 @@ from mopn.models.files import read
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
-from mopn.solvers.tools.decorators import door
 from mopn.tables.fields import FIELDS, from_fields
 
 
-@door
 def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel:
     """Read a model file of ``save``, without pickle, scikit-learn or numba.
 

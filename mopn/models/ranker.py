@@ -16,7 +16,7 @@ from mopn.models.base import Fitted, fitted_model
 from mopn.models.formula import dense_rows
 from mopn.models.quadratic import products, units_and_weights
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import door, doors
+from mopn.solvers.tools.decorators import quiet
 
 
 class Ranking(NamedTuple):
@@ -33,7 +33,6 @@ class Ranking(NamedTuple):
     scores: np.ndarray
 
 
-@doors
 class Ranker:
     """Items, prepared to be scored for one user after the other.
 
@@ -83,6 +82,7 @@ class Ranker:
     Ranking(items=array(['Brazil'], dtype='<U6'), scores=array([1.]))
     """
 
+    @quiet()
     def __init__(
         self, model: Fitted, item_rows: Any, *, ids: Any = None, counts: Any = None, shrinkage: float = 1000.0
     ) -> None:
@@ -114,6 +114,7 @@ class Ranker:
         self._rows_by_id = {} if self._ids is None else {item: row for row, item in enumerate(self._ids.tolist())}
         self._shares = None if counts is None else reliabilities(counts, shrinkage, n_items, "items")
 
+    @quiet()
     def scores(self, user_row: Any) -> np.ndarray:
         """Return the scores (n_items,): expected levels, or the output before any link; shrunk if there are counts.
 
@@ -136,12 +137,11 @@ class Ranker:
         if len(shared):
             raise ValueError(f"user_row and item_rows both have the feature {shared[0]}; set it to 0 in one of them")
         values = row[features]
-        with np.errstate(over="ignore", invalid="ignore"):
-            user_output = self._formula.of_columns(features).outputs(DenseDesign(values[None]))
-            user_products = (self._left[:, features] @ values)[:, None] * self._weights
-            outputs = self._right.T @ user_products
-            outputs += self._item_outputs
-            outputs += user_output
+        user_output = self._formula.of_columns(features).outputs(DenseDesign(values[None]))
+        user_products = (self._left[:, features] @ values)[:, None] * self._weights
+        outputs = self._right.T @ user_products
+        outputs += self._item_outputs
+        outputs += user_output
         if not np.isfinite(outputs).all():
             raise ValueError("the outputs overflow, as the numbers of user_row are too large; scale it as in training")
         scores = self._model.predictions_of(outputs) if self._model.target == "ordinal" else outputs[:, 0]
@@ -212,7 +212,7 @@ class Similar(NamedTuple):
     cosine: float
 
 
-@door
+@quiet()
 def similar_features(
     model: Fitted,
     feature: int,

@@ -96,7 +96,9 @@ class GradientForms:
 
     def _underflow(self, counts: np.ndarray) -> np.ndarray:
         """Bound the underflow (k,) in sums of products of two features and a slope, from the counts of ``_moduli``."""
-        return 4.0 * self.shape[1] * SMALLEST * (1.0 + math.sqrt(self.rows.largest_square)) * counts
+        largest = 1.0 + math.sqrt(self.rows.largest_square)
+        with np.errstate(under="ignore"):
+            return 4.0 * self.shape[1] * SMALLEST * largest * counts
 
     def gram(self) -> np.ndarray:
         """Return M (m, m), M_ce = <Gamma_c, Gamma_e>; with many samples an estimate from a few random vectors."""

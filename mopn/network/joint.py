@@ -29,7 +29,6 @@ from mopn.network.two_layers import two_layers
 from mopn.solvers import LBFGS
 from mopn.solvers.interface import Evaluation, Measure, Problem
 from mopn.solvers.numerics.precision import NULL
-from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
 
 # Largest tolerance of refits in which a metric pays; cheap metrics for units alone pay at any tolerance.
@@ -40,7 +39,6 @@ _RESOLUTION_OF_SINGLE = 1e-8
 _DISTANCE_OF_STARTS = 0.1
 
 
-@doors
 class JointProblem(Displayed, Problem):
     """Minimise F + R over units, weights and linear term together; ``NetworkProblem.joint`` makes it.
 

@@ -25,7 +25,7 @@ from mopn.solvers.result import relative
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.display import Displayed
 
 
@@ -123,7 +123,7 @@ class NetworkCertificate(Displayed):
         return "\n".join(f"{name:{width}}{text}" for name, text in entries.items())
 
 
-@door
+@quiet()
 def certify_network(
     H: Any,
     V: Any,
@@ -309,7 +309,7 @@ def _certificate(
     )
 
 
-@door
+@quiet()
 def certify(
     problem: NetworkProblem,
     basis: Any = None,

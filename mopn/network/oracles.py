@@ -33,7 +33,7 @@ from mopn.solvers.sphere.stack import MatrixFreeStack, symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_fraction, choice, count, number, shown
-from mopn.solvers.tools.decorators import door, doors
+from mopn.solvers.tools.decorators import quiet
 
 # Tolerance of the values, relative to the precision of the bound.
 _RELATIVE_TOL_OF_VALUES = 0.01
@@ -223,7 +223,6 @@ class BasisOracle:
         return f"{type(self).__name__}({self.norm.name!r}, {self.method!r}), which proves by\n{proofs}"
 
 
-@doors
 class OracleRun:
     """An oracle in one run. Each proof starts at the multipliers of the last one, as gradients change little."""
 
@@ -232,6 +231,7 @@ class OracleRun:
         self._multipliers: dict[tuple[type, bool], Any] = {}
 
     @limited_threads()
+    @quiet()
     def __call__(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> BasisAtoms:
         """Select units for symmetric matrices Gamma (m, d, d), or for the forms of a gradient.
 
@@ -249,6 +249,7 @@ class OracleRun:
         return BasisAtoms(H, values * scale, found.bound * scale, certified, found.work, cheap, rough=rough)
 
     @limited_threads()
+    @quiet()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
         """Return only the bound of a call; units are selected only if the proof starts from them."""
         search, scale = self._search(gammas, effort)
@@ -290,7 +291,6 @@ class OracleRun:
         return MatrixFreeSearch(stack, *common, self.failure_budget, oracle.seed), scale
 
 
-@door
 def basis_oracle(
     norm: NormName | Norm,
     method: OracleName = "auto",

@@ -26,11 +26,10 @@ from mopn.solvers import FISTA, LBFGS, InteriorPoint, Solver
 from mopn.solvers.interface import Barrier, Evaluation, Measure, Smooth, WorkingSet
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import cached_property, doors
+from mopn.solvers.tools.decorators import cached_property
 from mopn.solvers.tools.display import Displayed
 
 
-@doors
 class OutputLayerProblem(Displayed, Smooth):
     """Minimise sum_i w_i l(y_i, (Phi V)_i + offset_i) + R(V) over V (k, m).
 

@@ -44,7 +44,7 @@ from mopn.solvers.numerics.precision import EPS, proven_upper
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import choice
-from mopn.solvers.tools.decorators import cached_property, doors
+from mopn.solvers.tools.decorators import cached_property, quiet
 from mopn.solvers.tools.display import Displayed
 
 # Lengths of random units, relative to units whose outputs are of the size of the targets.
@@ -65,7 +65,6 @@ def _errors_of_targets(block: Block, G: np.ndarray, constant: np.ndarray) -> tup
     return float(np.sum(np.abs(G) * errors)), float(block.losses.sample_weights @ np.sum(errors**2, axis=1))
 
 
-@doors
 class NetworkProblem(Displayed, RefitHints, Corrective):
     r"""Minimise :math:`F(U) + \mathrm{strength} \cdot \Omega(U)`, or :math:`F(U)` in a ball, over all units.
 
@@ -158,6 +157,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     # The user's y, where an estimator has subtracted levels and divided by units.
     user_y: UserY | None = None
 
+    @quiet()
     def __init__(
         self,
         X: Any,
@@ -342,6 +342,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     # -- the oracle "atomic" ----------------------------------------------------------------------------------------
 
+    @quiet()
     def output_gradient(self, network: Network) -> OutputGradient:
         """Objective of a network, and G = dF/dO (n, m)."""
         loss, G = self.losses.value_gradient(network.outputs)
@@ -470,6 +471,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         """Add the derivatives (q, m) of the ridge along units (q, d)."""
         return slopes + self._ridge.slopes(network.basis, network.weights, units) if self.ridge else slopes
 
+    @quiet()
     def measure(
         self, network: Network, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED
     ) -> Measure:
@@ -646,6 +648,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     # -- strengths --------------------------------------------------------------------------------------------------
 
     @limited_threads()
+    @quiet()
     def strength_max(self, oracle: OracleName | BasisOracle = "auto") -> float:
         """Proven upper bound of the smallest strength whose solution is zero: the dual norm of the gradient at 0.
 
@@ -663,6 +666,7 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     @cached_property
     @limited_threads()
+    @quiet()
     def _smallest_of_zero(self) -> tuple[float, float]:
         """The smallest strength whose solution is zero, as found without a proof, and its rounding error."""
         resolved = copy(self)

@@ -8,7 +8,6 @@ from mopn.core.magnitudes import Scales, fits_single
 from mopn.core.norms import Norm
 from mopn.data.rows import Rows, SumOfLosses
 from mopn.network.point import Network
-from mopn.solvers.tools.decorators import doors
 
 # The least number of units up to which a network is filled at once.
 _LEAST_FILL = 50
@@ -32,7 +31,6 @@ _MOST_ENTRIES_OF_SAMPLE = 1 << 25
 _FEW_FEATURES = 1000
 
 
-@doors
 class RefitHints:
     """The part of a network problem that tells corrective steps which refits pay."""
 

@@ -14,11 +14,9 @@ from mopn.network.ridge import Ridge
 from mopn.network.two_layers import two_layers
 from mopn.solvers import FISTA
 from mopn.solvers.interface import Evaluation, Measure, Problem
-from mopn.solvers.tools.decorators import doors
 from mopn.solvers.tools.display import Displayed
 
 
-@doors
 class UnitBallProblem(Displayed, Problem):
     """Minimise sum_i w_i l(y_i, (K(X, H) V)_i + offset_i) + R(V) over H (k, d), ||h_r|| <= 1, and V (k, m).
 

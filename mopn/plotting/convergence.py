@@ -9,7 +9,7 @@ from mopn.plotting.drawing import new_axes
 from mopn.solvers import Result, Trace
 from mopn.solvers.result import relative
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 _LABELS = {
     "time": "time [s]",
@@ -32,7 +32,7 @@ _LOG_TIME_RATIO = 10.0
 NORM_COLORS = {"l1": "#0072B2", "l1/l2": "#D55E00", "l1/linf": "#009E73"}
 
 
-@door
+@quiet()
 def plot_convergence(
     results: Result | Sequence[Result] | Mapping[str, Result],
     x: str = "time",

@@ -12,10 +12,10 @@ from mopn.models.multi_output import Model
 from mopn.models.table import TableModel
 from mopn.plotting.drawing import bars, checked_labels, colors, output_names, plot_weights, subplots
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 
-@door
+@quiet()
 def plot_interactions(
     interactions: Sequence[Interaction | Contribution] | Fitted, outputs: Sequence[Any] | None = None, ax: Any = None
 ) -> Any:
@@ -66,7 +66,7 @@ def plot_interactions(
     return plot_weights(labels, values, caption, outputs, ax)
 
 
-@door
+@quiet()
 def plot_unit(
     model: Fitted,
     unit: int = 0,

@@ -19,7 +19,7 @@ from mopn.plotting.drawing import (
     subplots,
 )
 from mopn.solvers.tools.checks import choice, shown
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.signals import signals_later
 
 # Points of a curve. More could not be seen in a figure of this width.
@@ -38,7 +38,7 @@ _DRAWN_EFFECTS = 9
 _LISTED_SIZES = 18
 
 
-@door
+@quiet()
 def plot_model(model: Fitted, X: Any = None) -> Any:
     """Plot a whole model of tables on a page: the sizes of its effects, then its nine largest effects in their order.
 
@@ -103,7 +103,7 @@ def _axes_of_page(count: int) -> tuple[Any, Any]:
     return first, axes[:count]
 
 
-@door
+@quiet()
 def plot_effect(
     model: Fitted,
     column: str | int,
@@ -163,7 +163,7 @@ def plot_effect(
     return top, bottom
 
 
-@door
+@quiet()
 def plot_pair(model: Fitted, a: str | int, b: str | int, X: Any = None, *, output: Any = None, ax: Any = None) -> Any:
     """Plot the effect of a pair of columns on an output: their joint effect beyond the effect of each alone.
 

@@ -13,3 +13,7 @@ __all__ = [
     "MAX_ENUMERATED", "DenseStack", "Maximum", "Stack", "dominant_eigenvectors", "enumerate_signs", "lanczos",
     "maximise", "power_of_two", "refine",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

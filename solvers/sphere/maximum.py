@@ -12,7 +12,7 @@ from mopn.solvers.sphere.stack import DenseStack, symmetric_matrices
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import Budget
 from mopn.solvers.tools.checks import check_fraction, number
-from mopn.solvers.tools.decorators import door
+from mopn.solvers.tools.decorators import quiet
 
 # Relative tolerance of iterations towards a local maximum.
 _LOCAL_TOL = 1e-6
@@ -40,7 +40,7 @@ class Maximum(NamedTuple):
     bound: float
 
 
-@door
+@quiet()
 @limited_threads()
 def maximise(matrices: Any, p: float = 2, tol: float = 1e-4, max_time: float = math.inf) -> Maximum:
     """Maximise ``||(h' Gamma_1 h, ..., h' Gamma_m h)||_p`` over unit vectors h.

@@ -54,6 +54,35 @@ RUNS = {
 }
 
 
+# What follows from a status, beyond its message.
+CONSEQUENCES = {
+    Status.CONVERGED: "claims_tolerance ended_by_itself is_judged_by_gap",
+    Status.MAX_ITER: "ended_by_itself may_still_converge warns",
+    Status.MAX_TIME: "may_still_converge ends_path",
+    Status.STALLED: "ended_by_itself may_still_converge is_judged_by_gap",
+    Status.NONFINITE: "warns broke_off",
+    Status.MAX_UNITS: "may_still_converge tells_gap is_judged_by_gap",
+    Status.ESTIMATED: "claims_tolerance may_still_converge tells_gap is_judged_by_gap",
+    Status.INTERRUPTED: "broke_off ends_path ends_outer_run",
+    Status.CALLBACK_FAILED: "broke_off ends_path",
+    Status.FAILED: "warns broke_off ends_path ends_outer_run",
+    Status.RETURNED: "may_still_converge",
+    Status.NO_BETTER_UNIT: "may_still_converge tells_gap",
+    Status.NOT_BETTER_THAN_ZERO: "warns",
+    Status.LEVELLED_OFF: "may_still_converge tells_gap is_judged_by_gap",
+    Status.BEST_SCORE: "",
+    Status.RUNNING: "",
+    Status.STOPPED: "ends_path",
+}
+
+
+@pytest.mark.parametrize("status", Status)
+def test_what_follows_from_a_status(status):
+    names = {name for name, value in vars(Status).items() if isinstance(value, property)} - {"message"}
+    assert {name for name in names if getattr(status, name)} == set(CONSEQUENCES[status].split())
+    assert names == {name for all_of_one in CONSEQUENCES.values() for name in all_of_one.split()}
+
+
 def stops(intermediate_result):
     raise StopIteration
 

@@ -1,5 +1,6 @@
 """Attributes computed at first use, representations, the names of the package, and messages that say what fits."""
 
+import importlib
 import math
 import re
 import typing
@@ -164,10 +165,15 @@ def test_the_estimated_gap_is_that_of_the_best_point():
     assert result.estimated_gap == min(trace["estimated_gap"][np.argmin(trace["fun"])], result.gap)
 
 
-def test_the_package_has_public_names_only():
-    packages = {"estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers", "testing"}
-    assert {*mopn.__all__, *packages, "__version__"} == set(dir(mopn))
-    assert all(getattr(mopn, name) is not None for name in dir(mopn))
+SHOWN = {"estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers", "testing"}
+
+
+@pytest.mark.parametrize("name", ["", *sorted(SHOWN), "dask", "solvers.sphere", "tables"])
+def test_completion_offers_public_names_alone(name):
+    package = importlib.import_module(f"mopn.{name}".rstrip("."))
+    public = {*package.__all__, *(SHOWN if package is mopn else ())}
+    assert {found for found in dir(package) if not found.startswith("__")} == public
+    assert all(getattr(package, found) is not None for found in dir(package))
 
 
 @pytest.mark.parametrize(
