@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fitted_models import KINDS
+from table_models import network, table
 
 import mopn
 from mopn.estimators import MultiOutputPNClassifier, TableClassifier
 from mopn.solvers import ConditionalGradient
 from mopn.solvers.tools.blas_threads import in_threads
 from mopn.solvers.tools.decorators import callers_state, quiet
-from tests.fitted_models import KINDS
 from tests.fuzz.checks import surroundings
 from tests.fuzz.interfaces import interfaces
-from tests.table_models import network, table
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
