@@ -14,7 +14,7 @@ A problem lists the oracles that it offers in ``problem.oracles``; a solver list
 ================ ==================== ==================================================
 
 A problem of your own inherits from the protocols of its oracles, which have defaults for all that a solver can do
-without. Members that are data may be attributes of the object or of its class, or properties.
+without. Data may be attributes of the object or its class, or properties; type checkers want attributes declared.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ here once.
 
 # ruff: noqa: F841 (the assignments are the checks)
 
+from abc import ABC
+
 import fakes
 
 from mopn.factorization.direct import FactorizationProblem
@@ -95,6 +97,25 @@ def corrections() -> None:
     steps: CorrectiveStep = PlainStep(direction="away")
     output: CorrectiveStep = OutputRefit(solver=InteriorPoint())
     full: CorrectiveStep = FullRefit(solver=FISTA())
+
+
+class OwnProblem(Smooth, Composite, ABC):
+    """Data of a user's problem: of the class, of the object, and a property."""
+
+    oracles = frozenset({"gradient", "composite"})
+    curvature: float
+
+    def __init__(self) -> None:
+        self.curvature = 1.0
+
+    @property
+    def bounds(self) -> None:
+        return None
+
+
+def own(problem: OwnProblem) -> None:
+    smooth: Smooth = problem
+    composite: Composite = problem
 
 
 def driver(monitor: RunMonitor) -> None:
