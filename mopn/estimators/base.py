@@ -1,16 +1,14 @@
 """Base classes of the estimators: parameters, the steps of ``fit``, and prediction."""
 
-import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, cast
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from mopn.core.gap import Dual
@@ -22,7 +20,6 @@ from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import (
-    as_numbers,
     check_flag,
     check_input,
     check_sample_weight,
@@ -30,115 +27,31 @@ from mopn.data.validation import (
     compressed,
     of_present,
 )
-from mopn.data.values import as_targets, distinct_labels, is_series, label_codes, to_host
+from mopn.data.values import as_targets, is_series, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.encodings import Encoding
+from mopn.estimators.fit_policy import FitPolicy
+from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
 from mopn.estimators.listing import Listed
+from mopn.estimators.network_fit import EncodedSamples, NetworkFit, NetworkOptions, NetworkRun, Samples
 from mopn.estimators.parameters import COMMON, STRENGTH, readable, validated, warn_of_small_weights
-from mopn.estimators.targets import (
-    Targets,
-    constant_outputs,
-    encoded_chunks,
-    merge_equal_samples,
-    samples_of_chunks,
-    targets_of_all_rows,
-)
+from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
+from mopn.estimators.warm_start import previous_network
 from mopn.losses.losses import Loss, LossName
-from mopn.models.base import Fitted, Predictor, common_offset
+from mopn.models.base import Fitted, Predictor
 from mopn.models.multi_output import Model
 from mopn.network.maps import UserY
-from mopn.network.model_starts import NetworkParts, unit_of_constants, with_constant
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
-from mopn.regularization_path import EarlyStopping, path_solver
-from mopn.solvers import ConditionalGradient, Result, Solver, Status, Trace, minimize
-from mopn.solvers.conditional_gradient import Precision, RefitName, make_corrective_step
+from mopn.solvers import Result, Status, Trace
+from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.conditional_gradient.schedule import FEW_UNITS
-from mopn.solvers.interface import Measure
-from mopn.solvers.result import gap_in_words, relative
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, count
-from mopn.solvers.tools.decorators import door, doors, warn_caller
-
-# X, y and the weights, validated.
-Samples = tuple[Any, np.ndarray, np.ndarray | None]
+from mopn.solvers.tools.decorators import doors
 
 _FLOATS = (np.float64, np.float32)
 _X_FORMAT: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": _FLOATS, "order": "C"}
-# Deviations between the mean of a feature and 0 beyond which a model keeps fewer than half of its digits.
-_FAR = 1e8
-# A fit without proofs ends at the first one of these multiples of its tolerance: of the estimated gap, which overstates
-# how far the objective is from its minimum, and of the decrease in a round; no refit is tighter than the last
-# (benchmarks/tables).
-_ESTIMATED, _LOWERED, _REFITTED = 20.0, 0.5, 0.1
-# Products of rows, features and outputs up to which gaps are proven: beyond, fits would take minutes.
-_PROVEN = 5e7
-# Ends of a run that tell how good its last network is.
-_ENDS_BY_GAPS = (Status.CONVERGED, Status.ESTIMATED, Status.LEVELLED_OFF, Status.STALLED, Status.MAX_UNITS)
-# The other statuses are success, or limits that the user sets.
-_WARN_ON = (Status.MAX_ITER, Status.NONFINITE, Status.NOT_BETTER_THAN_ZERO, Status.FAILED)
-
-
-@dataclass(frozen=True)
-class FitPolicy:
-    """The choices of a fit that are no parameters of an estimator: one policy per family.
-
-    Users who want to decide themselves give ``refit`` an object of :mod:`mopn.solvers`, which sets its own tolerances
-    and precision, or call :func:`mopn.minimize`.
-
-    With a number of ``max_units`` the aim is the best model of this size, with None a proof. The last refit of both
-    layers ends at ``polish_tol`` if ``tol`` is larger, refits of the output layer alone at ``layer_tol``. In
-    ``single_precision`` labels are as accurate, and numbers to the 1 % of tables; few units are refitted in double
-    precision, as rounding errors would choose among their local minima. Validation stops after ``patience`` rounds
-    without a better score. Without ``prove`` a fit ends where its estimated gap is at most twenty times ``tol``, or a
-    round lowers the objective by at most half of ``tol``: it is then mostly as near to its minimum as ``tol`` says.
-    """
-
-    polish_tol: float = math.inf
-    layer_tol: float = 1e-3
-    single_precision: bool = False
-    tol_at_zero: float = 5e-3
-    max_rounds: int = 1000
-    patience: int = 10
-    validated_units: int = 5
-    prove: bool | None = None
-
-    def for_problem(self, problem: NetworkProblem, max_units: int | None) -> Self:
-        """Return the policy for a problem, where ``prove`` is None: large ones of a number of units have no proof."""
-        small = max_units is None or math.prod(problem.rows.shape) * problem.losses.n_outputs <= _PROVEN
-        return self if self.prove is not None else replace(self, prove=small)
-
-    def solver(self, problem: NetworkProblem, estimator: Any, *, validates: bool) -> ConditionalGradient:
-        """Return the solver of a fit with the parameters of an estimator."""
-        tol, max_units = estimator.tol or self.tol_at_zero, estimator.max_units
-        least_tol = 0.0 if self.prove else _REFITTED * tol
-        polish_tol, precision = min(tol, self.polish_tol), self._precision(problem, max_units)
-        full = {"polish_tol": polish_tol, "least_tol": least_tol, "precision": precision}
-        step = make_corrective_step(estimator.refit, full=full, tol=min(tol, self.layer_tol))
-        return ConditionalGradient(
-            refit=step,
-            max_units=max_units,
-            oracle=estimator.oracle,
-            schedule="grow" if max_units is None else "fill",
-            atoms_per_round=self.validated_units if validates and step.can_move_units else None,
-            prove=bool(self.prove),
-            ftol=0.0 if self.prove else _LOWERED * estimator.tol,
-            slack=1.0 if self.prove else _ESTIMATED,
-        )
-
-    def path_solver(
-        self, problem: NetworkProblem, estimator: Any, n_strengths: int, max_units: int | None, iterations: int
-    ) -> ConditionalGradient:
-        """Return the solver of a path of strengths; see ``mopn.regularization_path.path_solver``."""
-        precision = self._precision(problem, max_units)
-        solver = path_solver(n_strengths, max_units, estimator.refit, iterations, precision)
-        # All units enter at once if refits move them: the number of units is not to grow along the path.
-        atoms = None if solver.corrective_step.can_move_units else solver.atoms_per_round
-        return replace(solver, atoms_per_round=atoms, prove=False)
-
-    def _precision(self, problem: NetworkProblem, max_units: int | None) -> Precision:
-        many = max_units is None or max_units > FEW_UNITS
-        return "single" if many and self.single_precision and problem.gains_by_single else "double"
 
 
 class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=Listed):
@@ -219,9 +132,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
 
         With ``every_row`` X has the others, too.
         """
-        if isinstance(X, Chunks):
-            self._plain_targets(None, reset=reset)  # numbers without names
-            return samples_of_chunks(self, X)
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
         y, X = self._plain_targets(y, reset=reset), readable(compressed(to_host(X)), "X")
@@ -316,17 +226,13 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
             return False
         return len(X) > 0 and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
 
-    def _raise_interruption(self, result: Result) -> None:
-        if result.status == Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if result.status == Status.CALLBACK_FAILED and result.error is not None:
-            raise result.error
 
-    def _warn(self, result: Result) -> None:
-        if result.status in _WARN_ON:
-            reason = "" if result.error is None else f" ({result.error!r})"
-            gap = f", the gap {gap_in_words(result)}" if math.isfinite(result.gap) else ""
-            warn_caller(f"{result.message}{reason} The objective is {result.fun:.6g}{gap}.", ConvergenceWarning)
+def raise_interruption(result: Result) -> None:
+    """Raise what ended a run: Ctrl-C, or an error of a callback."""
+    if result.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if result.status == Status.CALLBACK_FAILED and result.error is not None:
+        raise result.error
 
 
 @doors
@@ -381,9 +287,54 @@ class NetworkAttributes(ModelEstimator):
     validation_scores_: np.ndarray | None
     """The score at every row of the trace, if samples were held out."""
 
-    _classes_name: ClassVar[str] = "classes_"
+    _policy: ClassVar[FitPolicy]
 
-    def _validation_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Any:
+    @abstractmethod
+    def _encoding(self) -> Encoding:
+        """Return how y is encoded."""
+
+    @abstractmethod
+    def _network_fit(self) -> NetworkFit:
+        """Return the fit of a network with the parameters."""
+
+    @abstractmethod
+    def _own_attributes(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Return the fitted attributes of a network as those of this estimator."""
+
+    def _samples(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Validate the samples; of chunks return targets and weights as ``samples_of_chunks``."""
+        if isinstance(X, Chunks):
+            self._plain_targets(None, reset=reset)  # numbers without names
+            return samples_of_chunks(self._encoding(), X)
+        return super()._samples(X, y, sample_weight, reset=reset, least=least, every_row=every_row)
+
+    def _encoded(
+        self, fit: NetworkFit, samples: Samples, given: tuple[Any, Any, Any]
+    ) -> tuple[Targets, EncodedSamples | None]:
+        """Return the targets of samples, and the encoded samples to validate on, if some are given."""
+        validation = self._validation_samples(*given)
+        if validation is None:
+            return fit.encode(samples.y, samples.sample_weight), None
+        targets, held_out = fit.encode_with_validation(samples, validation)
+        return targets, EncodedSamples(validation.X, held_out)
+
+    def _solved(self, task: Task, run: NetworkRun, start: Any, max_time: float) -> FittedNetwork:
+        """Fit the network of a run, and set the fitted attributes."""
+
+        def reached(network: Result) -> dict[str, Any]:
+            return self._own_attributes(run.problem, run.fitted_so_far(network))
+
+        with task.iterations(reached, run.validate) as callback:
+            result = run.solve(start, max_time, callback)
+        if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
+            raise result.error
+        attributes = run.fitted(result)
+        vars(self).update(self._own_attributes(run.problem, attributes))
+        return FittedNetwork(run.fit.options, run.problem, result, attributes)
+
+    def _validation_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Samples | None:
         if X_val is None and y_val is None:
             return None
         for name, part in (("X_val", X_val), ("y_val", y_val)):
@@ -391,18 +342,18 @@ class NetworkAttributes(ModelEstimator):
                 raise ValueError(f"{name} is missing: X_val and y_val go together; give both, or neither")
         if isinstance(X_val, RowBlocks):
             raise ValueError("X_val must be in memory, got RowBlocks; give an array, a sparse matrix or a frame")
-        return self._samples(X_val, y_val, sample_weight_val, reset=False, least=1)
+        X, y, weights, _ = self._samples(X_val, y_val, sample_weight_val, reset=False, least=1)
+        return Samples(X, y, weights)
 
 
 class NetworkEstimator(NetworkAttributes):
-    """Base of the convex estimators; subclasses encode y and define the kernel."""
+    """Base of the convex estimators; subclasses define the encoding of y and the kernel."""
 
     # Center and scale of the features, and levels and units of the targets, set by fit.
     _coordinates: Coordinates | None
     _user_y: UserY | None
 
     _kernel: ClassVar[KernelName]
-    _metric: ClassVar[Callable[..., float]]  # the score of predictions, as ``score`` computes it
     _rules = COMMON | {
         "strength": STRENGTH,
         "ridge": check_nonnegative,
@@ -445,49 +396,6 @@ class NetworkEstimator(NetworkAttributes):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def _warn(self, result: Result) -> None:
-        """Warn of a fit that did not succeed, of a constant model, of lost digits, and of outputs without a unit."""
-        super()._warn(result)
-        if result.status not in _WARN_ON and self._is_constant():
-            self._warn_of_constant(result.status)
-        coordinates = self._coordinates
-        farthest = 0.0 if coordinates is None else coordinates.relative_center.max(initial=0.0)
-        if farthest > _FAR and self.gap_ > max(result.gap, self.tol * abs(self.objective_)):
-            warn_caller(
-                f"X: features are up to {farthest:.1g} deviations from 0, so that rounding may change the objective of "
-                f"the model by {self.gap_ - result.gap:.2g}; subtract numbers near their means"
-            )
-        used = np.array(result.weights.any(axis=0))
-        # Outputs that are compared with each other need no unit in one of them.
-        most, needed = self.max_units or math.inf, len(used) - (self.loss_.targets == "labels")
-        if result.status == Status.MAX_UNITS and used.sum() < needed > most and self.alpha is None:
-            warn_caller(
-                f"max_units={most} is less than the {len(used)} outputs, and {len(used) - used.sum()} of them, such as "
-                f"number {used.argmin()}, have no unit and so a constant value: with norm={self.norm!r} most units "
-                "serve a single output. Raise max_units, take norm='l1/l2', or give alpha, for a linear term"
-            )
-
-    def _is_constant(self) -> bool:
-        """Whether predictions do not depend on X: no unit has a feature, and there is no linear term."""
-        linear = None if self.linear_ is None else self.linear_[:, 1:]
-        dummies = self.basis_.shape[1] - cast(Model, self.model_).n_features
-        return not self.basis_[:, dummies:].any() and (linear is None or not linear.any())
-
-    def _warn_of_constant(self, status: Status) -> None:
-        if status == Status.MAX_TIME:
-            warn_caller(
-                "max_time ended the fit before a unit had an effect of X, so that all predictions "
-                "are the same; raise max_time",
-                ConvergenceWarning,
-            )
-        elif status == Status.MAX_UNITS:
-            warn_caller(f"max_units={self.max_units} leaves no unit for X: all predictions are the same; raise it")
-        else:
-            warn_caller(
-                f"no unit has an effect of X at strength={self.strength_:.3g} and tol={self.tol:g}, so that all "
-                "predictions are the same; lower the strength if y depends on X"
-            )
 
     def fit(
         self,
@@ -546,7 +454,7 @@ class NetworkEstimator(NetworkAttributes):
         Algorithm 1 for problem (2), with a penalty in place of the constraint; section 6.5 for ordinal regression.
         """
         self._check_parameters()
-        self._warn(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
+        warn_of_network(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
         return self
 
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
@@ -563,262 +471,65 @@ class NetworkEstimator(NetworkAttributes):
         reader = clone(self)
         reader._check_parameters()
         X, y, weights, present = reader._samples(to_host(X), y, sample_weight, every_row=True)
-        return reader._problem(X, targets_of_all_rows(reader._encode(y, weights), present, sample_weight))
+        fit = reader._network_fit()
+        return fit.problem(X, targets_of_all_rows(fit.encode(y, weights), present, sample_weight))
+
+    def _encoding(self) -> Encoding:
+        raise NotImplementedError
+
+    def _network_fit(self) -> NetworkFit:
+        return NetworkFit(self._kernel, self._encoding(), NetworkOptions.of(self), self._policy)
+
+    def _own_attributes(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
+        own = {
+            "model_": self._named(fitted["model_"]),
+            "_coordinates": problem.user_X.coordinates,
+            "_user_y": problem.user_y,
+        }
+        return fitted | own
 
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> Result:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> FittedNetwork:
         deadline = Deadline(self.max_time)
+        fit = self._network_fit()
         continued = self.warm_start and hasattr(self, "model_")
         say(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
         task = begin_fit(self, samples_of(X, y, sample_weight), None)
-        (X, targets), held_out = self._parts((X, y, sample_weight), self._validation_samples(*validation))
-        problem, targets = self._problem_of_all(X, targets)
+        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), validation)
+        problem, targets = fit.problem_of_distinct_samples(X, targets)
         if isinstance(X, RowBlocks | Chunks):
             self._set_features(X, problem.rows.n_features)
         del X  # the problem has its own arrays
         warn_of_small_weights(problem.rows, strength=self.strength, alpha=self.alpha, ridge=self.ridge)
-        problem.strength  # noqa: B018 - a Ratio is resolved here, within max_time
-        start = self._previous(problem, targets) if continued else None
-        result = self._solve(task, problem, targets, held_out, start, deadline.left)
-        self._raise_interruption(result)
+        run = fit.run(problem, targets, held_out)
+        start = previous_network(self, fit, problem, targets) if continued else None
+        fitted = self._solved(task, run, start, deadline.left)
+        raise_interruption(fitted.result)
         task.end({})
-        return result
-
-    def _parts(self, samples: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets] | None]:
-        if given is not None:
-            return self._with_validation(samples, given)
-        X, y, sample_weight = samples
-        return (X, self._encode(y, sample_weight)), None
-
-    def _solve(
-        self,
-        task: Task,
-        problem: NetworkProblem,
-        targets: Targets,
-        held_out: tuple[Any, Targets] | None,
-        start: Any,
-        max_time: float,
-        shown: Callable[[dict[str, Any]], dict[str, Any]] = dict,
-    ) -> Result:
-        """Fit the network of a problem, and set the fitted attributes; ``shown`` maps them for callbacks."""
-        validation = validate = None
-        policy = self._policy.for_problem(problem, self.max_units)
-        if held_out is not None:
-            validation = EarlyStopping(policy.patience)
-            validate = self._validated(validation, problem, *held_out)
-        solver = policy.solver(problem, self, validates=validation is not None)
-
-        def reached(network: Result) -> dict[str, Any]:
-            best = network if validation is None or validation.best is None else validation.best
-            return shown(self._attributes(problem, targets, best))
-
-        with task.iterations(reached, validate) as callback:
-            result = minimize(
-                problem,
-                solver,
-                start=start,
-                tol=self.tol,
-                max_iter=policy.max_rounds,
-                max_time=max_time,
-                callback=callback,
-                verbose=self.verbose,
-            )
-        if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
-            raise result.error
-        self._set_fitted(problem, solver, targets, result, validation)
-        return result
-
-    def _problem_of_all(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
-        if not isinstance(X, RowBlocks | Chunks):
-            X, targets = merge_equal_samples(X, targets)
-        return self._problem(X, targets), targets
-
-    @abstractmethod
-    def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
-        """Validate y and return its targets."""
-
-    def _with_validation(self, training: Samples, given: Any) -> tuple[tuple[Any, Targets], tuple[Any, Targets]]:
-        (X, y, weight), (X_val, y_val, weight_val, _) = training, given
-        if y_val.shape[1:] != y.shape[1:]:
-            raise ValueError(f"y_val must be like y, of shape (n,) + {y.shape[1:]}, got {y_val.shape}")
-        if not self._numeric_y and y.ndim == 1:
-            classes = distinct_labels(y)[0]
-            y_val = classes[label_codes(y_val, classes, "y_val")]
-        weights = None
-        if weight is not None or weight_val is not None:
-            parts = (weight, y), (weight_val, y_val)
-            weights = np.concatenate([np.ones(len(y)) if w is None else w for w, y in parts])
-        targets = self._encode(np.concatenate([y, y_val]), weights)
-        train, held_out = targets.rows(np.arange(len(y))), targets.rows(np.arange(len(y), len(targets.y)))
-        unseen = np.setdiff1d(held_out.y, train.y) if targets.form == "ordinal" else np.zeros(0)
-        if len(unseen):
-            raise ValueError(f"y_val has levels that are not in y: {unseen}; remove these samples")
-        return (X, train), (X_val, held_out)
-
-    def _level_and_unit(self, targets: Targets) -> UserY | None:
-        """Return the levels and units that a problem's targets are without, or None."""
-        return None
-
-    def _data(self, X: Any, targets: Targets, user_y: UserY | None = None) -> tuple[Any, Any, Any]:
-        if isinstance(X, Chunks):
-            return encoded_chunks(X, targets, user_y), None, None
-        return X, targets.values if user_y is None else user_y.targets(targets.values), targets.weights
-
-    def _problem(self, X: Any, targets: Targets) -> NetworkProblem:
-        """Return the problem of samples, around the constant outputs of least loss.
-
-        A network without units predicts these: the mean of y, or the frequencies of the classes.
-        """
-        user_y = self._level_and_unit(targets)
-        offset = constant_outputs(X, targets) if user_y is None else None
-        X, y, weights = self._data(X, targets, user_y)
-        problem = NetworkProblem(
-            X,
-            y,
-            loss=targets.loss,
-            kernel=self._kernel,
-            norm=self.norm,
-            strength=self.strength,
-            sample_weight=weights,
-            offset=offset,
-            augment=self.fit_intercept,
-            alpha=self.alpha,
-            center=self.fit_intercept and self._kernel == "homogeneous",
-            scale=self.scale,
-        )
-        problem = problem.with_user_y(user_y)
-        return problem.with_ridge(self._ridge_of(problem)) if self.ridge else problem
-
-    def _ridge_of(self, problem: NetworkProblem) -> float:
-        """Return the ridge for the mean squared length of the rows of a problem: 4 for most scales."""
-        if self.scale in ("features", "data"):
-            return self.ridge
-        squares = problem.rows.squares[-problem.rows.n_features :]
-        return self.ridge * (float(squares.sum()) / problem.losses.total_weight / 4.0) ** 2
-
-    def _previous(self, problem: NetworkProblem, targets: Targets) -> tuple[Any, ...]:
-        """Return the network of the previous fit, if this one can start from it."""
-        names = ("basis_", "weights_")
-        basis, weights = (as_numbers(getattr(self, name), f"warm_start=True: {name}") for name in names)
-        if basis.ndim != 2 or weights.ndim != 2:
-            raise ValueError(
-                f"warm_start=True starts from basis_ (k, d) and weights_ (k, m), which have the shapes {basis.shape} "
-                f"and {weights.shape}; set warm_start=False"
-            )
-        if not (np.isfinite(basis).all() and np.isfinite(weights).all()):
-            raise ValueError("warm_start=True: basis_ or weights_ contains NaN or infinity; set warm_start=False")
-        old, new = (basis.shape[1], weights.shape[1]), (problem.rows.shape[1], problem.losses.n_outputs)
-        if old != new:
-            raise ValueError(
-                f"warm_start=True starts from a network of {old[0]} inputs (dummies included) and {old[1]} outputs, "
-                f"but this fit has {new[0]} and {new[1]}; set warm_start=False"
-            )
-        known: Any = getattr(self, self._classes_name, None)
-        if targets.classes is not None and not np.array_equal(known, targets.classes):
-            raise ValueError(
-                f"warm_start=True starts from a network for the {self._classes_name.strip('_')} {known}, but this fit "
-                f"has {targets.classes}; set warm_start=False"
-            )
-        return self._moved(problem, basis, weights, self.linear_, cast(Model, self.model_).offset)
-
-    def _moved(
-        self,
-        problem: NetworkProblem,
-        basis: np.ndarray,
-        weights: np.ndarray,
-        linear: Any,
-        offset: Any,
-    ) -> NetworkParts:
-        """Return a network for X and y as given in a problem's coordinates, the constant less the new offset."""
-        linear = problem.linear_term.start(linear if self.alpha is not None else None, problem.losses.n_outputs)
-        if problem.user_y is not None:
-            weights, linear = problem.user_y.of_problem(weights, linear)
-            offset = problem.user_y.offset_of_problem(offset)
-        basis, linear = problem.user_X.of_problem(basis, linear)
-        new = common_offset(problem.losses.offset)
-        constant = offset - (0.0 if new is None else new)
-        parts = NetworkParts(basis, weights, linear)
-        dummies = problem.user_X.dummies
-        is_full = self.max_units is not None and len(basis) >= self.max_units
-        if is_full and not linear.size and unit_of_constants(basis, dummies) is None:
-            return parts
-        return with_constant(parts, constant, dummies) or parts
-
-    def _validated(
-        self, validation: EarlyStopping, problem: NetworkProblem, X: Any, targets: Targets
-    ) -> Callable[[Result], None]:
-        """Return the callback that scores every round's network on held-out samples (section 6.1 of the paper)."""
-
-        @door
-        def validate(intermediate_result: Result) -> None:
-            prediction = _model(problem, targets, intermediate_result).predict(X)
-            score = self._metric(targets.y, prediction, sample_weight=targets.sample_weight)
-            validation.add(intermediate_result, score)
-            if validation.is_over:
-                raise StopIteration
-
-        return validate
-
-    def _attributes(self, problem: NetworkProblem, targets: Targets, network: Result) -> dict[str, Any]:
-        model = self._named(_model(problem, targets, network))
-        classes = {} if targets.classes is None else {self._classes_name: targets.classes}
-        return classes | {
-            "loss_": targets.loss,
-            "model_": model,
-            "basis_": model.basis,
-            "weights_": model.weights,
-            "linear_": model.linear,
-            "strength_": problem.strength,
-            "_coordinates": problem.user_X.coordinates,
-            "_user_y": problem.user_y,
-        }
-
-    def _set_fitted(
-        self,
-        problem: NetworkProblem,
-        solver: Solver[Any],
-        targets: Targets,
-        result: Result,
-        validation: EarlyStopping | None,
-    ) -> None:
-        network, measure = result, cast(Result | Measure, result)
-        if validation is not None and validation.best is not None:
-            network = validation.best
-            # A lower bound of the minimum that any round proved holds in all of them.
-            measure = solver.measure(problem, problem.start(network))._replace(lower=result.lower)
-        # The units of the model are rounded once more where the center of the features is far away.
-        try:
-            rounding = problem.model_rounding(network)
-        except OSError:  # a file or a cluster is lost: the model stays, without a proof
-            rounding = math.inf
-        gap = float(measure.gap) + rounding
-        self.__dict__.update(self._attributes(problem, targets, network))
-        self.objective_, self.gap_ = float(measure.fun), gap
-        self.relative_gap_, self.proof_ = float(relative(gap, measure.fun, measure.rounding + rounding)), result.proof
-        self.restricted_gap_ = float(min(network.restricted_gap + rounding, gap))
-        self.estimated_gap_ = float(min(network.estimated_gap + rounding, gap))
-        self.dual_ = result.dual
-        result.status = self._status_of_model(result.status, validation)
-        self.status_, self.trace_ = result.status, result.trace
-        self.n_iter_, self.n_refit_iter_ = max(int(result.nit), 1), int(result.refit_nit)
-        self.validation_scores_ = None if validation is None else np.array(validation.scores)
-
-    def _status_of_model(self, ended: Status, validation: EarlyStopping | None) -> Status:
-        """Return why the fit ended, true for the model that is kept: the run may have ended with another one."""
-        if ended not in _ENDS_BY_GAPS and not (validation is not None and validation.is_over):
-            return ended
-        if self.relative_gap_ <= self.tol:
-            return Status.CONVERGED
-        if validation is not None:
-            return Status.BEST_SCORE
-        if ended not in (Status.CONVERGED, Status.ESTIMATED):
-            return ended
-        # Rounding errors of the model, for the user's X and y, may exceed the tolerance.
-        estimated = self.estimated_gap_ <= self.tol * abs(self.objective_)
-        return Status.ESTIMATED if estimated else Status.LEVELLED_OFF
+        return fitted
 
 
-def _model(problem: NetworkProblem, targets: Targets, result: Result) -> Model:
-    classes = targets.classes if targets.form in ("labels", "ordinal") else None
-    return Model.from_result(problem, result, classes=classes, target=targets.form)
+def network_fit_of(estimator: NetworkAttributes) -> NetworkFit:
+    """Return the fit of a network with the parameters of an estimator, after checks of these."""
+    check_parameters_of(estimator)
+    return estimator._network_fit()
+
+
+def check_parameters_of(estimator: ModelEstimator) -> None:
+    """Raise an error for a parameter of an estimator that is out of range."""
+    estimator._check_parameters()
+
+
+def samples_of_fit(
+    estimator: ModelEstimator, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+    """Return the samples of positive weight that an estimator fits, and their indices."""
+    return estimator._samples(X, y, sample_weight)
+
+
+def fitted_copy(estimator: NetworkAttributes, problem: NetworkProblem, fitted: dict[str, Any]) -> Any:
+    """Return an estimator with the fitted attributes of a network."""
+    found = copy(estimator)
+    vars(found).update(estimator._own_attributes(problem, fitted))
+    return found

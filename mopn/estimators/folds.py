@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.estimators.network_fit import NetworkFit
+from mopn.estimators.targets import Targets
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import solutions
 from mopn.solvers import ConditionalGradient, Result, Status
@@ -25,7 +25,7 @@ class Fold:
     network)`` is the score, or loss, on held-out samples; refits take at most so many ``iterations``.
     """
 
-    single: Any
+    fit: NetworkFit
     X: Any
     targets: Targets
     weight: float
@@ -39,7 +39,7 @@ class Fold:
     @cached_property
     def problem(self) -> NetworkProblem:
         """The problem of the training samples; each process makes its own."""
-        return self.single._problem(*merge_equal_samples(self.X[self.train], self.targets.rows(self.train)))
+        return self.fit.problem_of_distinct_samples(self.X[self.train], self.targets.rows(self.train))[0]
 
     @property
     def part(self) -> float:
@@ -48,8 +48,8 @@ class Fold:
 
     def walk(self, strengths: np.ndarray, deadline: Deadline) -> Iterator[tuple[Result, float]]:
         """Yield the networks of strengths and their scores while there is time; after Ctrl-C the last is kept."""
-        solver = self.solver(len(strengths), self.single.max_units)
-        options: dict[str, Any] = {"tol": self.single.tol, "max_iter": 1}
+        solver = self.solver(len(strengths), self.fit.options.max_units)
+        options: dict[str, Any] = {"tol": self.fit.options.tol, "max_iter": 1}
         for _, network in solutions(self.problem, self.part * strengths, solver, deadline, **options):
             self.networks.append(network)
             self.scores.append(self.score(self, network))
@@ -59,10 +59,4 @@ class Fold:
 
     def solver(self, n_strengths: int, max_units: int) -> ConditionalGradient:
         """Return the solver of a path."""
-        return self.single._policy.path_solver(self.problem, self.single, n_strengths, max_units, self.iterations)
-
-    def estimator(self, network: Result) -> Any:
-        """Return the estimator, fitted with a network."""
-        estimator = copy(self.single)
-        vars(estimator).update(estimator._attributes(self.problem, self.targets, network))
-        return estimator
+        return self.fit.path_solver(self.problem, n_strengths, max_units, self.iterations)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
@@ -25,12 +26,12 @@ from mopn.core.regularizers import Ratio
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_array
 from mopn.data.values import to_host
-from mopn.estimators.base import NetworkEstimator
+from mopn.estimators.base import NetworkEstimator, fitted_copy, network_fit_of, samples_of_fit
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
 from mopn.estimators.folds import Fold
 from mopn.estimators.listing import Listed
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
-from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.estimators.targets import Targets
 from mopn.models.base import Fitted, Predictor
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths
@@ -60,6 +61,17 @@ _ITERATIONS = 15
 def _best_has(name: str) -> Callable[[PathCV], Any]:
     """Return the check whether the estimator has a method; its own error says why not."""
     return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
+
+
+@dataclass(frozen=True)
+class ScoredFold(Fold):
+    """A fold whose networks are scored as the model of an estimator."""
+
+    unfitted: Any = None
+
+    def estimator(self, network: Result) -> Any:
+        """Return the estimator, fitted with a network."""
+        return fitted_copy(self.unfitted, self.problem, self.fit.fitted_attributes(self.problem, self.targets, network))
 
 
 class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, metaclass=Listed):
@@ -186,7 +198,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         given_sizes = self.estimator.max_units if self.max_units is None else self.max_units
         sizes = _SIZES(given_sizes, "max_units")
         single = clone(self.estimator).set_params(max_units=sizes[0])
-        single._check_parameters()
+        fit = network_fit_of(single)
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise TypeError(f"scoring must be the name of one score, a callable or None, got {shown(self.scoring)}")
         if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
@@ -194,10 +206,10 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         self.scorer_ = check_scoring(single, self.scoring)
         given = X, y, sample_weight
         say(single.verbose, "reading the samples")
-        X, y, sample_weight, present = single._samples(*given)
+        X, y, sample_weight, present = samples_of_fit(single, *given)
         vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
-        targets = single._encode(y, sample_weight)
-        problem = single._problem(*merge_equal_samples(X, targets))
+        targets = fit.encode(y, sample_weight)
+        problem, _ = fit.problem_of_distinct_samples(X, targets)
         if not np.iterable(self.strengths) or isinstance(self.strengths, str):
             raise ValueError(f"strengths must be numbers > 0 or ratios, several of them, got {shown(self.strengths)}")
         strengths, weight = check_strengths(problem, self.strengths), problem.losses.total_weight
@@ -211,7 +223,9 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
             raise ValueError("cv has a fold with no sample of positive weight to train on, or none to hold out")
         score = partial(_score, scorer=self.scorer_)
         folds = [
-            Fold(single, X, targets, weight, *_trained_on_all_classes(targets, *part), score, _ITERATIONS)
+            ScoredFold(
+                fit, X, targets, weight, *_trained_on_all_classes(targets, *part), score, _ITERATIONS, unfitted=single
+            )
             for part in parts
         ]
         self.n_splits_ = len(folds)
@@ -233,7 +247,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
             return KFold(n_folds, shuffle=True, random_state=0)
         return self.cv if hasattr(self.cv, "split") else check_cv([_among(fold, present, n) for fold in self.cv])
 
-    def _keep_best(self, folds: Sequence[Fold], strengths: np.ndarray) -> None:
+    def _keep_best(self, folds: Sequence[ScoredFold], strengths: np.ndarray) -> None:
         """Keep the network of the best score so far, of the samples of its fold; other processes take theirs along."""
         seen = [(score, fold, i) for fold in folds for i, score in enumerate(fold.scores)]
         if seen:
@@ -259,7 +273,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         return self
 
     def _search(
-        self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], deadline: Deadline, task: Task
+        self, folds: Sequence[ScoredFold], strengths: np.ndarray, sizes: list[int], deadline: Deadline, task: Task
     ) -> None:
         parallel = Parallel(n_jobs=self.n_jobs)
         # Folds that wait for others have the same time.
@@ -366,7 +380,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
 
 
 @door
-def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
+def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
     """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
     task.begin()
     deadline = Deadline(seconds)
@@ -377,7 +391,7 @@ def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tupl
         if network.error is not None:
             raise network.error
         stop = candidate.end(lambda network=network: {"best_estimator_": fold.estimator(network)})
-        say(fold.single.verbose, f"  strength {strength:.6g}: score {score:.6g}, {len(network.basis)} units")
+        say(fold.fit.options.verbose, f"  strength {strength:.6g}: score {score:.6g}, {len(network.basis)} units")
         if stop or deadline.is_over:
             break
     task.end()
@@ -386,19 +400,21 @@ def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tupl
 
 @door
 def _prune(
-    fold: Fold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
+    fold: ScoredFold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
 ) -> list[float]:
     """Return the scores of the network of a strength cut down to sizes; -inf for those without time."""
     task.begin()
     deadline, scores = Deadline(seconds), []
     for size, smaller in zip(sizes, _pruned(fold, network, strength, sizes, deadline), strict=False):
         scores.append(fold.score(fold, smaller))
-        say(fold.single.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
+        say(fold.fit.options.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
     task.end()
     return scores + [-math.inf] * (len(sizes) - len(scores))
 
 
-def _pruned(fold: Fold, network: Result, strength: float, sizes: Sequence[int], deadline: Deadline) -> Iterator[Result]:
+def _pruned(
+    fold: ScoredFold, network: Result, strength: float, sizes: Sequence[int], deadline: Deadline
+) -> Iterator[Result]:
     """Yield the network cut down to the units of largest weights, each time from the one before, while time is."""
     problem = fold.problem.with_strength(fold.part * strength)
     for size in sizes:
@@ -407,7 +423,7 @@ def _pruned(fold: Fold, network: Result, strength: float, sizes: Sequence[int], 
                 return
             kept = np.argsort(-np.linalg.norm(network.weights, axis=1), kind="stable")[:size]
             start = network.basis[kept], network.weights[kept], network.linear
-            limits = {"tol": fold.single.tol, "max_iter": 1, "max_time": deadline.left}
+            limits = {"tol": fold.fit.options.tol, "max_iter": 1, "max_time": deadline.left}
             network = minimize(problem, fold.solver(1, size), start=start, **limits)
             if network.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
@@ -416,7 +432,7 @@ def _pruned(fold: Fold, network: Result, strength: float, sizes: Sequence[int], 
         yield network
 
 
-def _score(fold: Fold, network: Result, scorer: Callable[..., float]) -> float:
+def _score(fold: ScoredFold, network: Result, scorer: Callable[..., float]) -> float:
     """Return the score of a network on the held-out samples, with the weights of the objective."""
     targets = fold.targets.rows(fold.test)
     weights = {} if targets.weights is None else {"sample_weight": targets.weights}
@@ -426,7 +442,7 @@ def _score(fold: Fold, network: Result, scorer: Callable[..., float]) -> float:
     return score
 
 
-def _samples(fold: Fold) -> dict[str, Any]:
+def _samples(fold: ScoredFold) -> dict[str, Any]:
     targets = fold.targets.rows(fold.train)
     return samples_of(fold.X[fold.train], targets.y, targets.sample_weight)
 

@@ -14,8 +14,9 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_numbers, check_flag, check_nonnegative, distinct_labels
-from mopn.estimators.base import ModelEstimator, Scored
+from mopn.estimators.base import ModelEstimator, Scored, raise_interruption
 from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.fit_warnings import warn_of_failure
 from mopn.estimators.parameters import COMMON, warn_of_small_weights
 from mopn.estimators.strength_choice import FEW, PARTS, splits
 from mopn.estimators.targets import Targets, in_canonical_order, regression_loss
@@ -115,7 +116,7 @@ class SingleOutputEstimator(ModelEstimator):
         result = self._fit(solver, X, y, sample_weight)
         # A stochastic method that finishes all its passes has not failed.
         if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
-            self._warn(result)
+            warn_of_failure(result)
         return self
 
     @with_callbacks
@@ -147,7 +148,7 @@ class SingleOutputEstimator(ModelEstimator):
         self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
-        self._raise_interruption(result)
+        raise_interruption(result)
         task.end({})
         return result
 
@@ -217,7 +218,7 @@ class SingleOutputEstimator(ModelEstimator):
         epochs = _EPOCHS if self.max_iter is None else min(self.max_iter, _EPOCHS)
         start = self._constant(part.y, part.weights)
         result = minimize(problem, solver, start=start, tol=self.tol, max_iter=epochs, max_time=deadline.left, rng=seed)
-        self._raise_interruption(result)
+        raise_interruption(result)
         outputs = self._attributes(problem, result)["model_"].outputs(X[fold[1]])
         return held.sum(self.loss_.value(held.y[:, None], outputs))
 

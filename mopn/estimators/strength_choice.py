@@ -16,7 +16,8 @@ from mopn.data.chunked_rows import IN_MEMORY, Chunks, LocalChunks, stored_number
 from mopn.data.row_blocks import RawBlock, RowBlocks
 from mopn.estimators.callbacks import say
 from mopn.estimators.folds import Fold
-from mopn.estimators.targets import Targets, in_canonical_order
+from mopn.estimators.network_fit import NetworkFit
+from mopn.estimators.targets import Targets, in_canonical_order, targets_of_problem
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths
@@ -53,26 +54,26 @@ class Choice(NamedTuple):
             result.status, result.message, result.success = self.ended, self.ended.message, False
 
 
-def choose_strength(single: Any, X: Any, targets: Targets, deadline: Deadline) -> Choice:
+def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
     """Return the strength of least loss on held-out samples, scaled to all samples.
 
     The paths of all folds go on together, from the largest strength on, until the loss is larger than before: beyond,
     networks start to overfit, and take longer. Out of time, or after Ctrl-C, it is the best strength so far; the
     largest, whose fit is the shortest, if there was no time at all. Ctrl-C before the first model is raised.
     """
-    say(single.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
-    strengths, weight, n = _of_all(single._problem_of_all(X, targets)[0])
+    say(fit.options.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
+    strengths, weight, n = _of_all(fit.problem_of_distinct_samples(X, targets)[0])
     losses: list[float] = []
     folds: list[Fold] = []
     ended = None
     try:
-        folds = _folds(single, X, targets, weight, n, deadline)
+        folds = _folds(fit, X, targets, weight, n, deadline)
         for loss in _losses([fold.walk(strengths, deadline) for fold in folds]):
             losses.append(loss)
             units = len(folds[0].networks[len(losses) - 1].basis)
             ratio = RATIOS[len(losses) - 1]
             words = f"{loss:.6g}" if math.isfinite(loss) else "clearly larger"
-            say(single.verbose, f"  strength {len(losses)}: {ratio!r}, loss {words}, {units} units")
+            say(fit.options.verbose, f"  strength {len(losses)}: {ratio!r}, loss {words}, {units} units")
     except KeyboardInterrupt:
         if not (folds and folds[0].networks):
             raise
@@ -111,17 +112,17 @@ def _of_all(problem: NetworkProblem) -> tuple[np.ndarray, float, int]:
     return check_strengths(problem, RATIOS), problem.losses.total_weight, problem.losses.n
 
 
-def _folds(single: Any, X: Any, targets: Targets, weight: float, n: int, deadline: Deadline) -> list[Fold]:
+def _folds(fit: NetworkFit, X: Any, targets: Targets, weight: float, n: int, deadline: Deadline) -> list[Fold]:
     """Return the folds, as far as there is time for their problems."""
     folds: list[Fold] = []
     if deadline.is_over:
         return folds
     if isinstance(X, RowBlocks | Chunks):
-        X, targets = _sample(single, X, targets)
+        X, targets = _sample(X, targets)
         n = len(targets.y)
     X, targets, groups = in_canonical_order(X, targets)
     for train, test in islice(splits(targets, PARTS, groups), PARTS if n <= FEW else 1):
-        folds.append(Fold(single, X, targets, weight, train, test, _held_out_loss, _ITERATIONS))
+        folds.append(Fold(fit, X, targets, weight, train, test, _held_out_loss, _ITERATIONS))
         _ = folds[-1].problem  # which takes time
         if deadline.is_over:
             break
@@ -180,9 +181,9 @@ def _parts(targets: Targets, n_parts: int, groups: np.ndarray) -> np.ndarray:
     return parts
 
 
-def _sample(single: Any, X: RowBlocks | Chunks, targets: Targets) -> tuple[Any, Targets]:
+def _sample(X: RowBlocks | Chunks, targets: Targets) -> tuple[Any, Targets]:
     """Return a random sample of the rows, of as many as there is memory for; mostly all of them."""
-    X, y, weights = single._data(X, targets)
+    X, y, weights = targets_of_problem(X, targets)
     chunks = LocalChunks(X.with_targets(y, weights)) if isinstance(X, RowBlocks) else X
     stored = chunks.reduce(_stored_numbers, operator.add)
     X, values, weights = chunks.sample(min(1.0, IN_MEMORY / max(stored, 1)), 0)
