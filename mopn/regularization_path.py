@@ -20,7 +20,7 @@ from mopn.solvers.tools.checks import Rule, check_seconds, count, shown
 from mopn.solvers.tools.decorators import callers_state, door
 from mopn.solvers.tools.display import Displayed
 
-__all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
+__all__ = ["ENDS_PATH", "EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
 
 # Relative decrease in ten iterations that ends the refit of all units: the next strengths improve the same units.
 _POLISH_TOL = 5e-3
@@ -29,7 +29,7 @@ _LEAST_TOL = 1e-3
 # The smallest strength whose solution is zero counts as zero up to this multiple of its rounding error.
 _ROUNDINGS_OF_ZERO = 2.0
 # Statuses of a run that end the path.
-_ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
+ENDS_PATH = (Status.MAX_TIME, Status.INTERRUPTED, Status.CALLBACK_FAILED, Status.FAILED, Status.STOPPED)
 _SERIES = Rule("a number >= 2 or an array of strengths", count(2).convert)
 
 
@@ -214,7 +214,7 @@ def solutions(
         result = minimize(part, solver, start=start, max_time=deadline.left, **options)
         yield part, result
         start = result
-        if result.status in _ENDS_PATH:
+        if result.status in ENDS_PATH:
             return
 
 

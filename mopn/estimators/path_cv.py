@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -28,9 +27,10 @@ from mopn.data.validation import as_array
 from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator, fitted_copy, network_fit_of, samples_of_fit
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.folds import Fold
+from mopn.estimators.folds import HeldOut
 from mopn.estimators.listing import Listed
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
+from mopn.estimators.strength_walk import RowLosses, to_the_end, walk
 from mopn.estimators.targets import Targets
 from mopn.models.base import Fitted, Predictor
 from mopn.network.problem import NetworkProblem
@@ -63,15 +63,35 @@ def _best_has(name: str) -> Callable[[PathCV], Any]:
     return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
 
 
-@dataclass(frozen=True)
-class ScoredFold(Fold):
-    """A fold whose networks are scored as the model of an estimator."""
+@dataclass(frozen=True, kw_only=True)
+class ScoredFold(HeldOut):
+    """A fold whose networks are scored as models of an estimator; the loss is the score, negative."""
 
-    unfitted: Any = None
+    unfitted: Any
+    scorer: Callable[..., float]
 
     def estimator(self, network: Result) -> Any:
         """Return the estimator, fitted with a network."""
-        return fitted_copy(self.unfitted, self.problem, self.fit.fitted_attributes(self.problem, self.targets, network))
+        fitted = self.fit.fitted_attributes(self.problem, self.targets, network)
+        return fitted_copy(self.unfitted, self.problem, fitted)
+
+    def score(self, network: Result) -> float:
+        """Return the score of a network on the held-out samples, with the weights of the objective."""
+        targets = self.targets.rows(self.test)
+        weights = {} if targets.weights is None else {"sample_weight": targets.weights}
+        score = float(self.scorer(self.estimator(network), self.X[self.test], targets.y, **weights))
+        if math.isnan(score):
+            raise ValueError("scoring is NaN on the held-out part of a fold; give another score, or larger folds (cv)")
+        return score
+
+    def losses_of(self, network: Result) -> RowLosses:
+        """Return the negative score, as of a single row."""
+        return RowLosses(np.array([-self.score(network)]), None)
+
+    @property
+    def scores(self) -> list[float]:
+        """The scores of the strengths so far."""
+        return [-losses.total for losses in self.losses]
 
 
 class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, metaclass=Listed):
@@ -221,12 +241,21 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
             raise ValueError("cv has no folds; give at least one pair of training and test samples")
         if not all(len(part) for pair in parts for part in pair):
             raise ValueError("cv has a fold with no sample of positive weight to train on, or none to hold out")
-        score = partial(_score, scorer=self.scorer_)
+        for train, _ in parts:
+            _check_classes(targets, train)
         folds = [
             ScoredFold(
-                fit, X, targets, weight, *_trained_on_all_classes(targets, *part), score, _ITERATIONS, unfitted=single
+                fit,
+                X,
+                targets,
+                weight,
+                train,
+                test,
+                n_strengths=len(strengths),
+                unfitted=single,
+                scorer=self.scorer_,
             )
-            for part in parts
+            for train, test in parts
         ]
         self.n_splits_ = len(folds)
         # A path and smaller sizes for each fold, and the last fit.
@@ -384,14 +413,16 @@ def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -
     """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
     task.begin()
     deadline = Deadline(seconds)
-    walk = fold.walk(strengths, deadline)
+    trials = walk(strengths, [fold], to_the_end, _ITERATIONS, deadline)
     for strength in strengths:
         candidate = task.subtask("candidate").begin()
-        network, score = next(walk)
+        next(trials)
+        network = fold.networks[-1]
         if network.error is not None:
             raise network.error
         stop = candidate.end(lambda network=network: {"best_estimator_": fold.estimator(network)})
-        say(fold.fit.options.verbose, f"  strength {strength:.6g}: score {score:.6g}, {len(network.basis)} units")
+        words = f"  strength {strength:.6g}: score {fold.scores[-1]:.6g}, {len(network.basis)} units"
+        say(fold.fit.options.verbose, words)
         if stop or deadline.is_over:
             break
     task.end()
@@ -406,7 +437,7 @@ def _prune(
     task.begin()
     deadline, scores = Deadline(seconds), []
     for size, smaller in zip(sizes, _pruned(fold, network, strength, sizes, deadline), strict=False):
-        scores.append(fold.score(fold, smaller))
+        scores.append(fold.score(smaller))
         say(fold.fit.options.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
     task.end()
     return scores + [-math.inf] * (len(sizes) - len(scores))
@@ -424,7 +455,7 @@ def _pruned(
             kept = np.argsort(-np.linalg.norm(network.weights, axis=1), kind="stable")[:size]
             start = network.basis[kept], network.weights[kept], network.linear
             limits = {"tol": fold.fit.options.tol, "max_iter": 1, "max_time": deadline.left}
-            network = minimize(problem, fold.solver(1, size), start=start, **limits)
+            network = minimize(problem, fold.solver(1, size, _ITERATIONS), start=start, **limits)
             if network.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if network.error is not None:
@@ -432,26 +463,16 @@ def _pruned(
         yield network
 
 
-def _score(fold: ScoredFold, network: Result, scorer: Callable[..., float]) -> float:
-    """Return the score of a network on the held-out samples, with the weights of the objective."""
-    targets = fold.targets.rows(fold.test)
-    weights = {} if targets.weights is None else {"sample_weight": targets.weights}
-    score = float(scorer(fold.estimator(network), fold.X[fold.test], targets.y, **weights))
-    if math.isnan(score):
-        raise ValueError("scoring is NaN on the held-out part of a fold; give another score, or larger folds (cv)")
-    return score
-
-
 def _samples(fold: ScoredFold) -> dict[str, Any]:
     targets = fold.targets.rows(fold.train)
     return samples_of(fold.X[fold.train], targets.y, targets.sample_weight)
 
 
-def _trained_on_all_classes(targets: Targets, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _check_classes(targets: Targets, train: np.ndarray) -> None:
+    """Refuse a fold that trains on no sample of some class."""
     missing = np.setdiff1d(targets.y, targets.y[train]) if targets.form == "labels" else np.zeros(0)
     if len(missing):
         raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
-    return train, test
 
 
 def _among(fold: Any, present: np.ndarray, n: int) -> tuple[np.ndarray, ...]:

@@ -24,6 +24,7 @@ from mopn.estimators import (
     TableRegressor,
     strength_choice,
 )
+from mopn.estimators.base import network_fit_of, samples_of_fit
 from mopn.estimators.folds import Fold
 from mopn.estimators.strength_choice import choose_strength, splits
 from mopn.estimators.targets import Targets
@@ -85,13 +86,13 @@ def test_the_default_proves_its_gap_and_learns_smooth_effects():
 def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     """Few samples are all held out once: by hand, with the same parts."""
     table = (TableClassifier if y is LABELS else TableRegressor)(curves=2, norm="l1")
-    single = table._network().set_params(strength=Ratio(0.5))
-    Z, y, weights, _ = table._samples(FRAME, y, None)
-    targets = single._encode(y, weights)
-    chosen = choose_strength(single, Z, targets, Deadline(None)).strength
+    Z, y, weights, _ = samples_of_fit(table, FRAME, y, None)
+    fit = network_fit_of(table).with_options(strength=Ratio(0.5))
+    targets = fit.encode(y, weights)
+    chosen = choose_strength(fit, Z, targets, Deadline(None)).strength
     table.fit(FRAME, y)
     assert table.strength_ == chosen
-    largest = single._problem(Z, targets).strength_max()
+    largest = fit.problem(Z, targets).strength_max()
     ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001, 0.0003])
     assert np.isclose(chosen, ratios * largest).sum() == 1
 
@@ -327,8 +328,7 @@ def test_without_a_proof_a_fit_ends_near_the_minimum():
 
 @pytest.mark.parametrize(("most", "options"), [(1, {}), (1, {"max_units": None}), (1, {"prove": True})])
 def test_large_tables_are_proven_on_request(monkeypatch, most, options):
-    for module in ("tables", "base"):
-        monkeypatch.setattr(f"mopn.estimators.{module}._PROVEN", most)
+    monkeypatch.setattr(TableClassifier, "_policy", replace(TableClassifier._policy, max_proven_size=most))
     fitted = TableClassifier(strength=Ratio(0.01), curves=1, tol=3e-3, **options).fit(FRAME, LABELS)
     assert (fitted.relative_gap_ > fitted.tol) == (not options)
 
@@ -340,7 +340,8 @@ def test_targets_too_large_for_floating_point_are_named():
 
 
 def test_very_large_samples_are_proven_on_request(monkeypatch):
-    monkeypatch.setattr("mopn.estimators.base._PROVEN", 1)
+    policy = MultiOutputPNClassifier._policy
+    monkeypatch.setattr(MultiOutputPNClassifier, "_policy", replace(policy, max_proven_size=1))
     X, y = np.random.default_rng(0).uniform(-1, 1, (60, 8)), np.arange(60) % 3
     model, proven = (MultiOutputPNClassifier(max_units=most, tol=1e-3).fit(X, y) for most in (200, None))
     assert proven.relative_gap_ <= 1e-3 < model.relative_gap_
