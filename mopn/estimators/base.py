@@ -60,7 +60,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
     _numeric_y: ClassVar[bool]
     _rules: ClassVar[dict[str, Rule]] = COMMON
 
-    # Of a Series or DataFrame y.
+    # The names of the columns of y, if it is a Series or DataFrame.
     _target_names: Sequence[str] = ()
 
     model_: Predictor
@@ -134,7 +134,8 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         """
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
-        y, X = self._plain_targets(y, reset=reset), readable(compressed(to_host(X)), "X")
+        y = self._plain_targets(y, reset=reset)
+        X = readable(compressed(to_host(X)), "X")
         checks = _X_FORMAT | {"multi_output": True, "y_numeric": self._numeric_y, "ensure_min_samples": least}
         if isinstance(X, RelationBlocks):
             if reset:
@@ -206,7 +207,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
         return as_targets(y, numeric=self._numeric_y, advice=self._advice_of_texts())
 
     def _advice_of_texts(self) -> str:
-        """Return what takes targets that are texts."""
+        """Return which estimators take targets that are texts."""
         return (
             f"{type(self).__name__.replace('Regressor', 'Classifier')} takes them as classes, a regressor takes numbers"
         )
@@ -228,7 +229,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator, metaclass=List
 
 
 def raise_interruption(result: Result) -> None:
-    """Raise what ended a run: Ctrl-C, or an error of a callback."""
+    """Raise ``KeyboardInterrupt`` or the error of a callback, if a run ended by it."""
     if result.status == Status.INTERRUPTED:
         raise KeyboardInterrupt
     if result.status == Status.CALLBACK_FAILED and result.error is not None:
@@ -301,14 +302,12 @@ class NetworkAttributes(ModelEstimator):
     def _own_attributes(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
         """Return the fitted attributes of a network as those of this estimator."""
 
-    def _samples(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
-    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+    def _samples(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, **options: Any) -> Any:
         """Validate the samples; of chunks return targets and weights as ``samples_of_chunks``."""
         if isinstance(X, Chunks):
             self._plain_targets(None, reset=reset)  # numbers without names
             return samples_of_chunks(self._encoding(), X)
-        return super()._samples(X, y, sample_weight, reset=reset, least=least, every_row=every_row)
+        return super()._samples(X, y, sample_weight, reset=reset, **options)
 
     def _encoded(
         self, fit: NetworkFit, samples: Samples, given: tuple[Any, Any, Any]
@@ -512,13 +511,8 @@ class NetworkEstimator(NetworkAttributes):
 
 def network_fit_of(estimator: NetworkAttributes) -> NetworkFit:
     """Return the fit of a network with the parameters of an estimator, after checks of these."""
-    check_parameters_of(estimator)
-    return estimator._network_fit()
-
-
-def check_parameters_of(estimator: ModelEstimator) -> None:
-    """Raise an error for a parameter of an estimator that is out of range."""
     estimator._check_parameters()
+    return estimator._network_fit()
 
 
 def samples_of_fit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
@@ -54,7 +54,7 @@ _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).
 
 # Largest part of the search for the paths.
 _SHARE_OF_PATHS = 2 / 3
-# Of each refit, which starts at the network of the strength or of the size before.
+# Iterations per refit, which starts at the network of the strength or of the size before.
 _ITERATIONS = 15
 
 
@@ -206,56 +206,29 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         ValueError, TypeError
             If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
         """
-        if not isinstance(self.estimator, NetworkEstimator):
-            raise TypeError(
-                "estimator must be a multi-output or ordinal estimator of mopn.estimators, got "
-                f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
-                "pipeline PathCV is the last step: make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier()))"
-            )
-        if isinstance(X, RowBlocks):
-            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
+        self._check_arguments(X)
         deadline = Deadline(self.estimator.max_time)
-        given_sizes = self.estimator.max_units if self.max_units is None else self.max_units
-        sizes = _SIZES(given_sizes, "max_units")
-        single = clone(self.estimator).set_params(max_units=sizes[0])
-        fit = network_fit_of(single)
-        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
-            raise TypeError(f"scoring must be the name of one score, a callable or None, got {shown(self.scoring)}")
-        if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
-            raise TypeError(f"n_jobs must be an integer or None, got {shown(self.n_jobs)}")
-        self.scorer_ = check_scoring(single, self.scoring)
+        sizes = _SIZES(self.estimator.max_units if self.max_units is None else self.max_units, "max_units")
+        unfitted = clone(self.estimator).set_params(max_units=sizes[0])
+        fit = network_fit_of(unfitted)
+        self.scorer_ = check_scoring(unfitted, self.scoring)
+        say(unfitted.verbose, "reading the samples")
         given = X, y, sample_weight
-        say(single.verbose, "reading the samples")
-        X, y, sample_weight, present = samples_of_fit(single, *given)
-        vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
+        X, y, sample_weight, present = samples_of_fit(unfitted, *given)
+        vars(unfitted).pop("feature_names_in_", None)  # scikit-learn has checked the names
         targets = fit.encode(y, sample_weight)
         problem, _ = fit.problem_of_distinct_samples(X, targets)
         if not np.iterable(self.strengths) or isinstance(self.strengths, str):
             raise ValueError(f"strengths must be numbers > 0 or ratios, several of them, got {shown(self.strengths)}")
-        strengths, weight = check_strengths(problem, self.strengths), problem.losses.total_weight
-        del problem
+        strengths = check_strengths(problem, self.strengths)
+        weight = problem.losses.total_weight
+        del problem  # it has a copy of the samples
         # The number of all samples, with and without weight.
         n = len(y) if given[2] is None else len(as_array(to_host(given[2]), "sample_weight"))
-        parts = list(self._splitter(y, present, n).split(X, y, **process_routing(self, "fit", **params).splitter.split))
-        if not parts:
-            raise ValueError("cv has no folds; give at least one pair of training and test samples")
-        if not all(len(part) for pair in parts for part in pair):
-            raise ValueError("cv has a fold with no sample of positive weight to train on, or none to hold out")
-        for train, _ in parts:
-            _check_classes(targets, train)
+        parts = self._splitter(y, present, n).split(X, y, **process_routing(self, "fit", **params).splitter.split)
+        shared: dict[str, Any] = {"n_strengths": len(strengths), "unfitted": unfitted, "scorer": self.scorer_}
         folds = [
-            ScoredFold(
-                fit,
-                X,
-                targets,
-                weight,
-                train,
-                test,
-                n_strengths=len(strengths),
-                unfitted=single,
-                scorer=self.scorer_,
-            )
-            for train, test in parts
+            ScoredFold(fit, X, targets, weight, train, test, **shared) for train, test in _checked_folds(parts, targets)
         ]
         self.n_splits_ = len(folds)
         # A path and smaller sizes for each fold, and the last fit.
@@ -266,6 +239,21 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
             self._keep_best(folds, strengths)
             raise
         return self._refitted(deadline, task, *given)
+
+    def _check_arguments(self, X: Any) -> None:
+        """Refuse parameters and blocks of rows that no search can take."""
+        if not isinstance(self.estimator, NetworkEstimator):
+            raise TypeError(
+                "estimator must be a multi-output or ordinal estimator of mopn.estimators, got "
+                f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
+                "pipeline PathCV is the last step: make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier()))"
+            )
+        if isinstance(X, RowBlocks):
+            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise TypeError(f"scoring must be the name of one score, a callable or None, got {shown(self.scoring)}")
+        if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
+            raise TypeError(f"n_jobs must be an integer or None, got {shown(self.n_jobs)}")
 
     def _splitter(self, y: np.ndarray, present: np.ndarray, n: int) -> Any:
         """Return the splitter of the samples present; numbers of folds are stratified for labels, else shuffled."""
@@ -409,11 +397,11 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
 
 
 @door
-def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
+def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[np.ndarray, list[Result]]:
     """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
     task.begin()
     deadline = Deadline(seconds)
-    trials = walk(strengths, [fold], to_the_end, _ITERATIONS, deadline)
+    trials = walk(strengths, [fold.losses_at], to_the_end, _ITERATIONS, deadline)
     for strength in strengths:
         candidate = task.subtask("candidate").begin()
         next(trials)
@@ -426,21 +414,29 @@ def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -
         if stop or deadline.is_over:
             break
     task.end()
-    return fold.scores + [-math.inf] * (len(strengths) - len(fold.scores)), fold.networks
+    return _with_missing(fold.scores, len(strengths)), fold.networks
 
 
 @door
 def _prune(
     fold: ScoredFold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
-) -> list[float]:
+) -> np.ndarray:
     """Return the scores of the network of a strength cut down to sizes; -inf for those without time."""
     task.begin()
-    deadline, scores = Deadline(seconds), []
+    scores: list[float] = []
+    deadline = Deadline(seconds)
     for size, smaller in zip(sizes, _pruned(fold, network, strength, sizes, deadline), strict=False):
         scores.append(fold.score(smaller))
         say(fold.fit.options.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
     task.end()
-    return scores + [-math.inf] * (len(sizes) - len(scores))
+    return _with_missing(scores, len(sizes))
+
+
+def _with_missing(scores: list[float], n: int) -> np.ndarray:
+    """Return n scores, the missing ones as -inf."""
+    found = np.full(n, -math.inf)
+    found[: len(scores)] = scores
+    return found
 
 
 def _pruned(
@@ -468,11 +464,19 @@ def _samples(fold: ScoredFold) -> dict[str, Any]:
     return samples_of(fold.X[fold.train], targets.y, targets.sample_weight)
 
 
-def _check_classes(targets: Targets, train: np.ndarray) -> None:
-    """Refuse a fold that trains on no sample of some class."""
-    missing = np.setdiff1d(targets.y, targets.y[train]) if targets.form == "labels" else np.zeros(0)
-    if len(missing):
-        raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
+def _checked_folds(parts: Iterable[Any], targets: Targets) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the folds of a splitter, each with samples to train on and to hold out, and with all classes to train."""
+    folds = list(parts)
+    if not folds:
+        raise ValueError("cv has no folds; give at least one pair of training and test samples")
+    for train, test in folds:
+        if not (len(train) and len(test)):
+            raise ValueError("cv has a fold with no sample of positive weight to train on, or none to hold out")
+    for train, _ in folds:
+        missing = np.setdiff1d(targets.y, targets.y[train]) if targets.form == "labels" else np.zeros(0)
+        if len(missing):
+            raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
+    return folds
 
 
 def _among(fold: Any, present: np.ndarray, n: int) -> tuple[np.ndarray, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -186,10 +185,9 @@ class SingleOutputEstimator(ModelEstimator):
         X, y, sample_weight = samples
         form = "labels" if isinstance(self, ClassifierMixin) else "vector"
         X, targets, groups = in_canonical_order(X, Targets(y, y, self.loss_, form, sample_weight=sample_weight))
-        folds = [
-            _ShortFits(self, solver, seed, units, X, targets, train, test)
-            for train, test in parts_held_out(targets, groups, len(y))
-        ]
+        given = {"solver": solver, "seed": seed, "units": units, "X": X, "targets": targets}
+        parts = parts_held_out(targets, groups, len(y))
+        folds = [partial(self._held_out_losses, fold=fold, **given) for fold in parts]
         rule = partial(until_losses_rise, patience=_PATIENCE)
         iterations = _ITERATIONS if self.max_iter is None else min(self.max_iter, _ITERATIONS)
         best = None
@@ -222,16 +220,28 @@ class SingleOutputEstimator(ModelEstimator):
     def _given_strengths(self, alpha: float = 1.0, beta: float = 1.0) -> tuple[float, float]:
         return alpha if self._alpha == "auto" else self._alpha, beta if self.beta == "auto" else self.beta
 
-    def _held_out_losses(self, fits: _ShortFits, ratio: float, iterations: int, deadline: Deadline) -> RowLosses:
-        """Return the losses on held-out samples after a short fit to the others, with their share of the strengths."""
-        part = fits.targets.rows(fits.train)
-        held = fits.targets.rows(fits.test)
-        self._take_strengths(ratio * part.total_weight / fits.targets.total_weight, fits.units)
-        problem = self._problem(fits.X[fits.train], part.y, part.weights, fits.seed)
+    def _held_out_losses(
+        self,
+        ratio: float,
+        iterations: int,
+        deadline: Deadline,
+        solver: Solver,
+        seed: int,
+        units: tuple[float, float],
+        X: Any,
+        targets: Targets,
+        fold: tuple[np.ndarray, np.ndarray],
+    ) -> RowLosses:
+        """Return the losses on the second part of a fold after a short fit to the first, by its share of the weight."""
+        train, test = fold
+        part = targets.rows(train)
+        held = targets.rows(test)
+        self._take_strengths(ratio * part.total_weight / targets.total_weight, units)
+        problem = self._problem(X[train], part.y, part.weights, seed)
         limits: Any = {"tol": self.tol, "max_iter": iterations, "max_time": deadline.left}
-        result = minimize(problem, fits.solver, start=self._constant(part.y, part.weights), rng=fits.seed, **limits)
+        result = minimize(problem, solver, start=self._constant(part.y, part.weights), rng=seed, **limits)
         raise_interruption(result)
-        outputs = self._attributes(problem, result)["model_"].outputs(fits.X[fits.test])
+        outputs = self._attributes(problem, result)["model_"].outputs(X[test])
         return RowLosses(self.loss_.value(held.y[:, None], outputs), held.weights)
 
     def _constant(self, y: np.ndarray, sample_weight: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -260,7 +270,8 @@ class SingleOutputEstimator(ModelEstimator):
 
     def _start(self, problem: Any) -> dict[str, np.ndarray]:
         """Return the fitted parameters that the problem has; raise ``ValueError`` if they are of other shapes."""
-        start, new = {}, problem.unpack(np.zeros(problem.size))
+        start: dict[str, np.ndarray] = {}
+        new = problem.unpack(np.zeros(problem.size))
         for attribute, name in self._fitted.items():
             if name in problem.parameters and hasattr(self, attribute):
                 start[name] = np.atleast_1d(as_numbers(getattr(self, attribute), f"warm_start: {attribute}"))
@@ -286,24 +297,6 @@ class SingleOutputEstimator(ModelEstimator):
         arrays = {attribute: np.array(found[name]) for attribute, name in self._fitted.items() if name in found}
         intercept = float(found["intercept"][0]) if "intercept" in found else 0.0
         return {"model_": self._named(model)} | arrays | {"intercept_": intercept}
-
-
-@dataclass(frozen=True)
-class _ShortFits:
-    """A fold of which every fit begins at the same start, with strengths that are multiples of ``units``."""
-
-    estimator: SingleOutputEstimator
-    solver: Solver
-    seed: int
-    units: tuple[float, float]
-    X: Any
-    targets: Targets
-    train: np.ndarray
-    test: np.ndarray
-
-    def losses_at(self, strength: float, iterations: int, deadline: Deadline) -> RowLosses:
-        """Return the losses on the held-out samples."""
-        return self.estimator._held_out_losses(self, strength, iterations, deadline)
 
 
 class SingleOutputRegressor(Scored, RegressorMixin):

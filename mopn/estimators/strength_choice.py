@@ -67,7 +67,8 @@ def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadlin
     try:
         folds = _folds(fit, X, targets, weight, n_distinct, deadline)
         rule = partial(until_losses_rise, clearly=_CLEARLY)
-        for number, (losses, verdict) in enumerate(walk(strengths, folds, rule, _ITERATIONS, deadline)):
+        trials = walk(strengths, [fold.losses_at for fold in folds], rule, _ITERATIONS, deadline)
+        for number, (losses, verdict) in enumerate(trials):
             best = verdict.best
             say(fit.options.verbose, _words(number, losses, folds))
     except KeyboardInterrupt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,16 +34,13 @@ class Verdict(NamedTuple):
     best: int
 
 
-class Fold(Protocol):
-    """Training samples, to be fitted with one strength after the other, and held-out samples."""
-
-    def losses_at(self, strength: float, iterations: int, deadline: Deadline) -> RowLosses | None:
-        """Return the losses on the held-out samples after a fit of so many iterations; None without time."""
+# The losses on a fold's held-out samples after a fit with a strength, of this many iterations; None without time.
+LossesAt = Callable[[float, int, Deadline], RowLosses | None]
 
 
 def walk(
     strengths: Iterable[float],
-    folds: Sequence[Fold],
+    folds: Sequence[LossesAt],
     rule: Callable[[Trials], Verdict],
     iterations: int,
     deadline: Deadline,
@@ -58,8 +55,8 @@ def walk(
     for strength in strengths:
         trial: list[RowLosses] = []
         trials.append(trial)
-        for fold in folds:
-            losses = fold.losses_at(strength, iterations, deadline)
+        for losses_at in folds:
+            losses = losses_at(strength, iterations, deadline)
             if losses is None:
                 return
             trial.append(losses)

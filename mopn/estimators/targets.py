@@ -300,7 +300,9 @@ def samples_of_chunks(encoding: Any, X: Chunks) -> tuple[Chunks, np.ndarray, np.
         return X, np.repeat(_INDICATORS[:, None], found.columns, axis=1), None, None
     labels, weights = found.labels, found.weights
     if X.classes is None:  # as in memory, labels of rows of weight 0 alone are none
-        labels, weights = labels[weights > 0.0], weights[weights > 0.0]
+        present = weights > 0.0
+        labels = labels[present]
+        weights = weights[present]
     if getattr(encoding, "class_weight", None) == "balanced" and not weights.all():
         missing = shown(labels[weights == 0][0])
         raise ValueError(f"class_weight='balanced' needs rows of each class, and {missing} has none")

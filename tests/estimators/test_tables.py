@@ -22,11 +22,13 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
+    folds,
     strength_choice,
 )
 from mopn.estimators.base import network_fit_of, samples_of_fit
-from mopn.estimators.folds import Fold
-from mopn.estimators.strength_choice import choose_strength, splits
+from mopn.estimators.folds import HeldOut, splits
+from mopn.estimators.strength_choice import choose_strength
+from mopn.estimators.strength_walk import RowLosses
 from mopn.estimators.targets import Targets
 from mopn.losses.losses import LOSSES
 from mopn.solvers.tools.budgets import Deadline
@@ -142,18 +144,19 @@ def test_copies_are_held_out_together(table):
 )
 def test_paths_end_where_the_loss_rises(monkeypatch, last, n_computed):
     """Three parts, whose losses are added up; what comes after the first rise, once it is clear, is not computed."""
-    computed = []
+    computed, of_folds, losses_at = [], {}, HeldOut.losses_at
     parts = zip((3.0, 3.0, 3.0), (2.0, 3.0, 1.0), (2.0, 3.2, 0.8), last, (0.0, 0.0, 0.0), strict=True)
 
-    def losses(fold, strengths, deadline):
-        (network, _), *_ = walk(fold, strengths[:1], deadline)
-        for loss in next(parts):
-            computed.append(loss)
-            fold.networks.append(network)
-            yield network, loss
+    def given_losses_at(fold, *trial):
+        if fold.networks:
+            fold.networks.append(fold.networks[0])
+        else:
+            losses_at(fold, *trial)
+            of_folds[id(fold)] = iter(next(parts))
+        computed.append(next(of_folds[id(fold)]))
+        return RowLosses(np.array(computed[-1:]), None)
 
-    walk = Fold.walk
-    monkeypatch.setattr(Fold, "walk", losses)
+    monkeypatch.setattr(HeldOut, "losses_at", given_losses_at)
     table = TableClassifier(curves=0).fit(FRAME, LABELS)
     largest = 2.0 * TableClassifier(curves=0, strength=Ratio(0.5)).fit(FRAME, LABELS).strength_
     assert table.strength_ == pytest.approx(strength_choice.RATIOS[1](largest))
@@ -412,7 +415,7 @@ def test_rows_of_weight_zero_have_no_part_in_the_encoding():
 @pytest.fixture
 def cheap_choice(monkeypatch):
     """One part is held out, for two strengths."""
-    monkeypatch.setattr(strength_choice, "FEW", 0)
+    monkeypatch.setattr(folds, "MANY_SAMPLES", 0)
     monkeypatch.setattr(strength_choice, "RATIOS", (Ratio(0.3), Ratio(0.1)))
 
 
@@ -434,14 +437,15 @@ def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, mo
     """The losses on held-out rows are those in memory; else on a part of the rows."""
     estimator = table(curves=0, max_units=2, tol=0.1, **options)
     frame, y, weights = FRAME[:100], y[:100], np.where(np.arange(N) % 7, WEIGHTS, 0.0)[:100]
-    blocks, folds, walk = mopn.RowBlocks(cut(frame), y, weights), [], Fold.walk
-    monkeypatch.setattr(Fold, "walk", lambda fold, *path: folds.append(fold) or walk(fold, *path))
+    blocks, made, prepared = mopn.RowBlocks(cut(frame), y, weights), [], HeldOut.prepared
+    monkeypatch.setattr(HeldOut, "prepared", lambda fold: made.append(fold) or prepared(fold))
     found, expected = (clone(estimator).fit(*data) for data in ([blocks], [frame, y, weights]))
-    assert folds[0].scores == pytest.approx(folds[1].scores, rel=1e-6)
+    losses = [[part.total for part in fold.losses] for fold in made]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     assert found.strength_ == pytest.approx(expected.strength_, rel=1e-6)
     monkeypatch.setattr(strength_choice, "IN_MEMORY", 100 * expected.encoding_.n_features // 2)
     estimator.fit(blocks)
-    rows = [fold.X.shape[0] for fold in folds]
+    rows = [fold.X.shape[0] for fold in made]
     assert rows[:2] == [np.count_nonzero(weights)] * 2
     assert 0.2 * 100 < rows[2] < 0.7 * 100
 
