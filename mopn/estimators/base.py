@@ -28,7 +28,7 @@ from mopn.data.validation import (
     of_present,
 )
 from mopn.data.values import as_targets, is_series, to_host
-from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.encodings import Encoding
 from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
@@ -302,12 +302,14 @@ class NetworkAttributes(ModelEstimator):
     def _own_attributes(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
         """Return the fitted attributes of a network as those of this estimator."""
 
-    def _samples(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, **options: Any) -> Any:
-        """Validate the samples; of chunks return targets and weights as ``samples_of_chunks``."""
+    def _samples(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return validated samples; chunks with targets and weights as ``samples_of_chunks`` does."""
         if isinstance(X, Chunks):
             self._plain_targets(None, reset=reset)  # numbers without names
             return samples_of_chunks(self._encoding(), X)
-        return super()._samples(X, y, sample_weight, reset=reset, **options)
+        return super()._samples(X, y, sample_weight, reset=reset, least=least, every_row=every_row)
 
     def _encoded(
         self, fit: NetworkFit, samples: Samples, given: tuple[Any, Any, Any]
@@ -330,7 +332,7 @@ class NetworkAttributes(ModelEstimator):
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
         attributes = run.fitted(result)
-        vars(self).update(self._own_attributes(run.problem, attributes))
+        self.__dict__.update(self._own_attributes(run.problem, attributes))
         return FittedNetwork(run.fit.options, run.problem, result, attributes)
 
     def _validation_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Samples | None:
@@ -492,7 +494,7 @@ class NetworkEstimator(NetworkAttributes):
         deadline = Deadline(self.max_time)
         fit = self._network_fit()
         continued = self.warm_start and hasattr(self, "model_")
-        say(self.verbose, "reading the samples")
+        print_progress(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
         task = begin_fit(self, samples_of(X, y, sample_weight), None)
         targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), validation)
@@ -525,5 +527,5 @@ def samples_of_fit(
 def fitted_copy(estimator: NetworkAttributes, problem: NetworkProblem, fitted: dict[str, Any]) -> Any:
     """Return an estimator with the fitted attributes of a network."""
     found = copy(estimator)
-    vars(found).update(estimator._own_attributes(problem, fitted))
+    found.__dict__.update(estimator._own_attributes(problem, fitted))
     return found

@@ -157,6 +157,7 @@ class NewFeatureProblem(Smooth):
     """
 
     oracles = frozenset({"gradient"})
+    bounds = None
 
     def __init__(self, losses: Losses, Z: np.ndarray, V: np.ndarray, new: NewFeature) -> None:
         m = losses.n_outputs
@@ -209,7 +210,7 @@ def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeatur
     base = model.outputs(X)
     problem = NewFeatureProblem(Losses(loss, base.shape[1], None, base, Y), Z, V, new)
     found = minimize(problem, LBFGS(), tol=0.0)
-    return with_feature(model, found.h, found.w, new.scale)
+    return with_feature(model, found["h"], found["w"], new.scale)
 
 
 def _folded_in_for_user_y(user_y: UserY, model: Model, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature) -> Machine:

@@ -173,7 +173,7 @@ class NetworkFit:
     def path_solver(
         self, problem: NetworkProblem, n_strengths: int, max_units: int | None, iterations: int
     ) -> ConditionalGradient:
-        """Return the solver of a path of strengths, whose refits take at most so many iterations."""
+        """Return the solver of a path of strengths, whose refits take at most ``iterations``."""
         return self.policy.path_solver(problem, self.options, n_strengths, max_units, iterations)
 
     def run(self, problem: NetworkProblem, targets: Targets, held_out: EncodedSamples | None = None) -> NetworkRun:
@@ -209,7 +209,7 @@ class NetworkRun:
 
     fit: NetworkFit
     problem: NetworkProblem
-    strength: float
+    strength: float | None
     targets: Targets
     solver: ConditionalGradient
     held_out: EncodedSamples | None

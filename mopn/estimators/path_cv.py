@@ -26,7 +26,7 @@ from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_array
 from mopn.data.values import to_host
 from mopn.estimators.base import NetworkEstimator, fitted_copy, network_fit_of, samples_of_fit
-from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.folds import HeldOut
 from mopn.estimators.listing import Listed
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
@@ -52,7 +52,7 @@ _SIZES = Rule("an integer >= 1 or several", _sizes)
 _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
 
 
-# Largest part of the search for the paths.
+# The part of the time of the search that the paths of strengths may take; numbers of units have the rest.
 _SHARE_OF_PATHS = 2 / 3
 # Iterations per refit, which starts at the network of the strength or of the size before.
 _ITERATIONS = 15
@@ -212,7 +212,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         unfitted = clone(self.estimator).set_params(max_units=sizes[0])
         fit = network_fit_of(unfitted)
         self.scorer_ = check_scoring(unfitted, self.scoring)
-        say(unfitted.verbose, "reading the samples")
+        print_progress(unfitted.verbose, "reading the samples")
         given = X, y, sample_weight
         X, y, sample_weight, present = samples_of_fit(unfitted, *given)
         vars(unfitted).pop("feature_names_in_", None)  # scikit-learn has checked the names
@@ -295,7 +295,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         parallel = Parallel(n_jobs=self.n_jobs)
         # Folds that wait for others have the same time.
         turns = math.ceil(len(folds) / effective_n_jobs(self.n_jobs))
-        say(self.estimator.verbose, f"{len(folds)} folds of {len(strengths)} strengths")
+        print_progress(self.estimator.verbose, f"{len(folds)} folds of {len(strengths)} strengths")
         # Other processes get copies of the tasks, so these are all there before the first one starts.
         tasks = [task.subtask("fold", len(strengths), _samples(fold)) for fold in folds]
         seconds = deadline.share(_SHARE_OF_PATHS).left / turns
@@ -306,7 +306,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator, me
         scores = np.array([scores for scores, _ in paths])
         best = int(np.argmax(np.average(scores, axis=0, weights=weights)))
 
-        say(self.estimator.verbose, f"{len(folds)} folds of {len(sizes)} numbers of units")
+        print_progress(self.estimator.verbose, f"{len(folds)} folds of {len(sizes)} numbers of units")
         seconds = deadline.left / turns
         tasks = [task.subtask("sizes", 0, _samples(fold)) for fold in folds]
         pruned = np.array(
@@ -410,7 +410,7 @@ def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -
             raise network.error
         stop = candidate.end(lambda network=network: {"best_estimator_": fold.estimator(network)})
         words = f"  strength {strength:.6g}: score {fold.scores[-1]:.6g}, {len(network.basis)} units"
-        say(fold.fit.options.verbose, words)
+        print_progress(fold.fit.options.verbose, words)
         if stop or deadline.is_over:
             break
     task.end()
@@ -427,7 +427,7 @@ def _prune(
     deadline = Deadline(seconds)
     for size, smaller in zip(sizes, _pruned(fold, network, strength, sizes, deadline), strict=False):
         scores.append(fold.score(smaller))
-        say(fold.fit.options.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
+        print_progress(fold.fit.options.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
     task.end()
     return _with_missing(scores, len(sizes))
 
@@ -450,7 +450,7 @@ def _pruned(
                 return
             kept = np.argsort(-np.linalg.norm(network.weights, axis=1), kind="stable")[:size]
             start = network.basis[kept], network.weights[kept], network.linear
-            limits = {"tol": fold.fit.options.tol, "max_iter": 1, "max_time": deadline.left}
+            limits: Any = {"tol": fold.fit.options.tol, "max_iter": 1, "max_time": deadline.left}
             network = minimize(problem, fold.solver(1, size, _ITERATIONS), start=start, **limits)
             if network.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt

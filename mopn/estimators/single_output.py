@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_numbers, check_flag, check_nonnegative, distinct_labels
 from mopn.estimators.base import ModelEstimator, Scored, raise_interruption
-from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.fit_warnings import warn_of_failure
 from mopn.estimators.folds import parts_held_out
 from mopn.estimators.parameters import COMMON, warn_of_small_weights
@@ -127,7 +127,7 @@ class SingleOutputEstimator(ModelEstimator):
     def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> Result:
         deadline = Deadline(self.max_time)
         self._sums = None
-        say(self.verbose, "reading the samples")
+        print_progress(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
         task = begin_fit(self, samples_of(X, y, sample_weight), self.max_iter)
         y = self._encode(column_or_1d(y, warn=True))
@@ -197,7 +197,7 @@ class SingleOutputEstimator(ModelEstimator):
             for ratio, (losses, verdict) in zip(_RATIOS, trials, strict=False):
                 best = verdict.best
                 loss = sum(part.total for part in losses)
-                say(self.verbose, f"beta {ratio * units[1]:.3g}: loss {loss:.6g} on held-out samples")
+                print_progress(self.verbose, f"beta {ratio * units[1]:.3g}: loss {loss:.6g} on held-out samples")
                 if deadline.is_over:
                     break
         except KeyboardInterrupt:

@@ -12,7 +12,7 @@ import numpy as np
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import IN_MEMORY, Chunks, LocalChunks, stored_numbers
 from mopn.data.row_blocks import RawBlock, RowBlocks
-from mopn.estimators.callbacks import say
+from mopn.estimators.callbacks import print_progress
 from mopn.estimators.folds import HeldOut, parts_held_out
 from mopn.estimators.network_fit import NetworkFit
 from mopn.estimators.strength_walk import RowLosses, until_losses_rise, walk
@@ -55,7 +55,7 @@ def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadlin
     networks start to overfit, and take longer. Out of time, or after Ctrl-C, it is the best strength so far; the
     largest, whose fit is the shortest, if there was no time at all. Ctrl-C before the first model is raised.
     """
-    say(fit.options.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
+    print_progress(fit.options.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
     problem, _ = fit.problem_of_distinct_samples(X, targets)
     strengths = check_strengths(problem, RATIOS)
     weight = problem.losses.total_weight
@@ -70,7 +70,7 @@ def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadlin
         trials = walk(strengths, [fold.losses_at for fold in folds], rule, _ITERATIONS, deadline)
         for number, (losses, verdict) in enumerate(trials):
             best = verdict.best
-            say(fit.options.verbose, _words(number, losses, folds))
+            print_progress(fit.options.verbose, _words(number, losses, folds))
     except KeyboardInterrupt:
         if not (folds and folds[0].networks):
             raise

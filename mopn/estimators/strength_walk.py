@@ -23,7 +23,7 @@ class RowLosses(NamedTuple):
         return float(self.values.sum() if self.weights is None else self.weights @ self.values)
 
 
-# The losses of each strength so far, by fold; of the last strength perhaps in the first folds alone.
+# The losses of each strength so far, by fold. The last strength may have been tried in the first folds alone.
 Trials = Sequence[Sequence[RowLosses]]
 
 
@@ -34,7 +34,8 @@ class Verdict(NamedTuple):
     best: int
 
 
-# The losses on a fold's held-out samples after a fit with a strength, of this many iterations; None without time.
+# Returns the losses on a fold's held-out samples after a fit with a strength, of a number of iterations and within a
+# deadline; None without time.
 LossesAt = Callable[[float, int, Deadline], RowLosses | None]
 
 

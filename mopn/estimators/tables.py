@@ -21,7 +21,7 @@ from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import of_present
 from mopn.data.values import to_host
 from mopn.estimators.base import NetworkAttributes, raise_interruption
-from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods
 from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
@@ -183,7 +183,7 @@ class TableEstimator(TableReader, NetworkAttributes):
     def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> FittedNetwork:
         """Fit the network of the features."""
         deadline = Deadline(self.max_time)
-        say(self.verbose, "reading the samples")
+        print_progress(self.verbose, "reading the samples")
         given = to_host(X)
         X, y, sample_weight, present = self._samples(given, y, sample_weight)
         task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
@@ -204,7 +204,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         fitted = self._solved(task, run, start, limit)
         choice.overrule(fitted.result)
         self.status_ = fitted.result.status
-        say(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
+        print_progress(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
         raise_interruption(fitted.result)
         task.end({})
         return fitted
@@ -221,7 +221,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         small = len(targets.y) * size <= fit.policy.max_proven_size or max_units is None
         prove = small if self.prove == "auto" else bool(self.prove)
         if not prove:
-            say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
+            print_progress(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
         return replace(fit, policy=replace(fit.policy, prove=prove))
 
     def _choice(self, fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
@@ -327,8 +327,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: it then is mostly as
-        near to its minimum as ``tol`` says, in half of the time. "auto" proves tables of up to 500,000 rows times
+        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
+        usually within ``tol`` of its minimum, in half of the time. "auto" proves tables of up to 500,000 rows times
         features times outputs, and all with ``max_units=None``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
@@ -413,8 +413,8 @@ class TableRegressor(RegressorMethods, TableEstimator):
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: it then is mostly as
-        near to its minimum as ``tol`` says, in half of the time. "auto" proves tables of up to 500,000 rows times
+        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
+        usually within ``tol`` of its minimum, in half of the time. "auto" proves tables of up to 500,000 rows times
         features times outputs, and all with ``max_units=None``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
