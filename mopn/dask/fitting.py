@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, arranged, check_collection, dask_blocks
 from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.row_blocks import row_by_row
-from mopn.estimators.base import NetworkAttributes, network_fit_of
+from mopn.estimators.network_estimator import NetworkAttributes, network_fit_of
 from mopn.estimators.network_fit import NetworkFit
 from mopn.estimators.tables import TableEstimator
 from mopn.models.table import TableModel

@@ -17,7 +17,8 @@ from mopn.data.feature_scaling import feature_sizes
 from mopn.data.losses_of_rows import Losses
 from mopn.data.validation import check_block_targets, label_codes
 from mopn.data.values import level_codes
-from mopn.estimators.base import ModelEstimator, NetworkEstimator
+from mopn.estimators.base import ModelEstimator
+from mopn.estimators.network_estimator import NetworkEstimator
 from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
 from mopn.models.formula import kernel_formula

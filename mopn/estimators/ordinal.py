@@ -10,10 +10,11 @@ from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
 from mopn.data.values import as_array, as_targets, category_order
-from mopn.estimators.base import NetworkEstimator, Scored
+from mopn.estimators.base import Scored
 from mopn.estimators.encodings import LEVELS_FROM_TEXTS, LevelEncoding, warn_of_merged_levels
 from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fold_in import NetworkFoldIn
+from mopn.estimators.network_estimator import NetworkEstimator
 from mopn.losses.losses import Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName

@@ -25,10 +25,10 @@ from mopn.core.regularizers import Ratio
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_array
 from mopn.data.values import to_host
-from mopn.estimators.base import NetworkEstimator, fitted_copy, network_fit_of, samples_of_fit
 from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.folds import HeldOut
 from mopn.estimators.listing import Listed
+from mopn.estimators.network_estimator import NetworkEstimator, fitted_copy, network_fit_of, samples_of_fit
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
 from mopn.estimators.strength_walk import RowLosses, to_the_end, walk
 from mopn.estimators.targets import Targets

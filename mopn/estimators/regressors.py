@@ -7,9 +7,10 @@ from sklearn.base import RegressorMixin
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
-from mopn.estimators.base import NetworkEstimator, Scored
+from mopn.estimators.base import Scored
 from mopn.estimators.encodings import NumberEncoding
 from mopn.estimators.fold_in import NetworkFoldIn
+from mopn.estimators.network_estimator import NetworkEstimator
 from mopn.losses.losses import Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName

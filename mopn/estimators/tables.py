@@ -20,11 +20,12 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import of_present
 from mopn.data.values import to_host
-from mopn.estimators.base import NetworkAttributes, raise_interruption
+from mopn.estimators.base import raise_interruption
 from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods
 from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
+from mopn.estimators.network_estimator import NetworkAttributes
 from mopn.estimators.network_fit import NetworkFit, NetworkOptions, Samples
 from mopn.estimators.parameters import COMMON, warn_of_small_weights
 from mopn.estimators.regressors import RegressorMethods

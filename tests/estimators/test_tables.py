@@ -25,8 +25,8 @@ from mopn.estimators import (
     folds,
     strength_choice,
 )
-from mopn.estimators.base import network_fit_of, samples_of_fit
 from mopn.estimators.folds import HeldOut, splits
+from mopn.estimators.network_estimator import network_fit_of, samples_of_fit
 from mopn.estimators.strength_choice import choose_strength
 from mopn.estimators.strength_walk import RowLosses
 from mopn.estimators.targets import Targets
