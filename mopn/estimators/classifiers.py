@@ -120,22 +120,24 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.max_units = max_units
-        self.refit = refit
-        self.oracle = oracle
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.alpha = alpha
-        self.ridge = ridge
-        self.tol = tol
-        self.max_time = max_time
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            max_units=max_units,
+            refit=refit,
+            oracle=oracle,
+            fit_intercept=fit_intercept,
+            scale=scale,
+            alpha=alpha,
+            ridge=ridge,
+            tol=tol,
+            max_time=max_time,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
 
 class MultiOutputPNClassifier(Classifier):

@@ -14,9 +14,7 @@ from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.validation import (
-    check_flag,
-)
+from mopn.data.validation import check_flag
 from mopn.data.values import to_host
 from mopn.estimators.base import ModelEstimator, raise_interruption
 from mopn.estimators.callbacks import Task, begin_fit, print_progress, samples_of, with_callbacks
@@ -87,8 +85,8 @@ class NetworkAttributes(ModelEstimator):
         """Return the fit of a network with the parameters."""
 
     @abstractmethod
-    def _own_attributes(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Return the fitted attributes of a network as those of this estimator."""
+    def _presented(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Return the fitted attributes of a network as users see them, with the names of features and outputs."""
 
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
@@ -113,14 +111,14 @@ class NetworkAttributes(ModelEstimator):
         """Fit the network of a run, and set the fitted attributes."""
 
         def reached(network: Result) -> dict[str, Any]:
-            return self._own_attributes(run.problem, run.fitted_so_far(network))
+            return self._presented(run.problem, run.fitted_so_far(network))
 
         with task.iterations(reached, run.validate) as callback:
             result = run.solve(start, max_time, callback)
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
         attributes = run.fitted(result)
-        self.__dict__.update(self._own_attributes(run.problem, attributes))
+        self.__dict__.update(self._presented(run.problem, attributes))
         return FittedNetwork(run.fit.options, run.problem, result, attributes)
 
     def _validation_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Samples | None:
@@ -266,7 +264,7 @@ class NetworkEstimator(NetworkAttributes):
     def _network_fit(self) -> NetworkFit:
         return NetworkFit(self._kernel, self._encoding(), NetworkOptions.of(self), self._policy)
 
-    def _own_attributes(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
+    def _presented(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
         own = {
             "model_": self._named(fitted["model_"]),
             "_coordinates": problem.user_X.coordinates,
@@ -312,5 +310,5 @@ def samples_of_fit(
 def fitted_copy(estimator: NetworkAttributes, problem: NetworkProblem, fitted: dict[str, Any]) -> Any:
     """Return an estimator with the fitted attributes of a network."""
     found = copy(estimator)
-    found.__dict__.update(estimator._own_attributes(problem, fitted))
+    found.__dict__.update(estimator._presented(problem, fitted))
     return found

@@ -65,13 +65,6 @@ class TableEstimator(TableReader, NetworkAttributes):
     basis_: np.ndarray
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
-    norm: NormName | Literal["auto"]
-    strength: float | Ratio | Literal["auto"]
-    max_units: int | None
-    prove: bool | Literal["auto"]
-    tol: float
-    max_time: float | None
-    verbose: int
     # At the default ``tol`` predictions in single precision are as good; to 1e-6 or less refits are in double.
     _policy = FitPolicy(single_precision=True, max_proven_size=_MAX_PROVEN_SIZE)
     _rules = COMMON | {
@@ -80,6 +73,33 @@ class TableEstimator(TableReader, NetworkAttributes):
         "max_units": count().or_none(),
         "prove": check_flag.or_auto(),
     }
+
+    def __init__(
+        self,
+        *,
+        loss: LossName | Loss = "squared",
+        norm: NormName | Literal["auto"] = "auto",
+        strength: float | Ratio | Literal["auto"] = "auto",
+        curves: int | None = None,
+        smoothness: float = 1.0,
+        categorical_features: Collection[str | int] = (),
+        max_units: int | None = 200,
+        tol: float = 1e-2,
+        prove: bool | Literal["auto"] = "auto",
+        max_time: float | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.curves = curves
+        self.smoothness = smoothness
+        self.categorical_features = categorical_features
+        self.max_units = max_units
+        self.tol = tol
+        self.prove = prove
+        self.max_time = max_time
+        self.verbose = verbose
 
     def fit(
         self,
@@ -175,7 +195,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         )
         return NetworkFit("homogeneous", self._encoding(), options, self._policy)
 
-    def _own_attributes(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
+    def _presented(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
         model = replace(fitted["model_"], feature_names=self.encoding_.feature_names)
         model = replace(model, output_names=self._names_of_outputs(model))
         return fitted | {"model_": TableModel(model, self.encoding_)}
@@ -368,18 +388,20 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.curves = curves
-        self.smoothness = smoothness
-        self.categorical_features = categorical_features
-        self.max_units = max_units
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            curves=curves,
+            smoothness=smoothness,
+            categorical_features=categorical_features,
+            max_units=max_units,
+            tol=tol,
+            prove=prove,
+            max_time=max_time,
+            verbose=verbose,
+        )
         self.class_weight = class_weight
-        self.tol = tol
-        self.prove = prove
-        self.max_time = max_time
-        self.verbose = verbose
 
 
 class TableRegressor(RegressorMethods, TableEstimator):
@@ -438,30 +460,3 @@ class TableRegressor(RegressorMethods, TableEstimator):
     >>> TableRegressor().fit(table, y).score(table, y) > 0.99
     True
     """
-
-    def __init__(
-        self,
-        *,
-        loss: LossName | Loss = "squared",
-        norm: NormName | Literal["auto"] = "auto",
-        strength: float | Ratio | Literal["auto"] = "auto",
-        curves: int | None = None,
-        smoothness: float = 1.0,
-        categorical_features: Collection[str | int] = (),
-        max_units: int | None = 200,
-        tol: float = 1e-2,
-        prove: bool | Literal["auto"] = "auto",
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.curves = curves
-        self.smoothness = smoothness
-        self.categorical_features = categorical_features
-        self.max_units = max_units
-        self.tol = tol
-        self.prove = prove
-        self.max_time = max_time
-        self.verbose = verbose
