@@ -17,7 +17,7 @@ from mopn.data.feature_scaling import feature_sizes
 from mopn.data.losses_of_rows import Losses
 from mopn.data.validation import check_block_targets, label_codes
 from mopn.data.values import level_codes
-from mopn.estimators.base import ModelEstimator
+from mopn.estimators.base import ModelEstimator, raise_interruption
 from mopn.estimators.network_estimator import NetworkEstimator
 from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
@@ -30,6 +30,8 @@ from mopn.solvers.interface import Evaluation, Measure, Smooth
 from mopn.solvers.tools.decorators import warn_caller
 
 Machine = Model | FactorizationModel
+# Iterations of the fit of a new feature: most take fewer than a hundred, badly scaled ones some hundreds.
+_MAX_ITERATIONS = 10_000
 # The new feature's name, if features have names.
 _NAME = "new"
 
@@ -210,7 +212,10 @@ def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeatur
     Z, V = slopes_of_new(model, model._design(X))
     base = model.outputs(X)
     problem = NewFeatureProblem(Losses(loss, base.shape[1], None, base, Y), Z, V, new)
-    found = minimize(problem, LBFGS(), tol=0.0)
+    found = minimize(problem, LBFGS(), tol=0.0, max_iter=_MAX_ITERATIONS)
+    if found.error is not None:
+        raise found.error
+    raise_interruption(found)
     return with_feature(model, found["h"], found["w"], new.scale)
 
 
