@@ -197,6 +197,7 @@ ONE_IDEA_A_LINE = {
     "core",
     "dask",
     "data",
+    "estimators",
     "explain",
     "export",
     "factorization",

@@ -14,9 +14,9 @@ from sklearn.utils.validation import validate_data
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, arranged, check_collection, dask_blocks
 from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.row_blocks import row_by_row
-from mopn.estimators.base import NetworkAttributes
+from mopn.estimators.network_estimator import NetworkAttributes, network_fit_of
+from mopn.estimators.network_fit import NetworkFit
 from mopn.estimators.tables import TableEstimator
-from mopn.estimators.targets import has_labels
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.signals import signals_later
@@ -102,9 +102,9 @@ def fit(
             f"got {shown(estimator)}"
         )
     fitted = copy(estimator)
-    fitted._check_parameters()
+    fit_of_network = network_fit_of(fitted)
     blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
-    _check_classes(fitted, y, classes)
+    _check_classes(fit_of_network, y, classes)
     validation = dask.compute(X_val, y_val, sample_weight_val, scheduler=blocks.client.get, traverse=False)
     options = dict(zip(("X_val", "y_val", "sample_weight_val"), validation, strict=True))
     data = _training_data(fitted, X, blocks)
@@ -142,9 +142,9 @@ def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> 
     return arranged(blocks, stored, convert), None, None
 
 
-def _check_classes(estimator: NetworkAttributes, y: Any, classes: Any) -> None:
+def _check_classes(fit: NetworkFit, y: Any, classes: Any) -> None:
     """Raise an error for a shape of y, or for classes, that the estimator does not take."""
-    if not has_labels(estimator):
+    if fit.encoding.kind == "numbers":
         if classes is not None:
             raise ValueError("classes are for labels and ordered levels; this y is numbers")
         return

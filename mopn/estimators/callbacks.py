@@ -27,14 +27,15 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Task", "begin_fit", "samples_of", "say", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Task", "begin_fit", "print_progress", "samples_of", "with_callbacks"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # Fitted attributes with which a copy of the estimator predicts, computed only where a callback asks for that copy.
 Attributes = dict[str, Any] | Callable[[], dict[str, Any]]
 
 
-def say(verbose: int, text: str) -> None:
+def print_progress(verbose: int, text: str) -> None:
+    """Print a line at once, if ``verbose`` is not 0."""
     if verbose:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()

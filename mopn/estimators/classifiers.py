@@ -1,41 +1,32 @@
 """Multi-class and multi-label classifiers."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d
 
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
-from mopn.data.validation import distinct_labels
-from mopn.estimators.base import FitPolicy, NetworkEstimator, Scored
+from mopn.estimators.base import Scored
+from mopn.estimators.encodings import LabelEncoding, takes_indicators
+from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.targets import Targets, classification_loss, encoded_codes, indicator_values
+from mopn.estimators.network_estimator import NetworkEstimator
 from mopn.losses.losses import LOSSES, Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.tools.checks import shown
 
-# The binary forms of multi-class losses, for indicator matrices.
-_BINARY_FORMS = {LOSSES["logistic"]: LOSSES["binary-logistic"], LOSSES["squared-hinge"]: LOSSES["binary-squared-hinge"]}
 # Links to probabilities.
 _LINKS = ("softmax", "logistic")
 
 
-def _takes_indicators(loss: Loss) -> bool:
-    return loss.targets != "labels" or loss in _BINARY_FORMS
-
-
 def _known_loss(loss: Any) -> Loss | None:
-    return LOSSES.get(loss) if isinstance(loss, str) else loss if isinstance(loss, Loss) else None
+    if isinstance(loss, str):
+        return LOSSES.get(loss)
+    return loss if isinstance(loss, Loss) else None
 
 
 def _has_probabilities(classifier: Any) -> bool:
@@ -57,6 +48,7 @@ class ClassifierMethods(Scored, ClassifierMixin):
     """Sorted labels, or the numbers of the columns of an indicator matrix y."""
 
     loss: LossName | Loss
+    class_weight: Any
     model_: Any
     _checked: Any
     _numeric_y = False
@@ -93,16 +85,17 @@ class ClassifierMethods(Scored, ClassifierMixin):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         loss = _known_loss(self.loss)
-        tags.classifier_tags.multi_label = loss is None or _takes_indicators(loss)
+        tags.classifier_tags.multi_label = loss is None or takes_indicators(loss)
         return tags
+
+    def _encoding(self) -> LabelEncoding:
+        return LabelEncoding(self.loss, self.class_weight)
 
 
 class Classifier(ClassifierMethods, NetworkEstimator):
     """Base of the classifiers."""
 
-    class_weight: Any
     _policy = FitPolicy(single_precision=True)
-    _metric = staticmethod(accuracy_score)
 
     def __init__(
         self,
@@ -124,66 +117,24 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.max_units = max_units
-        self.refit = refit
-        self.oracle = oracle
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.alpha = alpha
-        self.ridge = ridge
-        self.tol = tol
-        self.max_time = max_time
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            max_units=max_units,
+            refit=refit,
+            oracle=oracle,
+            fit_intercept=fit_intercept,
+            scale=scale,
+            alpha=alpha,
+            ridge=ridge,
+            tol=tol,
+            max_time=max_time,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _encode(self, y: Any, sample_weight: np.ndarray | None) -> Targets:
-        loss = classification_loss(self.loss)
-        if y.dtype == object:
-            distinct_labels(y)  # scikit-learn's checks need labels that can be compared
-        check_classification_targets(y)
-        if type_of_target(y) == "multilabel-indicator":
-            return self._encode_indicator(y, loss, sample_weight)
-        if y.ndim == 2 and y.shape[1] > 1:
-            raise ValueError(f"y must be labels (n,) or an indicator matrix of 0 and 1 (n, m), got shape {y.shape}")
-        y = column_or_1d(y, warn=True)
-        classes, codes = distinct_labels(y)
-        if len(classes) < 2:
-            raise ValueError(f"y has one class only ({classes[0]}); classification needs at least 2 classes")
-        values = encoded_codes(codes, len(classes), loss)
-        return Targets(y, values, loss, "labels", classes, sample_weight, self._factors(codes, classes, sample_weight))
-
-    def _encode_indicator(self, y: np.ndarray, loss: Loss, sample_weight: np.ndarray | None) -> Targets:
-        if not _takes_indicators(loss):
-            raise ValueError(
-                f"loss={loss.name!r} compares classes with each other, so it cannot take an indicator matrix y; "
-                f"use {', '.join(repr(form.name) for form in _BINARY_FORMS)} or a loss for each output"
-            )
-        if self.class_weight is not None:
-            raise ValueError("class_weight is for labels; for an indicator matrix y give sample_weight to fit instead")
-        loss = _BINARY_FORMS.get(loss, loss)
-        return Targets(y, indicator_values(y), loss, "indicator", np.arange(y.shape[1]), sample_weight)
-
-    def _factors(self, codes: np.ndarray, classes: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        if self.class_weight is None:
-            return None
-        if isinstance(self.class_weight, Mapping):
-            try:
-                factors = compute_class_weight(self.class_weight, classes=classes, y=classes)
-            except (TypeError, ValueError, OverflowError) as error:
-                raise ValueError(f"class_weight must hold a number for each class: {error}") from None
-            if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
-                raise ValueError(f"class_weight must hold finite weights >= 0, not all 0, got {self.class_weight!r}")
-        elif isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            counts = np.bincount(codes, weights=sample_weight)
-            factors = counts.sum() / (len(classes) * counts)
-        else:
-            raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {shown(self.class_weight)}")
-        return factors[codes]
 
 
 class MultiOutputPNClassifier(Classifier):

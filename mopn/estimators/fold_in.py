@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy.optimize import minimize
 from sklearn.utils.validation import column_or_1d
 
 from mopn.core.norms import get_norm
@@ -18,20 +17,23 @@ from mopn.data.feature_scaling import feature_sizes
 from mopn.data.losses_of_rows import Losses
 from mopn.data.targets import level_codes
 from mopn.data.validation import check_block_targets, label_codes
-from mopn.estimators.base import ModelEstimator, NetworkEstimator
+from mopn.estimators.base import ModelEstimator, raise_interruption
+from mopn.estimators.network_estimator import NetworkEstimator
 from mopn.estimators.targets import encoded_codes, indicator_values
 from mopn.losses.losses import Loss
 from mopn.models.formula import kernel_formula
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.network.maps import UserY
+from mopn.solvers import LBFGS, minimize
+from mopn.solvers.interface import Evaluation, Measure, Smooth
 from mopn.solvers.tools.decorators import quiet, warn_caller
 
 Machine = Model | FactorizationModel
+# Iterations of the fit of a new feature: most take fewer than a hundred, badly scaled ones some hundreds.
+_MAX_ITERATIONS = 10_000
 # The new feature's name, if features have names.
 _NAME = "new"
-# Relative to the gradient at the start.
-_TOL = 1e-8
 
 
 class NewFeature(NamedTuple):
@@ -45,8 +47,10 @@ class NewFeature(NamedTuple):
     scale: float = 1.0
 
 
-# Columns of counts and codes have fewer values each, or more columns besides them.
-_FEW_COLUMNS, _MANY_IDS = 4, 30
+# Number of columns up to which all may be ids, as of users and items; tables of counts and codes mostly have more.
+_FEW_COLUMNS = 4
+# Number of values above which a column of whole numbers seems to hold ids; counts and codes have fewer.
+_MANY_IDS = 30
 
 
 def _are_ids(X: Any) -> bool:
@@ -98,11 +102,13 @@ class FoldIn(ModelEstimator):
         ValueError
             For targets that the fit did not have or cannot take, or a fit with a ridge.
         """
-        X, y = self._checked(X), self._plain_targets(y, reset=False)
+        X = self._checked(X)
+        y = self._plain_targets(y, reset=False)
         n = X.shape[0]
         if y.ndim == 0 or len(y) != n:
             raise ValueError(f"y must have an entry or row for each of the {n} rows of X, got shape {y.shape}")
-        Y, user_y = _encoded(self.model_, y, self.loss_), getattr(self, "_user_y", None)
+        Y = _encoded(self.model_, y, self.loss_)
+        user_y = getattr(self, "_user_y", None)
         if user_y is None:
             return _folded_in(self.model_, X, Y, self.loss_, self._new_feature(n))
         return _folded_in_for_user_y(user_y, self.model_, X, Y, self.loss_, self._new_feature(n))
@@ -118,7 +124,8 @@ class NetworkFoldIn(FoldIn, NetworkEstimator):
     def _new_feature(self, n: int) -> NewFeature:
         if self.ridge:
             raise ValueError(f"fold_in knows no ridge, got ridge={self.ridge}; fit with ridge=0")
-        scale, norm = self._scale_of_new(n), get_norm(self.norm)
+        scale = self._scale_of_new(n)
+        norm = get_norm(self.norm)
         weights = self.model_.weights
         if self._user_y is not None:
             weights, _ = self._user_y.of_problem(weights, None)
@@ -147,34 +154,70 @@ def _encoded(model: Machine, y: np.ndarray, loss: Loss) -> np.ndarray:
     return check_block_targets(indicator_values(y) if model.target == "indicator" else y, loss, None, m)
 
 
-def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature) -> Machine:
-    """Return the model with a new feature, whose coefficients h (K,) and w (m,) minimise the objective of the fit.
+class NewFeatureProblem(Smooth):
+    """The problem of a new feature's coefficients h (K,), and w (m,) if there is a linear term: smooth and convex.
 
     It is sum_i loss(y_i, o_i + w + V' (z_i * h)) + <new.units, h * h> + new.linear / 2 * ||w||^2.
     """
-    base = model.outputs(X)
+
+    oracles = frozenset({"gradient"})
+    bounds = None
+
+    def __init__(self, losses: Losses, Z: np.ndarray, V: np.ndarray, new: NewFeature) -> None:
+        m = losses.n_outputs
+        self.losses = losses
+        self.Z = Z
+        self.V = V
+        n_constants = 0 if new.linear is None else m
+        self.ridges = np.concatenate([2.0 * new.units, np.full(n_constants, new.linear or 0.0)])
+        # Curvatures of the losses, whatever the units of X.
+        curvatures = np.concatenate(
+            [np.sum(Z**2, axis=0) * np.sum(V**2, axis=1), np.full(n_constants, float(losses.n))]
+        )
+        curvatures = losses.smoothness * curvatures + self.ridges
+        self._scales = 1.0 / np.sqrt(np.where(curvatures > 0, curvatures, 1.0))
+
+    @property
+    def scales(self) -> np.ndarray:
+        """Typical steps."""
+        return self._scales
+
+    def start(self, start: Any = None) -> np.ndarray:
+        """Return zeros: the feature has no effect."""
+        return np.zeros(len(self.ridges))
+
+    def value_gradient(self, x: np.ndarray) -> Evaluation:
+        """Return the value and the gradient."""
+        h, w = self.split(x)
+        value, G = self.losses.value_gradient((self.Z * h) @ self.V + w)
+        slopes = np.concatenate([np.sum(self.Z * (G @ self.V.T), axis=0), G.sum(axis=0)])[: len(x)]
+        return Evaluation(float(value) + 0.5 * float(self.ridges @ x**2), slopes + self.ridges * x)
+
+    def measure(self, point: np.ndarray) -> Measure:
+        """Return the objective, without a bound."""
+        return Measure(self.value_gradient(point).value)
+
+    def unpack(self, point: np.ndarray) -> dict[str, Any]:
+        """Return h and w, zeros without a linear term."""
+        h, w = self.split(point)
+        return {"x": point, "h": h, "w": w}
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return h and w, zeros without a linear term."""
+        k, m = self.V.shape
+        return x[:k], x[k:] if len(x) > k else np.zeros(m)
+
+
+def _folded_in(model: Machine, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature) -> Machine:
+    """Return the model with a new feature, whose coefficients minimise the objective of the fit."""
     Z, V = slopes_of_new(model, model.design(X))
-    (n, m), k = base.shape, Z.shape[1]
-    losses = Losses(loss, m, None, base, Y)
-    ridges = np.concatenate([2.0 * new.units, np.full(m, new.linear or 0.0)])
-    linear = new.linear is not None
-    # In coordinates of curvatures near 1, whatever the units of X.
-    curvatures = np.concatenate([np.sum(Z**2, axis=0) * np.sum(V**2, axis=1), np.full(m, float(n))])
-    curvatures = losses.smoothness * curvatures + ridges
-    steps = 1.0 / np.sqrt(np.where(curvatures > 0, curvatures, 1.0))
-    steps[k:] *= linear
-
-    def value_gradient(u: np.ndarray) -> tuple[float, np.ndarray]:
-        x = steps * u
-        value, G = losses.value_gradient((Z * x[:k]) @ V + x[k:])
-        slopes = np.concatenate([np.sum(Z * (G @ V.T), axis=0), G.sum(axis=0)]) + ridges * x
-        return float(value) + 0.5 * float(ridges @ x**2), steps * slopes
-
-    start = np.zeros(k + m)
-    # Steps that go too far overflow, and are shortened.
-    tol = _TOL * float(np.abs(value_gradient(start)[1]).max())
-    u = minimize(value_gradient, start, jac=True, method="L-BFGS-B", options={"gtol": tol, "ftol": 0.0}).x
-    return with_feature(model, steps[:k] * u[:k], steps[k:] * u[k:], new.scale)
+    base = model.outputs(X)
+    problem = NewFeatureProblem(Losses(loss, base.shape[1], None, base, Y), Z, V, new)
+    found = minimize(problem, LBFGS(), tol=0.0, max_iter=_MAX_ITERATIONS)
+    if found.error is not None:
+        raise found.error
+    raise_interruption(found)
+    return with_feature(model, found["h"], found["w"], new.scale)
 
 
 def _folded_in_for_user_y(user_y: UserY, model: Model, X: Any, Y: np.ndarray, loss: Loss, new: NewFeature) -> Machine:

@@ -4,31 +4,23 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import column_or_1d
 
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
-from mopn.data.rounding import one_number, rounded_levels, written
 from mopn.data.targets import as_targets, category_order
-from mopn.data.validation import distinct_labels, finite_numbers
 from mopn.data.values import as_array
-from mopn.estimators.base import FitPolicy, NetworkEstimator, Scored
+from mopn.estimators.base import Scored
+from mopn.estimators.encodings import LEVELS_FROM_TEXTS, LevelEncoding, warn_of_merged_levels
+from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.targets import Targets, encoded_codes
-from mopn.losses.losses import Loss, LossName, get_loss
+from mopn.estimators.network_estimator import NetworkEstimator
+from mopn.losses.losses import Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.checks import shown
-from mopn.solvers.tools.decorators import warn_caller
-
-# Each level but the last has an output.
-_MAX_LEVELS = 256
-# More are hardly levels of a scale: ratings have 5 to 20, grades and scores of questionnaires up to 30.
-_MANY_LEVELS = 30
 
 
 class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
@@ -41,10 +33,8 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     """The categories of y in their order, whose positions ``levels_`` are; None if y was numbers."""
 
     _numeric_y = True
-    _classes_name = "levels_"
     # The expected level gains from the last refit for longer than labels do.
     _policy = FitPolicy(polish_tol=3e-4)
-    _metric = staticmethod(r2_score)
 
     def __init__(
         self,
@@ -65,21 +55,23 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.max_units = max_units
-        self.refit = refit
-        self.oracle = oracle
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.alpha = alpha
-        self.ridge = ridge
-        self.tol = tol
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            max_units=max_units,
+            refit=refit,
+            oracle=oracle,
+            fit_intercept=fit_intercept,
+            scale=scale,
+            alpha=alpha,
+            ridge=ridge,
+            tol=tol,
+            max_time=max_time,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,7 +102,7 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
             numbers = super()._plain_targets(y, reset=reset)
             given = None if numbers is None or not reset else as_array(y, "y")
             if given is not None and given.dtype == object and given.ndim == 1:
-                _warn_of_merged(given, numbers)
+                warn_of_merged_levels(given, numbers)
             return numbers
         known = getattr(self, "level_names_", None)
         known = [] if known is None else known.tolist()
@@ -122,48 +114,10 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
         return np.array([at[label] for label in labels.tolist()])
 
     def _advice_of_texts(self) -> str:
-        return (
-            "levels are numbers, or categories with an order, such as pandas.Categorical(y, categories=[...], "
-            "ordered=True); in blocks that bring y their positions, such as y.cat.codes"
-        )
+        return LEVELS_FROM_TEXTS
 
-    def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
-        loss = get_loss(self.loss)
-        if loss.targets == "labels" or loss.link != "logistic":
-            raise ValueError(f"loss={loss.name!r} gives no probability of each level; use 'binary-logistic'")
-        y = column_or_1d(y, warn=True)
-        given, codes = distinct_labels(y)
-        # Numbers that are equal up to rounding are one level.
-        numbers = finite_numbers(as_targets(given, numeric=True, advice=self._advice_of_texts()), "y")
-        if given.dtype.kind in "iu":
-            _warn_of_merged(given, numbers)
-        levels, level = rounded_levels(numbers)
-        codes = level[codes]
-        y = y if len(levels) == len(given) else levels[codes]
-        if len(levels) < 2:
-            raise ValueError(f"y has a single level, {levels[0]}: there is nothing to learn; give at least two")
-        if len(levels) > _MAX_LEVELS:
-            raise ValueError(
-                f"y has {len(levels)} levels, and each needs an output; at most {_MAX_LEVELS} are supported: "
-                "round y, or use MultiOutputFMRegressor or MultiOutputPNRegressor"
-            )
-        if len(levels) > _MANY_LEVELS:
-            warn_caller(
-                f"y has {len(levels)} levels, from {levels[0]:g} to {levels[-1]:g}, and each gets an output: for "
-                f"numbers take {type(self).__name__.replace('Ordinal', 'MultiOutput')}, or round y"
-            )
-        values = encoded_codes(codes, len(levels), loss, ordinal=True)
-        return Targets(y, values, loss, "ordinal", levels, sample_weight)
-
-
-def _warn_of_merged(exact: np.ndarray, numbers: np.ndarray) -> None:
-    """Warn of large integers, and of decimals, that are the same number in floating point."""
-    pair = one_number(written(exact, numbers))
-    if pair is not None:
-        warn_caller(
-            f"y has different values that are the same number, {pair[0]} and {pair[1]}: they are one level; give ranks "
-            "of them, or categories with an order"
-        )
+    def _encoding(self) -> LevelEncoding:
+        return LevelEncoding(self.loss, type(self).__name__.replace("Ordinal", "MultiOutput"))
 
 
 class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -25,11 +25,12 @@ from mopn.core.regularizers import Ratio
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_array
 from mopn.data.values import to_host
-from mopn.estimators.base import NetworkEstimator
-from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.folds import Fold
+from mopn.estimators.callbacks import CallbackSupportMixin, Task, begin_fit, print_progress, samples_of, with_callbacks
+from mopn.estimators.folds import HeldOut
+from mopn.estimators.network_estimator import NetworkEstimator, fitted_copy, network_fit_of, samples_of_fit
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE
-from mopn.estimators.targets import Targets, merge_equal_samples
+from mopn.estimators.strength_walk import RowLosses, to_the_end, walk
+from mopn.estimators.targets import Targets
 from mopn.models.base import Fitted, Predictor
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import check_strengths
@@ -50,15 +51,46 @@ _SIZES = Rule("an integer >= 1 or several", _sizes)
 _FOLDS = Rule("an integer >= 2, a splitter, folds of indices or None", count(2).or_none().convert)
 
 
-# Largest part of the search for the paths.
+# The part of the time of the search that the paths of strengths may take; numbers of units have the rest.
 _SHARE_OF_PATHS = 2 / 3
-# Of each refit, which starts at the network of the strength or of the size before.
+# Iterations per refit, which starts at the network of the strength or of the size before.
 _ITERATIONS = 15
 
 
 def _best_has(name: str) -> Callable[[PathCV], Any]:
     """Return the check whether the estimator has a method; its own error says why not."""
     return lambda search: getattr(getattr(search, "best_estimator_", search.estimator), name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredFold(HeldOut):
+    """A fold whose networks are scored as models of an estimator; the loss is the score, negative."""
+
+    unfitted: Any
+    scorer: Callable[..., float]
+
+    def estimator(self, network: Result) -> Any:
+        """Return the estimator, fitted with a network."""
+        fitted = self.fit.fitted_attributes(self.problem, self.targets, network)
+        return fitted_copy(self.unfitted, self.problem, fitted)
+
+    def score(self, network: Result) -> float:
+        """Return the score of a network on the held-out samples, with the weights of the objective."""
+        targets = self.targets.rows(self.test)
+        weights = {} if targets.weights is None else {"sample_weight": targets.weights}
+        score = float(self.scorer(self.estimator(network), self.X[self.test], targets.y, **weights))
+        if math.isnan(score):
+            raise ValueError("scoring is NaN on the held-out part of a fold; give another score, or larger folds (cv)")
+        return score
+
+    def losses_of(self, network: Result) -> RowLosses:
+        """Return the negative score, as of a single row."""
+        return RowLosses(np.array([-self.score(network)]), None)
+
+    @property
+    def scores(self) -> list[float]:
+        """The scores of the strengths so far."""
+        return [-losses.total for losses in self.losses]
 
 
 class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
@@ -174,45 +206,29 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         ValueError, TypeError
             If X, y, the weights or a parameter are invalid, or if a class is missing in the training part of a fold.
         """
-        if not isinstance(self.estimator, NetworkEstimator):
-            raise TypeError(
-                "estimator must be a multi-output or ordinal estimator of mopn.estimators, got "
-                f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
-                "pipeline PathCV is the last step: make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier()))"
-            )
-        if isinstance(X, RowBlocks):
-            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
+        self._check_arguments(X)
         deadline = Deadline(self.estimator.max_time)
-        given_sizes = self.estimator.max_units if self.max_units is None else self.max_units
-        sizes = _SIZES(given_sizes, "max_units")
-        single = clone(self.estimator).set_params(max_units=sizes[0])
-        single._check_parameters()
-        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
-            raise TypeError(f"scoring must be the name of one score, a callable or None, got {shown(self.scoring)}")
-        if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
-            raise TypeError(f"n_jobs must be an integer or None, got {shown(self.n_jobs)}")
-        self.scorer_ = check_scoring(single, self.scoring)
+        sizes = _SIZES(self.estimator.max_units if self.max_units is None else self.max_units, "max_units")
+        unfitted = clone(self.estimator).set_params(max_units=sizes[0])
+        fit = network_fit_of(unfitted)
+        self.scorer_ = check_scoring(unfitted, self.scoring)
+        print_progress(unfitted.verbose, "reading the samples")
         given = X, y, sample_weight
-        say(single.verbose, "reading the samples")
-        X, y, sample_weight, present = single._samples(*given)
-        vars(single).pop("feature_names_in_", None)  # scikit-learn has checked the names
-        targets = single._encode(y, sample_weight)
-        problem = single._problem(*merge_equal_samples(X, targets))
+        X, y, sample_weight, present = samples_of_fit(unfitted, *given)
+        vars(unfitted).pop("feature_names_in_", None)  # scikit-learn has checked the names
+        targets = fit.encode(y, sample_weight)
+        problem, _ = fit.problem_of_distinct_samples(X, targets)
         if not np.iterable(self.strengths) or isinstance(self.strengths, str):
             raise ValueError(f"strengths must be numbers > 0 or ratios, several of them, got {shown(self.strengths)}")
-        strengths, weight = check_strengths(problem, self.strengths), problem.losses.total_weight
-        del problem
+        strengths = check_strengths(problem, self.strengths)
+        weight = problem.losses.total_weight
+        del problem  # it has a copy of the samples
         # The number of all samples, with and without weight.
         n = len(y) if given[2] is None else len(as_array(to_host(given[2]), "sample_weight"))
-        parts = list(self._splitter(y, present, n).split(X, y, **process_routing(self, "fit", **params).splitter.split))
-        if not parts:
-            raise ValueError("cv has no folds; give at least one pair of training and test samples")
-        if not all(len(part) for pair in parts for part in pair):
-            raise ValueError("cv has a fold with no sample of positive weight to train on, or none to hold out")
-        score = partial(_score, scorer=self.scorer_)
+        parts = self._splitter(y, present, n).split(X, y, **process_routing(self, "fit", **params).splitter.split)
+        shared: dict[str, Any] = {"n_strengths": len(strengths), "unfitted": unfitted, "scorer": self.scorer_}
         folds = [
-            Fold(single, X, targets, weight, *_trained_on_all_classes(targets, *part), score, _ITERATIONS)
-            for part in parts
+            ScoredFold(fit, X, targets, weight, train, test, **shared) for train, test in _checked_folds(parts, targets)
         ]
         self.n_splits_ = len(folds)
         # A path and smaller sizes for each fold, and the last fit.
@@ -224,6 +240,21 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
             raise
         return self._refitted(deadline, task, *given)
 
+    def _check_arguments(self, X: Any) -> None:
+        """Refuse parameters and blocks of rows that no search can take."""
+        if not isinstance(self.estimator, NetworkEstimator):
+            raise TypeError(
+                "estimator must be a multi-output or ordinal estimator of mopn.estimators, got "
+                f"{shown(self.estimator)}; for others there is sklearn.model_selection.GridSearchCV, and within a "
+                "pipeline PathCV is the last step: make_pipeline(TableEncoder(), PathCV(MultiOutputPNClassifier()))"
+            )
+        if isinstance(X, RowBlocks):
+            raise TypeError("folds are drawn at random, which needs X in memory; give an array or a sparse matrix")
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise TypeError(f"scoring must be the name of one score, a callable or None, got {shown(self.scoring)}")
+        if not (self.n_jobs is None or isinstance(self.n_jobs, Integral)):
+            raise TypeError(f"n_jobs must be an integer or None, got {shown(self.n_jobs)}")
+
     def _splitter(self, y: np.ndarray, present: np.ndarray, n: int) -> Any:
         """Return the splitter of the samples present; numbers of folds are stratified for labels, else shuffled."""
         if isinstance(self.cv, str | bytes) or not (hasattr(self.cv, "split") or np.iterable(self.cv)):
@@ -233,7 +264,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
             return KFold(n_folds, shuffle=True, random_state=0)
         return self.cv if hasattr(self.cv, "split") else check_cv([_among(fold, present, n) for fold in self.cv])
 
-    def _keep_best(self, folds: Sequence[Fold], strengths: np.ndarray) -> None:
+    def _keep_best(self, folds: Sequence[ScoredFold], strengths: np.ndarray) -> None:
         """Keep the network of the best score so far, of the samples of its fold; other processes take theirs along."""
         seen = [(score, fold, i) for fold in folds for i, score in enumerate(fold.scores)]
         if seen:
@@ -259,12 +290,12 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         return self
 
     def _search(
-        self, folds: Sequence[Fold], strengths: np.ndarray, sizes: list[int], deadline: Deadline, task: Task
+        self, folds: Sequence[ScoredFold], strengths: np.ndarray, sizes: list[int], deadline: Deadline, task: Task
     ) -> None:
         parallel = Parallel(n_jobs=self.n_jobs)
         # Folds that wait for others have the same time.
         turns = math.ceil(len(folds) / effective_n_jobs(self.n_jobs))
-        say(self.estimator.verbose, f"{len(folds)} folds of {len(strengths)} strengths")
+        print_progress(self.estimator.verbose, f"{len(folds)} folds of {len(strengths)} strengths")
         # Other processes get copies of the tasks, so these are all there before the first one starts.
         tasks = [task.subtask("fold", len(strengths), _samples(fold)) for fold in folds]
         seconds = deadline.share(_SHARE_OF_PATHS).left / turns
@@ -275,7 +306,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         scores = np.array([scores for scores, _ in paths])
         best = int(np.argmax(np.average(scores, axis=0, weights=weights)))
 
-        say(self.estimator.verbose, f"{len(folds)} folds of {len(sizes)} numbers of units")
+        print_progress(self.estimator.verbose, f"{len(folds)} folds of {len(sizes)} numbers of units")
         seconds = deadline.left / turns
         tasks = [task.subtask("sizes", 0, _samples(fold)) for fold in folds]
         pruned = np.array(
@@ -364,39 +395,51 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
 
 
 @quiet()
-def _path(fold: Fold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[list[float], list[Result]]:
+def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[np.ndarray, list[Result]]:
     """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
     task.begin()
     deadline = Deadline(seconds)
-    walk = fold.walk(strengths, deadline)
+    trials = walk(strengths, [fold.losses_at], to_the_end, _ITERATIONS, deadline)
     for strength in strengths:
         candidate = task.subtask("candidate").begin()
-        network, score = next(walk)
+        next(trials)
+        network = fold.networks[-1]
         if network.error is not None:
             raise network.error
         stop = candidate.end(lambda network=network: {"best_estimator_": fold.estimator(network)})
-        say(fold.single.verbose, f"  strength {strength:.6g}: score {score:.6g}, {len(network.basis)} units")
+        words = f"  strength {strength:.6g}: score {fold.scores[-1]:.6g}, {len(network.basis)} units"
+        print_progress(fold.fit.options.verbose, words)
         if stop or deadline.is_over:
             break
     task.end()
-    return fold.scores + [-math.inf] * (len(strengths) - len(fold.scores)), fold.networks
+    return _with_missing(fold.scores, len(strengths)), fold.networks
 
 
 @quiet()
 def _prune(
-    fold: Fold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
-) -> list[float]:
+    fold: ScoredFold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
+) -> np.ndarray:
     """Return the scores of the network of a strength cut down to sizes; -inf for those without time."""
     task.begin()
-    deadline, scores = Deadline(seconds), []
+    scores: list[float] = []
+    deadline = Deadline(seconds)
     for size, smaller in zip(sizes, _pruned(fold, network, strength, sizes, deadline), strict=False):
-        scores.append(fold.score(fold, smaller))
-        say(fold.single.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
+        scores.append(fold.score(smaller))
+        print_progress(fold.fit.options.verbose, f"  at most {size} units: score {scores[-1]:.6g}")
     task.end()
-    return scores + [-math.inf] * (len(sizes) - len(scores))
+    return _with_missing(scores, len(sizes))
 
 
-def _pruned(fold: Fold, network: Result, strength: float, sizes: Sequence[int], deadline: Deadline) -> Iterator[Result]:
+def _with_missing(scores: list[float], n: int) -> np.ndarray:
+    """Return n scores, the missing ones as -inf."""
+    found = np.full(n, -math.inf)
+    found[: len(scores)] = scores
+    return found
+
+
+def _pruned(
+    fold: ScoredFold, network: Result, strength: float, sizes: Sequence[int], deadline: Deadline
+) -> Iterator[Result]:
     """Yield the network cut down to the units of largest weights, each time from the one before, while time is."""
     problem = fold.problem.with_strength(fold.part * strength)
     for size in sizes:
@@ -405,8 +448,8 @@ def _pruned(fold: Fold, network: Result, strength: float, sizes: Sequence[int], 
                 return
             kept = np.argsort(-np.linalg.norm(network.weights, axis=1), kind="stable")[:size]
             start = network.basis[kept], network.weights[kept], network.linear
-            limits = {"tol": fold.single.tol, "max_iter": 1, "max_time": deadline.left}
-            network = minimize(problem, fold.solver(1, size), start=start, **limits)
+            limits: Any = {"tol": fold.fit.options.tol, "max_iter": 1, "max_time": deadline.left}
+            network = minimize(problem, fold.solver(1, size, _ITERATIONS), start=start, **limits)
             if network.status == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             if network.error is not None:
@@ -414,26 +457,24 @@ def _pruned(fold: Fold, network: Result, strength: float, sizes: Sequence[int], 
         yield network
 
 
-def _score(fold: Fold, network: Result, scorer: Callable[..., float]) -> float:
-    """Return the score of a network on the held-out samples, with the weights of the objective."""
-    targets = fold.targets.rows(fold.test)
-    weights = {} if targets.weights is None else {"sample_weight": targets.weights}
-    score = float(scorer(fold.estimator(network), fold.X[fold.test], targets.y, **weights))
-    if math.isnan(score):
-        raise ValueError("scoring is NaN on the held-out part of a fold; give another score, or larger folds (cv)")
-    return score
-
-
-def _samples(fold: Fold) -> dict[str, Any]:
+def _samples(fold: ScoredFold) -> dict[str, Any]:
     targets = fold.targets.rows(fold.train)
     return samples_of(fold.X[fold.train], targets.y, targets.sample_weight)
 
 
-def _trained_on_all_classes(targets: Targets, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    missing = np.setdiff1d(targets.y, targets.y[train]) if targets.form == "labels" else np.zeros(0)
-    if len(missing):
-        raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
-    return train, test
+def _checked_folds(parts: Iterable[Any], targets: Targets) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the folds of a splitter, each with samples to train on and to hold out, and with all classes to train."""
+    folds = list(parts)
+    if not folds:
+        raise ValueError("cv has no folds; give at least one pair of training and test samples")
+    for train, test in folds:
+        if not (len(train) and len(test)):
+            raise ValueError("cv has a fold with no sample of positive weight to train on, or none to hold out")
+    for train, _ in folds:
+        missing = np.setdiff1d(targets.y, targets.y[train]) if targets.form == "labels" else np.zeros(0)
+        if len(missing):
+            raise ValueError(f"a fold has no sample of the classes {missing} to train on; give fewer folds (cv)")
+    return folds
 
 
 def _among(fold: Any, present: np.ndarray, n: int) -> tuple[np.ndarray, ...]:

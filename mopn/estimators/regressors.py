@@ -2,27 +2,25 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 
 from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.feature_scaling import ScaleName
-from mopn.data.validation import check_input
-from mopn.estimators.base import NetworkEstimator, Scored
+from mopn.estimators.base import Scored
+from mopn.estimators.encodings import NumberEncoding
 from mopn.estimators.fold_in import NetworkFoldIn
-from mopn.estimators.targets import Targets, level_and_unit, regression_loss
+from mopn.estimators.network_estimator import NetworkEstimator
 from mopn.losses.losses import Loss, LossName
-from mopn.network.maps import UserY
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 
 
 class RegressorMethods(Scored, RegressorMixin):
-    """Scores of the regressors that have a network."""
+    """Scores and targets of the regressors that have a network."""
 
+    loss: LossName | Loss
     _numeric_y = True
 
     def __sklearn_tags__(self) -> Any:
@@ -30,20 +28,12 @@ class RegressorMethods(Scored, RegressorMixin):
         tags.target_tags.multi_output = True
         return tags
 
+    def _encoding(self) -> NumberEncoding:
+        return NumberEncoding(self.loss)
+
 
 class Regressor(RegressorMethods, NetworkEstimator):
-    """Base of the regressors: they fit around the best constants, and targets in units of their own spreads."""
-
-    _metric = staticmethod(r2_score)
-
-    def _encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
-        values = y.astype(np.float64, copy=False).reshape(len(y), -1)
-        check_input(values, "y")
-        loss = regression_loss(self.loss, values, sample_weight)
-        return Targets(y, values, loss, "vector" if y.ndim == 1 else "outputs", sample_weight=sample_weight)
-
-    def _level_and_unit(self, targets: Targets) -> UserY | None:
-        return level_and_unit(targets, named=isinstance(self.loss, str))
+    """Base of the regressors."""
 
 
 class MultiOutputPNRegressor(Regressor):

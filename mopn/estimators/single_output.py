@@ -1,8 +1,9 @@
 """Base of the estimators of one output: the steps of ``fit``, regressors, and classifiers of two classes."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from functools import partial
-from itertools import islice
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,10 +15,12 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_numbers, check_flag, check_nonnegative, distinct_labels
-from mopn.estimators.base import ModelEstimator, Scored
-from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
+from mopn.estimators.base import ModelEstimator, Scored, raise_interruption
+from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
+from mopn.estimators.fit_warnings import warn_of_failure
+from mopn.estimators.folds import parts_held_out
 from mopn.estimators.parameters import COMMON, warn_of_small_weights
-from mopn.estimators.strength_choice import FEW, PARTS, splits
+from mopn.estimators.strength_walk import RowLosses, until_losses_rise, walk
 from mopn.estimators.targets import Targets, in_canonical_order, regression_loss
 from mopn.losses.losses import LOSSES, Loss
 from mopn.models.single_output import FactorizationModel
@@ -37,8 +40,10 @@ _SOLVERS: dict[str, type[Solver]] = {"cd": CoordinateDescent, "lbfgs": LBFGS, "a
 _SEEDS = 2**31 - 1
 # Strengths to choose from, in the unit of the problem: at 0.25 most units vanish (benchmarks/recommender).
 _RATIOS = 0.5 ** np.arange(2, 11)
-# Strengths that are tried beyond the best one, and iterations of each fit (benchmarks/recommender).
-_PATIENCE, _EPOCHS = 3, 40
+# Strengths that are tried beyond the best one (benchmarks/recommender).
+_PATIENCE = 3
+# Iterations of each fit that tries a strength (benchmarks/recommender).
+_ITERATIONS = 40
 # The deviation of the entries of units at the start, for targets of mean deviation 1.
 _START_SIZE = 0.1
 STRENGTH = check_nonnegative.or_auto()
@@ -116,14 +121,14 @@ class SingleOutputEstimator(ModelEstimator):
         result = self._fit(solver, X, y, sample_weight)
         # A stochastic method that finishes all its passes has not failed.
         if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
-            self._warn(result)
+            warn_of_failure(result)
         return self
 
     @with_callbacks
     def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> Result:
         deadline = Deadline(self.max_time)
         self._sums = None
-        say(self.verbose, "reading the samples")
+        print_progress(self.verbose, "reading the samples")
         X, y, sample_weight, _ = self._samples(X, y, sample_weight)
         task = begin_fit(self, samples_of(X, y, sample_weight), self.max_iter)
         y = self._encode(column_or_1d(y, warn=True))
@@ -148,16 +153,18 @@ class SingleOutputEstimator(ModelEstimator):
         self.__dict__.update(self._attributes(problem, result))
         self.objective_, self.status_, self.trace_ = float(result.fun), result.status, result.trace
         self.n_iter_ = max(int(result.nit), 1)
-        self._raise_interruption(result)
+        raise_interruption(result)
         task.end({})
         return result
 
     def _set_strengths(self, solver: Solver, samples: tuple[Any, Any, Any], seed: int, deadline: Deadline) -> bool:
         """Set the strengths, "auto" by the loss on held-out samples; return whether Ctrl-C ended it."""
         X, y, sample_weight = samples
-        known = self.warm_start and hasattr(self, "beta_")
-        self.alpha_, self.beta_ = self._given_strengths(*(self.alpha_, self.beta_) if known else (1.0, 1.0))
-        if known or isinstance(X, RowBlocks) or "auto" not in (self._alpha, self.beta):
+        if self.warm_start and hasattr(self, "beta_"):
+            self.alpha_, self.beta_ = self._given_strengths(self.alpha_, self.beta_)
+            return False
+        self.alpha_, self.beta_ = self._given_strengths(1.0, 1.0)
+        if isinstance(X, RowBlocks) or "auto" not in (self._alpha, self.beta):
             return False
         problem = self._problem(X, y, sample_weight, seed)
         if self._alpha == "auto":
@@ -165,25 +172,39 @@ class SingleOutputEstimator(ModelEstimator):
         units = problem.strength_units(self._constant(y, sample_weight).get("intercept", 0.0))
         if self.beta != "auto" or not units[1]:
             return False
+        return self._choose_strengths(solver, samples, units, seed, deadline)
+
+    def _choose_strengths(
+        self,
+        solver: Solver,
+        samples: tuple[Any, Any, Any],
+        units: tuple[float, float],
+        seed: int,
+        deadline: Deadline,
+    ) -> bool:
+        """Set the strengths of least loss on held-out samples; return whether Ctrl-C ended the choice."""
+        X, y, sample_weight = samples
         form = "labels" if isinstance(self, ClassifierMixin) else "vector"
         X, targets, groups = in_canonical_order(X, Targets(y, y, self.loss_, form, sample_weight=sample_weight))
-        folds = list(islice(splits(targets, PARTS, groups), PARTS if len(y) <= FEW else 1))
-        losses: list[float] = []
+        given = {"solver": solver, "seed": seed, "units": units, "X": X, "targets": targets}
+        parts = parts_held_out(targets, groups, len(y))
+        folds = [partial(self._held_out_losses, fold=fold, **given) for fold in parts]
+        rule = partial(until_losses_rise, patience=_PATIENCE)
+        iterations = _ITERATIONS if self.max_iter is None else min(self.max_iter, _ITERATIONS)
+        best = None
         interrupted = False
-        for ratio in _RATIOS if folds else ():
-            try:
-                loss = sum(
-                    self._held_out_loss(ratio, units, solver, X, targets, fold, seed, deadline) for fold in folds
-                )
-            except KeyboardInterrupt:
-                interrupted = True
-                break
-            losses.append(loss)
-            say(self.verbose, f"beta {ratio * units[1]:.3g}: loss {losses[-1]:.6g} on held-out samples")
-            if len(losses) > _PATIENCE + np.argmin(losses) or deadline.is_over:
-                break
-        if losses:
-            self._take_strengths(float(_RATIOS[np.argmin(losses)]), units)
+        try:
+            trials = walk(_RATIOS, folds, rule, iterations, deadline)
+            for ratio, (losses, verdict) in zip(_RATIOS, trials, strict=False):
+                best = verdict.best
+                loss = sum(part.total for part in losses)
+                print_progress(self.verbose, f"beta {ratio * units[1]:.3g}: loss {loss:.6g} on held-out samples")
+                if deadline.is_over:
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
+        if best is not None:
+            self._take_strengths(float(_RATIOS[best]), units)
         return interrupted
 
     def _take_strengths(self, ratio: float, units: tuple[float, float]) -> None:
@@ -200,27 +221,29 @@ class SingleOutputEstimator(ModelEstimator):
     def _given_strengths(self, alpha: float = 1.0, beta: float = 1.0) -> tuple[float, float]:
         return alpha if self._alpha == "auto" else self._alpha, beta if self.beta == "auto" else self.beta
 
-    def _held_out_loss(
+    def _held_out_losses(
         self,
         ratio: float,
-        units: tuple[float, float],
+        iterations: int,
+        deadline: Deadline,
         solver: Solver,
+        seed: int,
+        units: tuple[float, float],
         X: Any,
         targets: Targets,
-        fold: Any,
-        seed: int,
-        deadline: Deadline,
-    ) -> float:
-        """Return the loss on the second part of a fold after a short fit to the first, by its share of the weight."""
-        part, held = map(targets.rows, fold)
+        fold: tuple[np.ndarray, np.ndarray],
+    ) -> RowLosses:
+        """Return the losses on the second part of a fold after a short fit to the first, by its share of the weight."""
+        train, test = fold
+        part = targets.rows(train)
+        held = targets.rows(test)
         self._take_strengths(ratio * part.total_weight / targets.total_weight, units)
-        problem = self._problem(X[fold[0]], part.y, part.weights, seed)
-        epochs = _EPOCHS if self.max_iter is None else min(self.max_iter, _EPOCHS)
-        start = self._constant(part.y, part.weights)
-        result = minimize(problem, solver, start=start, tol=self.tol, max_iter=epochs, max_time=deadline.left, rng=seed)
-        self._raise_interruption(result)
-        outputs = self._attributes(problem, result)["model_"].outputs(X[fold[1]])
-        return held.sum(self.loss_.value(held.y[:, None], outputs))
+        problem = self._problem(X[train], part.y, part.weights, seed)
+        limits: Any = {"tol": self.tol, "max_iter": iterations, "max_time": deadline.left}
+        result = minimize(problem, solver, start=self._constant(part.y, part.weights), rng=seed, **limits)
+        raise_interruption(result)
+        outputs = self._attributes(problem, result)["model_"].outputs(X[test])
+        return RowLosses(self.loss_.value(held.y[:, None], outputs), held.weights)
 
     def _constant(self, y: np.ndarray, sample_weight: np.ndarray | None) -> dict[str, np.ndarray]:
         """Return the constant to start from, if it is fitted; the units start at random."""
@@ -248,7 +271,8 @@ class SingleOutputEstimator(ModelEstimator):
 
     def _start(self, problem: Any) -> dict[str, np.ndarray]:
         """Return the fitted parameters that the problem has; raise ``ValueError`` if they are of other shapes."""
-        start, new = {}, problem.unpack(np.zeros(problem.size))
+        start: dict[str, np.ndarray] = {}
+        new = problem.unpack(np.zeros(problem.size))
         for attribute, name in self._fitted.items():
             if name in problem.parameters and hasattr(self, attribute):
                 start[name] = np.atleast_1d(as_numbers(getattr(self, attribute), f"warm_start: {attribute}"))

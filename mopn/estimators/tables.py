@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import replace
@@ -21,30 +20,37 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import of_present
 from mopn.data.values import to_host
-from mopn.estimators.base import NetworkAttributes, NetworkEstimator
-from mopn.estimators.callbacks import begin_fit, samples_of, say, with_callbacks
-from mopn.estimators.classifiers import ClassifierMethods, MultiOutputPNClassifier
+from mopn.estimators.base import raise_interruption
+from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
+from mopn.estimators.classifiers import ClassifierMethods
+from mopn.estimators.fit_policy import FitPolicy
+from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
+from mopn.estimators.network_estimator import NetworkAttributes
+from mopn.estimators.network_fit import NetworkFit, NetworkOptions, Samples
 from mopn.estimators.parameters import COMMON, warn_of_small_weights
-from mopn.estimators.regressors import MultiOutputPNRegressor, RegressorMethods
+from mopn.estimators.regressors import RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
 from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
-from mopn.solvers import Result, Status
+from mopn.solvers import Status
 from mopn.solvers.result import parts_in_words
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
 from mopn.solvers.tools.decorators import quiet
 from mopn.tables.reading import read_table
 
-# Classes share units where features times classes are more than this: with units of their own the fit takes minutes,
-# and is no more accurate. There are then at most so many units, or so many for each class; a proof is out of reach.
-_MANY_ENTRIES, _SHARED_UNITS, _UNITS_A_CLASS = 3000, 30, 3
-# Gaps are proven to ``tol`` up to so many products of rows, features and outputs: beyond, half of the time would be for
-# the proof alone.
-_PROVEN = 500_000
+# Features times classes beyond which classes share units: with units of their own the fit takes minutes, and is no more
+# accurate.
+_MANY_ENTRIES = 3000
+# There are then at most this many shared units, or the next number for each class; a proof is out of reach.
+_SHARED_UNITS = 30
+_SHARED_UNITS_PER_CLASS = 3
+# Rows times features times outputs up to which gaps are proven to ``tol``: beyond, half of the time would be for the
+# proof alone.
+_MAX_PROVEN_SIZE = 500_000
 
 
 def _strength(value: Any) -> Any:
@@ -60,11 +66,8 @@ class TableEstimator(TableReader, NetworkAttributes):
     basis_: np.ndarray
     """Units H (k, 1 + d) of the d features of ``encoding_``; the first column belongs to the constant."""
 
-    norm: NormName | Literal["auto"]
-    strength: float | Ratio | Literal["auto"]
-    prove: bool | Literal["auto"]
-    max_time: float | None
-    verbose: int
+    # At the default ``tol`` predictions in single precision are as good; to 1e-6 or less refits are in double.
+    _policy = FitPolicy(single_precision=True, max_proven_size=_MAX_PROVEN_SIZE)
     _rules = COMMON | {
         "norm": choice(get_args(NormName)).or_auto(),
         "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
@@ -72,9 +75,32 @@ class TableEstimator(TableReader, NetworkAttributes):
         "prove": check_flag.or_auto(),
     }
 
-    @abstractmethod
-    def _network(self) -> NetworkEstimator:
-        """Return the estimator of features."""
+    def __init__(
+        self,
+        *,
+        loss: LossName | Loss = "squared",
+        norm: NormName | Literal["auto"] = "auto",
+        strength: float | Ratio | Literal["auto"] = "auto",
+        curves: int | None = None,
+        smoothness: float = 1.0,
+        categorical_features: Collection[str | int] = (),
+        max_units: int | None = 200,
+        tol: float = 1e-2,
+        prove: bool | Literal["auto"] = "auto",
+        max_time: float | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.norm = norm
+        self.strength = strength
+        self.curves = curves
+        self.smoothness = smoothness
+        self.categorical_features = categorical_features
+        self.max_units = max_units
+        self.tol = tol
+        self.prove = prove
+        self.max_time = max_time
+        self.verbose = verbose
 
     @quiet()
     def fit(
@@ -124,8 +150,7 @@ class TableEstimator(TableReader, NetworkAttributes):
             Of columns that are probably not meant as they came, as :meth:`TableEncoder.fit`.
         """
         self._check_parameters()
-        network = self._network()
-        network._warn(self._fit(network, X, y, sample_weight, (X_val, y_val, sample_weight_val)))
+        warn_of_network(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
         return self
 
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
@@ -148,89 +173,83 @@ class TableEstimator(TableReader, NetworkAttributes):
         fitted = hasattr(self, "model_")
         reader = copy(self) if fitted else clone(self)
         reader._check_parameters()
-        network = reader._network()
         X, y, weights, present = reader._samples(to_host(X), y, sample_weight, reset=not fitted, every_row=True)
-        targets = network._encode(y, weights)
-        reader._adapt(network, targets)
+        fit = reader._network_fit()
+        targets = fit.encode(y, weights)
+        fit = reader._adapted(fit, targets)
         if fitted and self.strength == "auto":
-            network.strength = self.strength_
+            strength: float | Ratio = self.strength_
         else:
             samples = X if isinstance(X, RowBlocks | Chunks) else X[present]
-            network.strength = reader._chosen(network, samples, targets)
-        return network._problem(X, targets_of_all_rows(targets, present, sample_weight))
+            choice = reader._choice(fit, samples, targets, Deadline(self.max_time).share(SHARE_OF_CHOICE))
+            if choice.ended == Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            strength = choice.strength
+        return fit.with_options(strength=strength).problem(X, targets_of_all_rows(targets, present, sample_weight))
 
-    def _chosen(self, network: NetworkEstimator, X: Any, targets: Targets) -> float | Ratio:
-        """Return the strength of a fit."""
-        choice = self._choice(network, X, targets, Deadline(self.max_time).share(SHARE_OF_CHOICE))
-        if choice.ended == Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        return choice.strength
+    def _network_fit(self) -> NetworkFit:
+        options = NetworkOptions(
+            norm="l1" if self.norm == "auto" else self.norm,
+            max_units=self.max_units,
+            scale="data",
+            tol=self.tol,
+            verbose=self.verbose,
+        )
+        return NetworkFit("homogeneous", self._encoding(), options, self._policy)
 
-    @with_callbacks
-    def _fit(
-        self,
-        network: NetworkEstimator,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        validation: tuple[Any, Any, Any],
-    ) -> Result:
-        """Fit the network of the features."""
-        deadline = Deadline(self.max_time)
-        say(self.verbose, "reading the samples")
-        given = to_host(X)
-        X, y, sample_weight, present = self._samples(given, y, sample_weight)
-        task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
-        (X, targets), held_out = network._parts((X, y, sample_weight), self._validation_samples(*validation))
-        self._adapt(network, targets)
-        choice = self._choice(network, X, targets, deadline.share(SHARE_OF_CHOICE))
-        network.strength = choice.strength
-        problem, targets = network._problem_of_all(X, targets)
-        del X  # the problem has its own arrays
-        warn_of_small_weights(problem.rows, strength=self.strength)
-        model, start = choice.model, None
-        if model is not None:
-            start = network._moved(problem, model.basis, model.weights, model.linear, model.offset)
-        limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
-        result = network._solve(task, problem, targets, held_out, start, limit, self._of_table)
-        choice.overrule(result)
-        fitted = {name: value for name, value in vars(network).items() if name.endswith("_")}
-        self.__dict__.update(self._of_table(fitted), status_=result.status)
-        say(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
-        self._raise_interruption(result)
-        task.end({})
-        return result
-
-    def _adapt(self, network: NetworkEstimator, targets: Targets) -> None:
-        """Choose norm, number of units and proof by the size of the table, where they are "auto"."""
-        outputs = 1 if targets.classes is None else len(targets.classes)
-        size = outputs * self.encoding_.n_features
-        many = outputs > 2 and size > _MANY_ENTRIES
-        if self.norm == "auto" and many and network.max_units is not None:
-            network.norm = "l1/l2"
-            network.max_units = min(network.max_units, max(_SHARED_UNITS, _UNITS_A_CLASS * outputs))
-        small = len(targets.y) * size <= _PROVEN or network.max_units is None
-        prove = small if self.prove == "auto" else bool(self.prove)
-        # At the default ``tol`` predictions are as good; to 1e-6 or less refits are in double precision.
-        if self.prove == "auto" and network.norm in ("auto", "l1") and network.max_units is not None:
-            prove = True
-        within = self.prove == "auto" and network.max_units is not None
-        network._policy = replace(network._policy, prove=prove, within_budget=within, single_precision=True)
-        if not prove:
-            say(self.verbose, f"{size} features times outputs: no time is spent on a proof of the gap")
-
-    def _choice(self, network: NetworkEstimator, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-        """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
-        if not isinstance(self.strength, str):
-            return Choice(self.strength)
-        network.strength = Ratio(0.5)  # of a problem that no path solves
-        return choose_strength(network, X, targets, deadline)
-
-    def _of_table(self, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Return the fitted attributes of the network with the model of the table."""
+    def _presented(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
         model = replace(fitted["model_"], feature_names=self.encoding_.feature_names)
         model = replace(model, output_names=self._names_of_outputs(model))
         return fitted | {"model_": TableModel(model, self.encoding_)}
+
+    @with_callbacks
+    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> FittedNetwork:
+        """Fit the network of the features."""
+        deadline = Deadline(self.max_time)
+        print_progress(self.verbose, "reading the samples")
+        given = to_host(X)
+        X, y, sample_weight, present = self._samples(given, y, sample_weight)
+        task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
+        fit = self._network_fit()
+        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), validation)
+        fit = self._adapted(fit, targets)
+        choice = self._choice(fit, X, targets, deadline.share(SHARE_OF_CHOICE))
+        fit = fit.with_options(strength=choice.strength)
+        problem, targets = fit.problem_of_distinct_samples(X, targets)
+        del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength)
+        run = fit.run(problem, targets, held_out)
+        model = choice.model
+        start = None
+        if model is not None:
+            start = fit.start_from(problem, model.basis, model.weights, model.linear, model.offset)
+        limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
+        fitted = self._solved(task, run, start, limit)
+        choice.overrule(fitted.result)
+        self.status_ = fitted.result.status
+        print_progress(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
+        raise_interruption(fitted.result)
+        task.end({})
+        return fitted
+
+    def _adapted(self, fit: NetworkFit, targets: Targets) -> NetworkFit:
+        """Return the fit with norm, number of units and proof for the size of the table, where they are "auto"."""
+        outputs = 1 if targets.classes is None else len(targets.classes)
+        size = outputs * self.encoding_.n_features
+        max_units = fit.options.max_units
+        many = outputs > 2 and size > _MANY_ENTRIES
+        if self.norm == "auto" and many and max_units is not None:
+            most = max(_SHARED_UNITS, _SHARED_UNITS_PER_CLASS * outputs)
+            fit = fit.with_options(norm="l1/l2", max_units=min(max_units, most))
+        prove = None if self.prove == "auto" else bool(self.prove)
+        return replace(fit, policy=replace(fit.policy, prove=prove))
+
+    def _choice(self, fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
+        """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
+        if not isinstance(self.strength, str):
+            return Choice(self.strength)
+        # Paths replace this strength.
+        return choose_strength(fit.with_options(strength=Ratio(0.5)), X, targets, deadline)
 
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
@@ -242,7 +261,8 @@ class TableEstimator(TableReader, NetworkAttributes):
         if isinstance(X, Chunks):
             if reset:
                 self._learn_in_blocks(X)
-            return samples_of_chunks(self, X.replaced(partial(features_of, encoding=self.encoding_), X.classes))
+            features = X.replaced(partial(features_of, encoding=self.encoding_), X.classes)
+            return samples_of_chunks(self._encoding(), features)
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
         y = self._plain_targets(y, reset=reset)  # before X: an error leaves the names of the fit before
@@ -327,8 +347,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: it then is mostly as
-        near to its minimum as ``tol`` says, in half of the time. "auto" proves tables of up to 500,000 rows times
+        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
+        usually within ``tol`` of its minimum, in half of the time. "auto" proves tables of up to 500,000 rows times
         features times outputs, and all with ``max_units=None``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
@@ -367,30 +387,20 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         max_time: float | None = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.curves = curves
-        self.smoothness = smoothness
-        self.categorical_features = categorical_features
-        self.max_units = max_units
-        self.class_weight = class_weight
-        self.tol = tol
-        self.prove = prove
-        self.max_time = max_time
-        self.verbose = verbose
-
-    def _network(self) -> NetworkEstimator:
-        return MultiOutputPNClassifier(
-            loss=self.loss,
-            norm="l1" if self.norm == "auto" else self.norm,
-            max_units=self.max_units,
-            scale="data",
-            ridge=0.0,  # the chosen strength takes its place
-            tol=self.tol,
-            class_weight=self.class_weight,
-            verbose=self.verbose,
+        super().__init__(
+            loss=loss,
+            norm=norm,
+            strength=strength,
+            curves=curves,
+            smoothness=smoothness,
+            categorical_features=categorical_features,
+            max_units=max_units,
+            tol=tol,
+            prove=prove,
+            max_time=max_time,
+            verbose=verbose,
         )
+        self.class_weight = class_weight
 
 
 class TableRegressor(RegressorMethods, TableEstimator):
@@ -425,8 +435,8 @@ class TableRegressor(RegressorMethods, TableEstimator):
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: it then is mostly as
-        near to its minimum as ``tol`` says, in half of the time. "auto" proves tables of up to 500,000 rows times
+        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
+        usually within ``tol`` of its minimum, in half of the time. "auto" proves tables of up to 500,000 rows times
         features times outputs, and all with ``max_units=None``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
@@ -449,40 +459,3 @@ class TableRegressor(RegressorMethods, TableEstimator):
     >>> TableRegressor().fit(table, y).score(table, y) > 0.99
     True
     """
-
-    def __init__(
-        self,
-        *,
-        loss: LossName | Loss = "squared",
-        norm: NormName | Literal["auto"] = "auto",
-        strength: float | Ratio | Literal["auto"] = "auto",
-        curves: int | None = None,
-        smoothness: float = 1.0,
-        categorical_features: Collection[str | int] = (),
-        max_units: int | None = 200,
-        tol: float = 1e-2,
-        prove: bool | Literal["auto"] = "auto",
-        max_time: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.strength = strength
-        self.curves = curves
-        self.smoothness = smoothness
-        self.categorical_features = categorical_features
-        self.max_units = max_units
-        self.tol = tol
-        self.prove = prove
-        self.max_time = max_time
-        self.verbose = verbose
-
-    def _network(self) -> NetworkEstimator:
-        return MultiOutputPNRegressor(
-            loss=self.loss,
-            norm="l1" if self.norm == "auto" else self.norm,
-            max_units=self.max_units,
-            scale="data",
-            tol=self.tol,
-            verbose=self.verbose,
-        )

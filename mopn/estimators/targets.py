@@ -289,27 +289,31 @@ def _numbered(table: np.ndarray) -> np.ndarray:
     return codes
 
 
-def has_labels(estimator: Any) -> bool:
-    """Whether y has few distinct values, labels or levels, which are encoded chunk by chunk."""
-    return not estimator._numeric_y or estimator._classes_name == "levels_"
-
-
-def samples_of_chunks(estimator: Any, X: Chunks) -> tuple[Chunks, np.ndarray, np.ndarray | None, Any]:
-    """Return the chunks, and y and the weights: of one row per label, or of all rows if y is numbers."""
-    if not has_labels(estimator):
+def samples_of_chunks(encoding: Any, X: Chunks) -> tuple[Chunks, np.ndarray, np.ndarray | None, Any]:
+    """Return the chunks, and y and the weights: of one row per label or level, or of all rows if y is numbers."""
+    if encoding.kind == "numbers":
         return X, *X.reduce(partial(named, function=_numbers), _joined), None
-    codes_of = level_codes if estimator._numeric_y else label_codes
+    codes_of = level_codes if encoding.kind == "levels" else label_codes
     count = partial(_counted, classes=X.classes, codes_of=codes_of)
     found = X.reduce(partial(named, function=count), operator.add)
     if found.columns:
         return X, np.repeat(_INDICATORS[:, None], found.columns, axis=1), None, None
     labels, weights = found.labels, found.weights
     if X.classes is None:  # as in memory, labels of rows of weight 0 alone are none
-        labels, weights = labels[weights > 0.0], weights[weights > 0.0]
-    if getattr(estimator, "class_weight", None) == "balanced" and not weights.all():
+        present = weights > 0.0
+        labels = labels[present]
+        weights = weights[present]
+    if getattr(encoding, "class_weight", None) == "balanced" and not weights.all():
         missing = shown(labels[weights == 0][0])
         raise ValueError(f"class_weight='balanced' needs rows of each class, and {missing} has none")
     return X, labels, weights, None
+
+
+def targets_of_problem(X: Any, targets: Targets, user_y: UserY | None = None) -> tuple[Any, Any, Any]:
+    """Return X, and y and the weights, for a ``NetworkProblem``; chunks bring their targets and weights."""
+    if isinstance(X, Chunks):
+        return encoded_chunks(X, targets, user_y), None, None
+    return X, targets.values if user_y is None else user_y.targets(targets.values), targets.weights
 
 
 def encoded_chunks(X: Chunks, targets: Targets, user_y: UserY | None = None) -> Chunks:

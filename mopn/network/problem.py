@@ -579,20 +579,27 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
             return False
         return self.rows.reduce(_is_shift_invariant, combine=min)
 
-    def better_dual(self, network: Network, at: OutputGradient, gap: float, seed: int = 0) -> Network | None:
-        """Return a network near one of relative gap ``gap``, at which the gradient has a smaller dual norm.
+    @property
+    def offers_better_duals(self) -> bool:
+        """Whether a step to a better dual point is known.
 
-        None where no step is known: for norms other than l1, in a ball, for more than 1,000 features, for data in
-        blocks, or a loss without ``hessian``. See :mod:`mopn.network.dual_projection`.
+        Not for other norms than l1, in a ball, for more than 1,000 features, data in blocks, or a loss without
+        ``hessian``.
         """
-        is_offered = (
+        return (
             self.norm.name == "l1"
             and bool(self.strength)
             and self.rows.design is not None
             and self.rows.shape[1] <= MOST_DECOMPOSED
             and self.losses.loss.has_hessian
         )
-        return DualProjection(self, network, at, gap, seed).solve() if is_offered else None
+
+    def better_dual(self, network: Network, at: OutputGradient, gap: float, seed: int = 0) -> Network | None:
+        """Return a network near one of relative gap ``gap``, at which the gradient has a smaller dual norm.
+
+        See :mod:`mopn.network.dual_projection`. None where there is none, or no step is known.
+        """
+        return DualProjection(self, network, at, gap, seed).solve() if self.offers_better_duals else None
 
     def thinned(self, network: Network, at: OutputGradient, most: float) -> tuple[Network, OutputGradient]:
         """Return a network of fewer units whose objective is at most ``most``, and its gradient, or the same network.

@@ -25,7 +25,7 @@ from mopn.estimators import (
     MultiOutputPNRegressor,
     OrdinalFMRegressor,
     PathCV,
-    base,
+    network_fit,
     targets,
 )
 from mopn.losses.hessians import Diagonal
@@ -235,7 +235,7 @@ def test_float32_is_kept(monkeypatch, form):
             kept.append(X.dtype)
             super().__init__(X, *args, **options)
 
-    monkeypatch.setattr(base, "NetworkProblem", Recording)
+    monkeypatch.setattr(network_fit, "NetworkProblem", Recording)
     single = X.astype(np.float32)
     a = few(MultiOutputPNRegressor, max_units=3).fit(form(single), Y_NUMBERS)
     b = few(MultiOutputPNRegressor, max_units=3).fit(form(single.astype(np.float64)), Y_NUMBERS)
@@ -573,7 +573,7 @@ def watch(monkeypatch, own):
 
         return mopn.minimize(*problem, callback=both, **options)
 
-    monkeypatch.setattr(base, "minimize", minimize)
+    monkeypatch.setattr(network_fit, "minimize", minimize)
 
 
 def after(rounds, act):

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import mopn
+from mopn.data.losses_of_rows import Losses
 from mopn.estimators import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
@@ -16,7 +17,9 @@ from mopn.estimators import (
     MultiOutputFMRegressor,
     OrdinalFMRegressor,
 )
+from mopn.estimators.fold_in import NewFeature, NewFeatureProblem
 from mopn.models.base import cumulative_targets
+from mopn.solvers.driver import RunMonitor
 
 LABELS = np.array(["a", "b", "c"])
 
@@ -216,3 +219,31 @@ def test_bad_input_is_named():
         )
     with pytest.raises(ValueError, match="outputs"):
         MultiOutputFMRegressor(max_units=1).fit(X, X[:, :2]).fold_in(X[:2], X[:2, :3])
+
+
+def test_an_interrupted_fit_of_a_new_feature_gives_no_model(monkeypatch):
+    report = RunMonitor.__call__
+
+    def interrupted(monitor, *arguments, **options):
+        report(monitor, *arguments, **options)
+        raise KeyboardInterrupt
+
+    X, y = ratings()
+    fitted = MultiOutputFMRegressor(max_units=1).fit(X, y)
+    monkeypatch.setattr(RunMonitor, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fold_in(X[:2], y[:2])
+
+
+def test_the_fit_of_a_new_feature_reaches_the_minimum_where_curvatures_differ_by_far():
+    """The reference is linear least squares."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(9, 4)) * 10.0 ** np.array([-6, -2, 2, 6])
+    V = rng.normal(size=(4, 2))
+    targets = rng.normal(size=(9, 2))
+    problem = NewFeatureProblem(Losses.of_data("squared", targets, 9), Z, V, NewFeature(np.full(4, 1e-3), 0.1))
+    design = np.hstack([(Z[:, :, None] * V).transpose(0, 2, 1).reshape(18, 4), np.tile(np.eye(2), (9, 1))])
+    penalties = np.diag(np.sqrt(np.r_[np.full(4, 2e-3), 0.1, 0.1]))
+    x = np.linalg.lstsq(np.vstack([design, penalties]), np.r_[targets.ravel(), np.zeros(6)], rcond=None)[0]
+    found = mopn.minimize(problem, mopn.solvers.LBFGS(), tol=0.0)
+    assert found.fun == pytest.approx(problem.value_gradient(x).value, rel=1e-9)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mopn
 import mopn.estimators
 from mopn.data import rows
-from mopn.estimators import strength_choice
+from mopn.estimators import folds, strength_choice
 from mopn.solvers import Status
 from mopn.solvers.driver import RunMonitor
 
@@ -99,9 +99,15 @@ def test_a_path_is_limited_with_its_scores(clock):
 @pytest.mark.filterwarnings("ignore:.*predictions are the same")
 @pytest.mark.parametrize("limit", [70.0, 90.0, 120.0, 200.0])
 def test_out_of_time_the_best_strength_so_far_is_fitted(clock, monkeypatch, limit):
-    losses, loss = [], strength_choice._held_out_loss
-    monkeypatch.setattr(strength_choice, "FEW", 0)
-    monkeypatch.setattr(strength_choice, "_held_out_loss", lambda *fold: losses.append(loss(*fold)) or losses[-1])
+    losses, losses_of = [], folds.HeldOut.losses_of
+
+    def recorded(fold, network):
+        found = losses_of(fold, network)
+        losses.append(found.total)
+        return found
+
+    monkeypatch.setattr(folds, "MANY_SAMPLES", 0)
+    monkeypatch.setattr(folds.HeldOut, "losses_of", recorded)
     table, y = limited("TableClassifier", limit, tol=0.1)
     table.fit(X, y)
     largest = limited("TableClassifier", 0.0, strength=mopn.Ratio(0.5))[0].fit(X, y).strength_ / 0.5

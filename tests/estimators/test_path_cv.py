@@ -17,7 +17,7 @@ from mopn.estimators import (
     PathCV,
     TableClassifier,
     TableEncoder,
-    base,
+    network_estimator,
 )
 from mopn.solvers import FullRefit
 
@@ -146,7 +146,9 @@ def test_every_estimator_of_networks(name, y):
 
 def test_no_estimator_of_networks_is_left_out():
     kinds = {name: getattr(estimators, name) for name in estimators.__all__}
-    assert TARGETS.keys() == {name for name, kind in kinds.items() if issubclass(kind, base.NetworkEstimator)}
+    assert TARGETS.keys() == {
+        name for name, kind in kinds.items() if issubclass(kind, network_estimator.NetworkEstimator)
+    }
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Estimators of tables: their additions to networks of features, in memory and in blocks; answers by column."""
+"""Estimators of tables: what they add to networks of features, in memory and in blocks; answers by column."""
 
 import tracemalloc
 from dataclasses import replace
@@ -22,12 +22,13 @@ from mopn.estimators import (
     TableClassifier,
     TableEncoder,
     TableRegressor,
-    base,
+    folds,
     strength_choice,
-    tables,
 )
-from mopn.estimators.folds import Fold
-from mopn.estimators.strength_choice import choose_strength, splits
+from mopn.estimators.folds import HeldOut, splits
+from mopn.estimators.network_estimator import network_fit_of, samples_of_fit
+from mopn.estimators.strength_choice import choose_strength
+from mopn.estimators.strength_walk import RowLosses
 from mopn.estimators.targets import Targets
 from mopn.losses.losses import LOSSES
 from mopn.solvers.tools.budgets import Deadline
@@ -87,13 +88,13 @@ def test_the_default_proves_its_gap_and_learns_smooth_effects():
 def test_the_strength_is_that_of_least_loss_on_held_out_samples(y):
     """Few samples are all held out once: by hand, with the same parts."""
     table = (TableClassifier if y is LABELS else TableRegressor)(curves=2, norm="l1")
-    single = table._network().set_params(strength=Ratio(0.5))
-    Z, y, weights, _ = table._samples(FRAME, y, None)
-    targets = single._encode(y, weights)
-    chosen = choose_strength(single, Z, targets, Deadline(None)).strength
+    Z, y, weights, _ = samples_of_fit(table, FRAME, y, None)
+    fit = network_fit_of(table).with_options(strength=Ratio(0.5))
+    targets = fit.encode(y, weights)
+    chosen = choose_strength(fit, Z, targets, Deadline(None)).strength
     table.fit(FRAME, y)
     assert table.strength_ == chosen
-    largest = single._problem(Z, targets).strength_max()
+    largest = fit.problem(Z, targets).strength_max()
     ratios = np.array([0.1, 0.03, 0.01, 0.003, 0.001, 0.0003])
     assert np.isclose(chosen, ratios * largest).sum() == 1
 
@@ -142,19 +143,20 @@ def test_copies_are_held_out_together(table):
     ids=["a little", "clearly in the first part", "clearly in the first two"],
 )
 def test_paths_end_where_the_loss_rises(monkeypatch, last, n_computed):
-    """Three parts, whose losses are added up; scores after the first clear rise are not computed."""
-    computed = []
+    """Three parts, whose losses are added up; what comes after the first rise, once it is clear, is not computed."""
+    computed, of_folds, losses_at = [], {}, HeldOut.losses_at
     parts = zip((3.0, 3.0, 3.0), (2.0, 3.0, 1.0), (2.0, 3.2, 0.8), last, (0.0, 0.0, 0.0), strict=True)
 
-    def losses(fold, strengths, deadline):
-        (network, _), *_ = walk(fold, strengths[:1], deadline)
-        for loss in next(parts):
-            computed.append(loss)
-            fold.networks.append(network)
-            yield network, loss
+    def given_losses_at(fold, *trial):
+        if fold.networks:
+            fold.networks.append(fold.networks[0])
+        else:
+            losses_at(fold, *trial)
+            of_folds[id(fold)] = iter(next(parts))
+        computed.append(next(of_folds[id(fold)]))
+        return RowLosses(np.array(computed[-1:]), None)
 
-    walk = Fold.walk
-    monkeypatch.setattr(Fold, "walk", losses)
+    monkeypatch.setattr(HeldOut, "losses_at", given_losses_at)
     table = TableClassifier(curves=0).fit(FRAME, LABELS)
     largest = 2.0 * TableClassifier(curves=0, strength=Ratio(0.5)).fit(FRAME, LABELS).strength_
     assert table.strength_ == pytest.approx(strength_choice.RATIOS[1](largest))
@@ -162,7 +164,7 @@ def test_paths_end_where_the_loss_rises(monkeypatch, last, n_computed):
 
 
 def test_values_of_columns_are_those_of_a_game_whose_players_are_columns():
-    """The definition: columns outside the coalition are taken from a background row, with all their features."""
+    """The definition: columns that are out of the coalition are those of a background row, all features of them."""
     columns, row, background = ["size", "color", "known"], FRAME.iloc[[1]], FRAME.iloc[2:7]
     model = TableClassifier(**FIXED).fit(FRAME[columns], LABELS).model_
     expected, orders = np.zeros((3, 3)), list(permutations(range(3)))
@@ -307,7 +309,7 @@ def test_the_last_fit_starts_at_the_model_of_the_choice():
 
 
 def test_many_classes_of_many_features_share_units(monkeypatch):
-    monkeypatch.setattr(tables, "_MANY_ENTRIES", 20)
+    monkeypatch.setattr("mopn.estimators.tables._MANY_ENTRIES", 20)
     table = TableClassifier(**FIXED, max_units=6).fit(FRAME, LABELS)
     shared = np.count_nonzero(table.weights_, axis=1) > 1
     assert shared.any()
@@ -329,8 +331,7 @@ def test_without_a_proof_a_fit_ends_near_the_minimum():
 
 @pytest.mark.parametrize(("most", "options"), [(1, {}), (1, {"max_units": None}), (1, {"prove": True})])
 def test_large_tables_are_proven_on_request(monkeypatch, most, options):
-    for module in (tables, base):
-        monkeypatch.setattr(module, "_PROVEN", most)
+    monkeypatch.setattr(TableClassifier, "_policy", replace(TableClassifier._policy, max_proven_size=most))
     fitted = TableClassifier(strength=Ratio(0.01), curves=1, tol=3e-3, **options).fit(FRAME, LABELS)
     assert (fitted.relative_gap_ > fitted.tol) == (not options)
 
@@ -342,7 +343,8 @@ def test_targets_too_large_for_floating_point_are_named():
 
 
 def test_very_large_samples_are_proven_on_request(monkeypatch):
-    monkeypatch.setattr(base, "_PROVEN", 1)
+    policy = MultiOutputPNClassifier._policy
+    monkeypatch.setattr(MultiOutputPNClassifier, "_policy", replace(policy, max_proven_size=1))
     X, y = np.random.default_rng(0).uniform(-1, 1, (60, 8)), np.arange(60) % 3
     model, proven = (MultiOutputPNClassifier(max_units=most, tol=1e-3).fit(X, y) for most in (200, None))
     assert proven.relative_gap_ <= 1e-3 < model.relative_gap_
@@ -413,7 +415,7 @@ def test_rows_of_weight_zero_have_no_part_in_the_encoding():
 @pytest.fixture
 def cheap_choice(monkeypatch):
     """One part is held out, for two strengths."""
-    monkeypatch.setattr(strength_choice, "FEW", 0)
+    monkeypatch.setattr(folds, "MANY_SAMPLES", 0)
     monkeypatch.setattr(strength_choice, "RATIOS", (Ratio(0.3), Ratio(0.1)))
 
 
@@ -435,14 +437,15 @@ def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, mo
     """The losses on held-out rows are those in memory; else on a part of the rows."""
     estimator = table(curves=0, max_units=2, tol=0.1, **options)
     frame, y, weights = FRAME[:100], y[:100], np.where(np.arange(N) % 7, WEIGHTS, 0.0)[:100]
-    blocks, folds, walk = mopn.RowBlocks(cut(frame), y, weights), [], Fold.walk
-    monkeypatch.setattr(Fold, "walk", lambda fold, *path: folds.append(fold) or walk(fold, *path))
+    blocks, made, prepared = mopn.RowBlocks(cut(frame), y, weights), [], HeldOut.prepared
+    monkeypatch.setattr(HeldOut, "prepared", lambda fold: made.append(fold) or prepared(fold))
     found, expected = (clone(estimator).fit(*data) for data in ([blocks], [frame, y, weights]))
-    assert folds[0].scores == pytest.approx(folds[1].scores, rel=1e-6)
+    losses = [[part.total for part in fold.losses] for fold in made]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     assert found.strength_ == pytest.approx(expected.strength_, rel=1e-6)
     monkeypatch.setattr(strength_choice, "IN_MEMORY", 100 * expected.encoding_.n_features // 2)
     estimator.fit(blocks)
-    rows = [fold.X.shape[0] for fold in folds]
+    rows = [fold.X.shape[0] for fold in made]
     assert rows[:2] == [np.count_nonzero(weights)] * 2
     assert 0.2 * 100 < rows[2] < 0.7 * 100
 
