@@ -93,8 +93,8 @@ EXEMPT = {
     "a term of a proof, or what floating point takes for zero or for equal": [
         "barriers.MAX_ROOT_STEPS", "barriers.ZERO_LENGTH", "bounds.EIGEN_ERROR", "branch_signs.LEAST_EIGENVALUE",
         "cones.CORNER_DIGITS", "cones.MAX_CONDITION", "cones.NARROW", "eigenvectors.ROUNDED_LENGTH", "gap.DUAL_ERROR",
-        "gap.TERM_ERROR", "interior_point.NOISE", "interior_point.RIDGE", "nested.RELATIVE_MARGIN", "oracles.CERTIFIED_TOL",
-        "precision.NOISE", "precision.NULL", "regularizers.RADIUS_TOL", "regularizers.RATIO_ROUNDING",
+        "gap.TERM_ERROR", "interior_point.NOISE", "interior_point.RIDGE", "nested.RELATIVE_MARGIN",
+        "oracles.CERTIFIED_TOL", "precision.NOISE", "precision.NULL", "regularizers.RADIUS_TOL", "regularizers.RATIO_ROUNDING",
         "stack.NEGLIGIBLE_SIZE", "steps.NEGLIGIBLE_DECREASE", "steps.NOISE",
     ],
     "memory and blocks: they change the time of large data, and results by rounding": [

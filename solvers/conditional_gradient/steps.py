@@ -166,8 +166,7 @@ def _short_step(segment: Segment, curvature: float) -> tuple[float, float]:
     while True:
         gamma = min(segment.limit, segment.gap / max(curvature * segment.squared_length, math.ulp(0.0)))
         model = start - gamma * segment.gap + 0.5 * gamma**2 * curvature * segment.squared_length
-        if segment.value(gamma) <= model + NOISE * abs(start) or gamma * segment.gap <= _NEGLIGIBLE_DECREASE * abs(
-            start
-        ):
+        is_low = segment.value(gamma) <= model + NOISE * abs(start)
+        if is_low or gamma * segment.gap <= _NEGLIGIBLE_DECREASE * abs(start):
             return gamma, curvature
         curvature *= 2.0
