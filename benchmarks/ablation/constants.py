@@ -94,8 +94,8 @@ EXEMPT = {
         "barriers.MAX_ROOT_STEPS", "barriers.ZERO_LENGTH", "bounds.EIGEN_ERROR", "branch_signs.LEAST_EIGENVALUE",
         "cones.CORNER_DIGITS", "cones.MAX_CONDITION", "cones.NARROW", "eigenvectors.ROUNDED_LENGTH", "gap.DUAL_ERROR",
         "gap.TERM_ERROR", "interior_point.NOISE", "interior_point.RIDGE", "nested.RELATIVE_MARGIN",
-        "oracles.CERTIFIED_TOL", "precision.NOISE", "precision.NULL", "regularizers.RADIUS_TOL", "regularizers.RATIO_ROUNDING",
-        "stack.NEGLIGIBLE_SIZE", "steps.NEGLIGIBLE_DECREASE", "steps.NOISE",
+        "oracles.CERTIFIED_TOL", "precision.NOISE", "precision.NULL", "regularizers.RADIUS_TOL",
+        "regularizers.RATIO_ROUNDING", "stack.NEGLIGIBLE_SIZE", "steps.NEGLIGIBLE_DECREASE", "steps.NOISE",
     ],
     "memory and blocks: they change the time of large data, and results by rounding": [
         "blas_threads.LARGE_OPERATIONS", "branch_signs.NODES_AT_A_TIME", "designs.CACHE_ENTRIES", "chunked_rows.RUN",
