@@ -31,13 +31,13 @@ Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
 # Least seconds between two printed lines of a refit.
-_SECONDS_BETWEEN_LINES = 1.0
+_BETWEEN = 1.0
 # Ends of a refit that end the whole run.
 _END_THE_RUN = (Status.INTERRUPTED, Status.FAILED)
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
 _RECOVERABLE = (OSError, KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Least width of a column of the printed table.
-_MIN_COLUMN_WIDTH = 11
+_WIDTH = 11
 # Reasons to stop that the final measurement may still turn into success.
 _MAY_STILL_CONVERGE = (
     Status.MAX_ITER, Status.MAX_TIME, Status.MAX_UNITS, Status.ESTIMATED, Status.STALLED, Status.RETURNED,
@@ -359,7 +359,7 @@ class RunMonitor:
     def _tell_of_refit(self, intermediate_result: Result) -> None:
         """Print the objective of a refit about once a second; the clock is stopped meanwhile."""
         now = self.elapsed
-        if now - self._last_line < _SECONDS_BETWEEN_LINES:
+        if now - self._last_line < _BETWEEN:
             return
         self._last_line = now
         done = self.refit_nit + intermediate_result.refit_nit + intermediate_result.nit
@@ -448,8 +448,8 @@ def _read_only(value: Any) -> Any:
 def _print_row(trace: Trace, *, header: bool) -> None:
     row = {name: value for name, value in trace.last.items() if not name.endswith("_time")}
     if header:
-        _print_cells(f"{name:>{_MIN_COLUMN_WIDTH}}" for name in row)
-    _print_cells(f"{value:{max(len(name), _MIN_COLUMN_WIDTH)}.5g}" for name, value in row.items())
+        _print_cells(f"{name:>{_WIDTH}}" for name in row)
+    _print_cells(f"{value:{max(len(name), _WIDTH)}.5g}" for name, value in row.items())
     sys.stdout.flush()
 
 
