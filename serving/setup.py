@@ -1,6 +1,6 @@
 """The distribution mopn-serving: mopn for machines that only load models and predict, by NumPy and SciPy alone.
 
-``pip install ./serving`` in a checkout. All but what fits need is as the pyproject.toml of mopn says.
+``pip install ./serving`` in a checkout. The rest is as in mopn's pyproject.toml.
 """
 
 from setuptools import setup

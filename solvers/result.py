@@ -119,9 +119,9 @@ class Status(IntEnum):
 
 
 # A bound is called loose, by estimate, if more than this fraction of the gap is beyond the estimated one.
-_LOOSE = 0.01
+_LOOSE_FRACTION = 0.01
 # The gap of a perfect fit in rounding errors of the objective, at most: its lower bound has such an error, too.
-_PERFECT = 4.0
+_MAX_ROUNDINGS_OF_PERFECT_FIT = 4.0
 _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
     Status.MAX_ITER: "max_iter iterations are done; raise max_iter to go on.",
@@ -366,7 +366,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
 
 def relative(gap: float, fun: float, rounding: float = 0.0) -> float:
     """Return a gap as a share of the size of an objective; 0 for a perfect fit, up to rounding errors."""
-    if gap == 0.0 or (abs(fun) <= rounding and gap <= _PERFECT * rounding < math.inf):
+    if gap == 0.0 or (abs(fun) <= rounding and gap <= _MAX_ROUNDINGS_OF_PERFECT_FIT * rounding < math.inf):
         return 0.0
     return gap / abs(fun) if fun != 0.0 else math.inf
 
@@ -391,6 +391,6 @@ def parts_in_words(gap: float, restricted: float, estimated: float) -> str:
         return f"{gap:.3g}"
     with_these = f"{gap:.3g} (at most {restricted:.3g} with these units"
     others = max(min(estimated, gap) - restricted, 0.0)
-    if gap - restricted - others <= _LOOSE * gap:
+    if gap - restricted - others <= _LOOSE_FRACTION * gap:
         return f"{with_these}, {gap - restricted:.3g} more with others)"
     return f"{with_these}; by estimate {others:.3g} more with others, the rest a loose bound)"

@@ -213,7 +213,7 @@ def effects(model: Fitted, X: Any = None) -> Effects:
     if not isinstance(machine, TableModel):
         raise TypeError(
             "model must be a model of tables, or a fitted TableClassifier or TableRegressor, got "
-            f"{type(machine).__name__}; what features add to its outputs: shap_values"
+            f"{type(machine).__name__}; for models of features use shap_values"
         )
     return Effects(machine, to_host(X))
 

@@ -34,9 +34,9 @@ LossName = Literal[
 ]  # fmt: skip
 _TARGETS = ("labels", "numbers", "signs", "counts")
 # Relative differences of means below which expm1 and log1p keep digits.
-_NEAR = 0.5
+_NEAR_RELATIVE_DIFFERENCE = 0.5
 # Fraction of the largest exponent below which sums of exponentials are far from overflow.
-_MODERATE = 0.85
+_MODERATE_EXPONENT_FRACTION = 0.85
 # Share that a label without rows is given in constant outputs, and mean of counts that are all 0: logarithms need one.
 _LEAST_SHARE = 1e-6
 _WIDTH = number("a finite number > 0 whose reciprocal is finite", lambda x: x > 0 and 1.0 / x < math.inf)
@@ -83,7 +83,7 @@ class Logistic(Loss):
             E += self.cost
             E = _put(places, E, 0.0)
         top: Any = 0.0
-        moderate = E.max(initial=0.0) < _MODERATE * np.log(np.finfo(E.dtype).max)
+        moderate = E.max(initial=0.0) < _MODERATE_EXPONENT_FRACTION * np.log(np.finfo(E.dtype).max)
         if not moderate:
             top = E.max(axis=1)
             E -= top[:, None]
@@ -412,8 +412,8 @@ class Poisson(Loss):
         means = self._means(O)
         d = O - _logarithms(y)
         # exp(o) - y - y d; where the mean is near y the first two cancel.
-        near = (abs(d) < _NEAR) & (y > 0)
-        nearby = np.clip(d, -_NEAR, _NEAR)
+        near = (abs(d) < _NEAR_RELATIVE_DIFFERENCE) & (y > 0)
+        nearby = np.clip(d, -_NEAR_RELATIVE_DIFFERENCE, _NEAR_RELATIVE_DIFFERENCE)
         relative = np.expm1(nearby)
         values = _either(near, y * np.maximum(relative - nearby, 0.0), means - y * (1.0 + d))
         values += means * np.maximum(O - codes.LARGEST_EXPONENT, 0.0)
@@ -426,7 +426,7 @@ class Poisson(Loss):
         # t log t - t - (y log y - y) with the mean t = y + g; for t near y, as t log(t / y) + g (log y - 1).
         logarithms = _logarithms(y)
         t = np.maximum(G + y, 0.0)
-        near = abs(G) < _NEAR * y
+        near = abs(G) < _NEAR_RELATIVE_DIFFERENCE * y
         r = np.where(near, G, 0.0) / np.where(near, y, 1.0)
         relative = np.where(near, t * np.log1p(r), xlogy(t, t) - t * logarithms)
         return (relative + G * (logarithms - 1.0)).sum(axis=1)

@@ -30,7 +30,7 @@ from mopn.tables.encoding import TableEncoding
 
 _TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
 # Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
-_DEEP = -500.0
+_MAX_DEEP_OUTPUT = -500.0
 # Entries up to which arrays are shown.
 _MAX_SHOWN_ENTRIES = 3
 
@@ -187,7 +187,7 @@ class Predictor(Displayed, Fitted):
             return self._probabilities(outputs)
         if outputs.shape[1] == 1:
             return self._probabilities(np.hstack([-outputs, outputs]))
-        outputs += np.maximum(_DEEP - outputs.max(axis=1, keepdims=True), 0.0)
+        outputs += np.maximum(_MAX_DEEP_OUTPUT - outputs.max(axis=1, keepdims=True), 0.0)
         P = self._probabilities(outputs)
         return P / P.sum(axis=1, keepdims=True)
 

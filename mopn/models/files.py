@@ -23,7 +23,7 @@ import numpy as np
 from mopn.solvers.tools.checks import shown
 
 # The version of the format, which rises with every change of the contents of files.
-_FORMAT = 3
+_FORMAT_VERSION = 3
 # Kinds of NumPy's dtypes that files may hold: booleans, integers, floats, strings, bytes and dates.
 _KINDS = "biufUSM"
 # Largest number of characters of an array's header; NumPy writes 118 for the arrays of models.
@@ -31,7 +31,7 @@ _MOST_HEADER_CHARACTERS = 1000
 # The first bytes of the record that ends a zip file.
 _END = b"PK\x05\x06"
 # Bytes of this record, if the file has no comment.
-_END_LENGTH = 22
+_END_BYTES = 22
 # The bytes in it that count the members.
 _MEMBER_COUNT = slice(10, 12)
 
@@ -40,7 +40,7 @@ def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
     """Write the fields of a model that are not None, and their names, as .npz, completely or not at all."""
     values = {**values, "classes": plain_labels(values["classes"])}
     values = {name: value for name, value in values.items() if value is not None}
-    values = {"format": _FORMAT, "fields": list(values), **values}
+    values = {"format": _FORMAT_VERSION, "fields": list(values), **values}
     with replacement(path) as file:
         np.savez(file, **values)
 
@@ -63,9 +63,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{name!r} is not a mopn model: it holds the arrays {shown(list(values))}")
     if type(number) is not int or number < 1:
         raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
-    if number > _FORMAT:
+    if number > _FORMAT_VERSION:
         raise ValueError(f"{name!r} was written by a newer mopn (format {number}); update mopn")
-    if number < _FORMAT:
+    if number < _FORMAT_VERSION:
         raise ValueError(f"{name!r} has format {number}, from before the first release; fit and save the model again")
     if np.size(listed) != len(values) or set(np.ravel(listed).tolist()) != values.keys():
         raise ValueError(f"{name!r} is damaged: it lists other fields than it holds, {', '.join(sorted(values))}")
@@ -74,8 +74,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _members(stream: BinaryIO) -> dict[str, Any]:
     """Return the arrays of an .npz file; arrays without axes become scalars."""
-    size = stream.seek(-_END_LENGTH, os.SEEK_END) + _END_LENGTH
-    end = stream.read(_END_LENGTH)  # empty for devices, which have no end
+    size = stream.seek(-_END_BYTES, os.SEEK_END) + _END_BYTES
+    end = stream.read(_END_BYTES)  # empty for devices, which have no end
     if not end.startswith(_END):
         raise ValueError("it does not end as a .npz file")
     with zipfile.ZipFile(stream) as file:

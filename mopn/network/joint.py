@@ -32,7 +32,7 @@ from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.display import Displayed
 
 # Largest tolerance of refits in which a metric pays; cheap metrics for units alone pay at any tolerance.
-_LARGEST_TOL = 1e-3
+_LARGEST_TOL_OF_METRIC = 1e-3
 # Smallest relative decrease that sums over rows of products in single precision can show.
 _RESOLUTION_OF_SINGLE = 1e-8
 # Distance of random starts from the network, relative to the length of units and directions.
@@ -160,7 +160,7 @@ class JointProblem(Displayed, Problem):
         """Return the inverse of the curvature in every unit and direction alone; None where it does not pay."""
         if self.curvature is None:
             return None
-        if tol > _LARGEST_TOL and not (self.curvature.is_cheap and self.directions.is_fixed):
+        if tol > _LARGEST_TOL_OF_METRIC and not (self.curvature.is_cheap and self.directions.is_fixed):
             return None
         B, Z, W = self._views(x)
         A, E, W = self._mapped(B, Z, W)

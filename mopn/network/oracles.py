@@ -15,7 +15,7 @@ from mopn.network.gradient_forms import GradientForms
 from mopn.solvers.interface import UNLIMITED, Effort
 from mopn.solvers.sphere import DenseStack, refine
 from mopn.solvers.sphere.cholesky import OPERATIONS_A_SECOND, expected_work, proven_bound
-from mopn.solvers.sphere.dense_search import REFINED, ROUGH, STEPS, DenseSearch
+from mopn.solvers.sphere.dense_search import REFINED_STARTS, REFINEMENT_STEPS, ROUGH_TOL, DenseSearch
 from mopn.solvers.sphere.probable import expected_products, probable_bound
 from mopn.solvers.sphere.refinement import distinct, ritz_starts
 from mopn.solvers.sphere.search import (
@@ -44,7 +44,7 @@ _PRECISION_OF_RANDOM = 1e-2
 # The same for p = 2 and several outputs, where a bound costs a covering of a sphere.
 _PRECISION_OF_RANDOM_FOR_TWO = 5e-2
 # The finest relative precision of random bounds; finer ones would take too many products.
-_FINEST_OF_RANDOM = 1e-4
+_FINEST_PRECISION_OF_RANDOM = 1e-4
 
 
 class MatrixFreeSearch(SphereSearch):
@@ -65,7 +65,7 @@ class MatrixFreeSearch(SphereSearch):
         # Without a proof the bound is loose in any case, so the values may have the largest tolerance.
         exact = plan.proof is Proof.CHOLESKY or math.isinf(effort.work)
         precision = self.precision if exact else 1.0
-        self.tol = max(self.tol, min(ROUGH, _RELATIVE_TOL_OF_VALUES * precision))
+        self.tol = max(self.tol, min(ROUGH_TOL, _RELATIVE_TOL_OF_VALUES * precision))
 
     def bound(self) -> float:
         """Return the bound of ``maximise`` or a smaller one: the proof needs no vectors to start from."""
@@ -87,8 +87,8 @@ class MatrixFreeSearch(SphereSearch):
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine the best distinct starts; keep the starts."""
         rough, _ = distinct(H, values)
-        steps = min(STEPS, int(_RELATIVE_TOL_OF_VALUES / self.tol))
-        best, best_values = refine(self.stack, rough[:REFINED], self.p, self.tol, steps, self.left)
+        steps = min(REFINEMENT_STEPS, int(_RELATIVE_TOL_OF_VALUES / self.tol))
+        best, best_values = refine(self.stack, rough[:REFINED_STARTS], self.p, self.tol, steps, self.left)
         return np.vstack([best, H]), np.concatenate([best_values, values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
@@ -102,7 +102,7 @@ class MatrixFreeSearch(SphereSearch):
         failure = self.failure_budget.next
         precision = _PRECISION_OF_RANDOM_FOR_TWO if p == 2 and stack.shape[0] > 1 else _PRECISION_OF_RANDOM
         if self.effort.precision is not None:
-            precision = min(max(self.effort.precision, _FINEST_OF_RANDOM), precision)
+            precision = min(max(self.effort.precision, _FINEST_PRECISION_OF_RANDOM), precision)
 
         by_cholesky = self.plan.proof is Proof.CHOLESKY
         if by_cholesky:

@@ -10,25 +10,25 @@ from mopn.data.rows import Rows, SumOfLosses
 from mopn.network.point import Network
 
 # The least number of units up to which a network is filled at once.
-_LEAST_FILL = 50
+_MIN_FILLED_UNITS = 50
 # The largest such number: more units cost time and memory, and few of them are needed.
-_LARGEST_FILL = 200
+_MAX_FILLED_UNITS = 200
 # Fractions of the samples on which joint refits start, before they take all.
 _SAMPLE_FRACTIONS = (1 / 16, 1 / 4)
 # Rows for every parameter in a sample for the start of a refit, at least: with fewer it ends near a worse minimum.
 _ROWS_PER_PARAMETER = 10
 # Rows for every parameter in a sample for the units of a model.
-_ROWS_OF_MODEL = 100
+_ROWS_PER_PARAMETER_OF_MODEL = 100
 # Rows of such a sample, at least.
 _LEAST_ROWS_OF_MODEL = 10_000
 # The largest fraction of the rows that is a sample for a model, and the fraction on which other fits start.
-_LARGEST_SAMPLE = 1 / 4
+_MAX_SAMPLE_FRACTION = 1 / 4
 # Rows of the sample on which other fits start, at least. With fewer rows in all, rounds take little time.
 _LEAST_ROWS_TO_START = 2000
 # Entries of a sample of data in blocks, at most: 256 MiB.
 _MOST_ENTRIES_OF_SAMPLE = 1 << 25
 # Features up to which local minima of joint refits differ; beyond, they are within about a thousandth of each other.
-_FEW_FEATURES = 1000
+_MAX_FEATURES_OF_FAR_MINIMA = 1000
 
 
 class RefitHints:
@@ -53,7 +53,7 @@ class RefitHints:
     @property
     def minima_are_far_apart(self) -> bool:
         """Whether few units may end in a poor local minimum: not with many features, such as users and items."""
-        return self.rows.shape[1] <= _FEW_FEATURES
+        return self.rows.shape[1] <= _MAX_FEATURES_OF_FAR_MINIMA
 
     @property
     def gains_by_single(self) -> bool:
@@ -74,7 +74,7 @@ class RefitHints:
     def _useful_units(self) -> int:
         """The number of units up to which a network is filled at once: one per eigenvector of the matrices Gamma_c."""
         rank = self.losses.n_outputs * min(self.rows.shape)
-        return min(max(rank, _LEAST_FILL), _LARGEST_FILL)
+        return min(max(rank, _MIN_FILLED_UNITS), _MAX_FILLED_UNITS)
 
     def sample_fractions(self, network: Network) -> list[float]:
         """Return the fractions of the samples on which to refit both layers first, with enough rows for every unit.
@@ -91,15 +91,15 @@ class RefitHints:
     def _fraction_for_model(self, n_units: int) -> float | None:
         """Return the fraction of the samples that suffices to choose the units of a model; None if it is large."""
         n, d = self.rows.shape
-        wanted = max(_ROWS_OF_MODEL * n_units * (d + self.losses.n_outputs), _LEAST_ROWS_OF_MODEL)
+        wanted = max(_ROWS_PER_PARAMETER_OF_MODEL * n_units * (d + self.losses.n_outputs), _LEAST_ROWS_OF_MODEL)
         fraction = wanted / self.rows.effective_size
-        return fraction if fraction <= _LARGEST_SAMPLE and self._fits_memory(fraction * n) else None
+        return fraction if fraction <= _MAX_SAMPLE_FRACTION and self._fits_memory(fraction * n) else None
 
     @property
     def _fraction_to_start(self) -> float | None:
         """The fraction of the samples on which to start; None for few rows, or where a single refit is the fit."""
-        enough = not self.can_rotate_units and _LARGEST_SAMPLE * self.rows.effective_size >= _LEAST_ROWS_TO_START
-        return _LARGEST_SAMPLE if enough and self._fits_memory(_LARGEST_SAMPLE * self.rows.shape[0]) else None
+        enough = not self.can_rotate_units and _MAX_SAMPLE_FRACTION * self.rows.effective_size >= _LEAST_ROWS_TO_START
+        return _MAX_SAMPLE_FRACTION if enough and self._fits_memory(_MAX_SAMPLE_FRACTION * self.rows.shape[0]) else None
 
     def _fits_memory(self, n: float) -> bool:
         """Whether a sample of n rows can be held; a sample of data in blocks takes memory of its own."""

@@ -36,19 +36,19 @@ _LAYER_ORACLES = frozenset({"composite", "barrier", "gradient"})
 # Fraction of the present gap at which refits of the output layer between rounds stop: more accuracy would be wasted.
 _LAYER_TOL = 0.01
 # Multiple of the tolerance up to which the target gap is near the end: refits of the output layer prove their gap.
-_NEAR = 10.0
+_NEAR_TOL_MULTIPLE = 10.0
 # Factor by which the target gap falls at least from refit to refit; 1 where longer refits gain nothing.
-_FALL = 0.7
+_FALL_FACTOR = 0.7
 # Factor by which it falls when a round changed nothing.
-_FALL_WHEN_STUCK = 0.1
+_FALL_FACTOR_WHEN_STUCK = 0.1
 # The least target gap with tol = 0.
-_LEAST_TARGET = 1e-6
+_LEAST_TARGET_GAP = 1e-6
 # Tolerance of a joint refit, in units of the square of the target gap: loose while the gap is large, and tight enough
 # near the end, where L-BFGS converges slowly. If the gap is of second order, the unit is the target gap itself
 # (benchmarks/ablation, "A ridge").
 _JOINT_TOL = 3e-3
 # Fraction of the target gap above which a refit left most of the gap.
-_LEFT = 0.9
+_MOST_OF_GAP_FRACTION = 0.9
 # Factor by which such refits, from the second one on, tighten the tolerance where the gap is of second order.
 _TIGHTER = 0.1
 # The same for the least tolerance, where the objective has levelled off before the gap is proven.
@@ -59,10 +59,10 @@ _START_TOL = 1e-3
 _START_TOL_OF_MODEL = 0.1
 # Units whose weights are together less than this times the target gap, relative, are dropped between rounds: refits
 # would shrink superfluous units for ever.
-_NEGLIGIBLE = 1e-4
+_NEGLIGIBLE_WEIGHT = 1e-4
 # They stay if the objective would rise by more than this share of the target gap: outputs may be differences of much
 # larger terms, to which small weights matter.
-_RISE = 0.1
+_MAX_RISE_FRACTION = 0.1
 # Tolerance of refits on a fraction of the samples, which are a start for others.
 _SAMPLE_TOL = 5e-3
 # Tolerance of refits of more units than a model may have: the units that leave again are known early.
@@ -222,8 +222,8 @@ class _OutputRefits(CorrectiveRun):
         self.start_iter = options.polish_iter
         self.max_iter, self.max_units = options.max_iter, schedule.max_units
         self.target = math.inf
-        self.least_target = monitor.tol or _LEAST_TARGET
-        self.fall = _FALL
+        self.least_target = monitor.tol or _LEAST_TARGET_GAP
+        self.fall = _FALL_FACTOR
         self.near = False
         self.estimate = math.inf
 
@@ -245,11 +245,11 @@ class _OutputRefits(CorrectiveRun):
         """
         fall = self.fall
         if selection.estimate == self.estimate:
-            fall = _FALL_WHEN_STUCK
-            self.least_target *= _FALL_WHEN_STUCK
+            fall = _FALL_FACTOR_WHEN_STUCK
+            self.least_target *= _FALL_FACTOR_WHEN_STUCK
         self.estimate = selection.estimate
         self.target = max(min(selection.estimate, fall * self.target), self.least_target)
-        self.near = self.target <= _NEAR * self.monitor.tol
+        self.near = self.target <= _NEAR_TOL_MULTIPLE * self.monitor.tol
 
     def insert(self, point: CorrectivePoint, at: AtOutputs, units: Any) -> CorrectivePoint:
         """Add the units with weights of zero; the refit finds their weights."""
@@ -307,7 +307,7 @@ class _FullRefits(_OutputRefits):
             self.max_iter = options.polish_iter  # as no polish follows
 
     def set_target(self, selection: Selection) -> None:
-        self.misses = self.misses + 1 if selection.estimate > _LEFT * self.target else 0
+        self.misses = self.misses + 1 if selection.estimate > _MOST_OF_GAP_FRACTION * self.target else 0
         # Many losses may outweigh a ridge: a loose refit then leaves most of the gap that it should close.
         if self.misses >= 2:
             self.tightness *= _TIGHTER
@@ -355,11 +355,11 @@ class _FullRefits(_OutputRefits):
     def _without_negligible(self, point: CorrectivePoint, target: float) -> CorrectivePoint:
         """Return the point without units that hardly matter, for a relative target gap."""
         point = point.drop_zero_units()
-        rest = point.drop_zero_units(_NEGLIGIBLE * target)
+        rest = point.drop_zero_units(_NEGLIGIBLE_WEIGHT * target)
         if rest.n_units == point.n_units:
             return point
         fun, of_rest = (self.problem.output_gradient(each).value for each in (point, rest))
-        return rest if of_rest <= fun + _RISE * target * abs(fun) else point
+        return rest if of_rest <= fun + _MAX_RISE_FRACTION * target * abs(fun) else point
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of the full model to ``polish_tol``, first on fractions of the samples if there are many.

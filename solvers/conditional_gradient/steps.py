@@ -21,15 +21,15 @@ from mopn.solvers.tools.checks import check_options, choice
 RULES = ("line-search", "open-loop", "short")
 Direction = Literal["towards", "away", "pairwise"]
 # The first interval of a line search, relative to the short step, and the factor by which it grows.
-_STRETCH = 10.0
+_INTERVAL_FACTOR = 10.0
 # It grows while the best step exceeds this fraction of the interval.
-_NEAR_THE_END = 0.9
+_NEAR_END_FRACTION = 0.9
 # Tolerance of the best step, relative to the interval, where no refit corrects it.
 _STEP_TOL = 1e-10
 # Difference of slopes, relative to the gap, up to which vertices are equally bad.
-_TIE = 1e-6
+_SLOPE_TIE = 1e-6
 # Decrease, relative to the objective, that is negligible.
-_NEGLIGIBLE = 1e-16
+_NEGLIGIBLE_DECREASE = 1e-16
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _away_from_worst(segment: Callable[..., Segment], slopes: np.ndarray) -> Seg
     # A line search ends where both vertices of a pairwise step are equally bad, so that rounding would choose.
     worst = int(np.argmax(slopes))
     found = segment(away=worst)
-    last = int(np.flatnonzero(slopes >= slopes[worst] - _TIE * max(found.gap, 0.0))[-1])
+    last = int(np.flatnonzero(slopes >= slopes[worst] - _SLOPE_TIE * max(found.gap, 0.0))[-1])
     return found if last == worst else segment(away=last)
 
 
@@ -142,18 +142,18 @@ def line_search(segment: Segment, tol: float = _STEP_TOL) -> float:
     """
     # The best step may be tiny if the vertex is far away, so the interval starts near the short step and grows.
     curvature = max(segment.curvature * segment.squared_length, math.ulp(0.0))
-    upper = min(segment.limit, _STRETCH * segment.gap / curvature)
+    upper = min(segment.limit, _INTERVAL_FACTOR * segment.gap / curvature)
     if not upper > 0:
         return 0.0
     while True:
         options = {"xatol": tol * upper}
         found = minimize_scalar(segment.value, bounds=(0.0, upper), method="bounded", options=options)
-        if upper == segment.limit or found.x < _NEAR_THE_END * upper:
+        if upper == segment.limit or found.x < _NEAR_END_FRACTION * upper:
             values = {0.0: segment.value(0.0), upper: segment.value(upper), float(found.x): found.fun}
             if upper == segment.limit and values[upper] <= min(values.values()) + NOISE * abs(values[0.0]):
                 return upper
             return min(values, key=values.__getitem__)
-        upper = min(segment.limit, _STRETCH * upper)
+        upper = min(segment.limit, _INTERVAL_FACTOR * upper)
 
 
 def _short_step(segment: Segment, curvature: float) -> tuple[float, float]:
@@ -166,6 +166,7 @@ def _short_step(segment: Segment, curvature: float) -> tuple[float, float]:
     while True:
         gamma = min(segment.limit, segment.gap / max(curvature * segment.squared_length, math.ulp(0.0)))
         model = start - gamma * segment.gap + 0.5 * gamma**2 * curvature * segment.squared_length
-        if segment.value(gamma) <= model + NOISE * abs(start) or gamma * segment.gap <= _NEGLIGIBLE * abs(start):
+        is_low = segment.value(gamma) <= model + NOISE * abs(start)
+        if is_low or gamma * segment.gap <= _NEGLIGIBLE_DECREASE * abs(start):
             return gamma, curvature
         curvature *= 2.0

@@ -27,11 +27,11 @@ MAX_WORK = 4e11
 # takes as long as thousands of nodes.
 _TRIED_SIGNS_WORK = 5e8
 # The relative tolerance to which all starts are refined.
-ROUGH = 1e-3
+ROUGH_TOL = 1e-3
 # The number of distinct starts that are then refined to the tolerance of the oracle.
-REFINED = 8
+REFINED_STARTS = 8
 # Steps of a refinement, at most. A matrix-free search has these three in common.
-STEPS = 100
+REFINEMENT_STEPS = 100
 
 Memory = dict[tuple[type, bool], Any]
 
@@ -73,10 +73,10 @@ class DenseSearch(SphereSearch):
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine all starts roughly, and the best distinct ones to the tolerance; keep the starts as further units."""
         tol = self.tol
-        rough, rough_values = distinct(*refine(self.stack, H, self.p, max(ROUGH, tol), STEPS, self.left))
-        best, best_values = refine(self.stack, rough[:REFINED], self.p, tol, STEPS, self.left)
-        units = np.vstack([best, rough[REFINED:], H])
-        return units, np.concatenate([best_values, rough_values[REFINED:], values])
+        rough, rough_values = distinct(*refine(self.stack, H, self.p, max(ROUGH_TOL, tol), REFINEMENT_STEPS, self.left))
+        best, best_values = refine(self.stack, rough[:REFINED_STARTS], self.p, tol, REFINEMENT_STEPS, self.left)
+        units = np.vstack([best, rough[REFINED_STARTS:], H])
+        return units, np.concatenate([best_values, rough_values[REFINED_STARTS:], values])
 
     def prove(self, H: np.ndarray, values: np.ndarray) -> Proven:
         proven = Proven(H[:0], math.inf)

@@ -13,9 +13,9 @@ _CHECK_EVERY = 5
 # Dimension from which on some steps of Lanczos cost less than a decomposition, with the same maxima.
 _MIN_LANCZOS_DIMENSION = 24
 # Largest number of entries of all Krylov bases together, 256 MiB.
-MEMORY = 1 << 25
+MAX_KRYLOV_ENTRIES = 1 << 25
 # Length below which a vector is mostly rounding errors, relative to the matrix.
-_ROUNDED = 1e-8
+_ROUNDED_LENGTH = 1e-8
 # The least length by which a vector is divided.
 _LEAST_DIVISOR = TINY / EPS
 
@@ -53,7 +53,7 @@ def lanczos(
 ) -> np.ndarray:
     """Run Lanczos with full reorthogonalisation, k runs in lockstep so that every step is one block product."""
     k, d = start.shape
-    steps = min(max_steps, d, max(_CHECK_EVERY, MEMORY // (max(k, 1) * d)))
+    steps = min(max_steps, d, max(_CHECK_EVERY, MAX_KRYLOV_ENTRIES // (max(k, 1) * d)))
     for j, (bases, T, beta) in enumerate(krylov(products, start, steps), start=1):
         Q = bases
         if j == steps or j % _CHECK_EVERY == 0 or not beta.any():
@@ -89,7 +89,7 @@ def krylov(
         # A Krylov space that is exhausted up to rounding goes on along the rounding errors, made orthogonal to it. One
         # that is exactly exhausted is padded with zero vectors.
         w /= np.where(beta > _LEAST_DIVISOR, beta, 1.0)[:, None]
-        rest = beta <= _ROUNDED * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
+        rest = beta <= _ROUNDED_LENGTH * np.abs(T[:, : j + 1, : j + 1]).max(axis=(1, 2))
         if rest.any():
             w[rest] -= ((known[rest] @ w[rest, :, None]).transpose(0, 2, 1) @ known[rest])[:, 0]
             lengths = np.linalg.norm(w[rest], axis=1)

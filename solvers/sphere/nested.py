@@ -29,15 +29,15 @@ from mopn.solvers.tools.budgets import Budget
 # Numbers of directions that are tried: the work of a step grows by half or more from one to the next.
 _RANKS = (8, 12, 16, 20, 24, 30, 36, 44, 54, 66, 80, 96, 116, 140, 168, 200, 240)
 # Fraction of all directions beyond which all are taken.
-_ALL_FROM = 0.8
+_MAX_RANK_FRACTION = 0.8
 # Loss of too few directions up to which they are tried, as a fraction of the bound's excess over the best value.
 _MAX_LOSS = 0.3
 # Excess that the relaxation may add to this loss, as a fraction of it.
 _RELAXATION_EXCESS = 0.3
 # The largest eigenvalue of R, relative to the bound, from which on directions are too few.
-_MAX_REST = 0.9
+_MAX_REST_EIGENVALUE = 0.9
 # Relative margin, larger than the rounding of bounds and targets.
-_MARGIN = 1e-13
+_RELATIVE_MARGIN = 1e-13
 # Value of active units, at least, as a fraction of the best.
 _MIN_ACTIVE_VALUE = 0.9
 
@@ -83,7 +83,7 @@ def nest_and_bound(
         if not affords(r):
             break
         target = tight_form_bound()
-        form = turned.form(r, target * (1.0 - _MARGIN))
+        form = turned.form(r, target * (1.0 - _RELATIVE_MARGIN))
         if form is None:
             continue
 
@@ -151,13 +151,13 @@ class _InPrincipalBases:
 
     def form_bound(self, target: float) -> float:
         """Return the bound by a form that is tight enough for a target."""
-        return max(target * target / self.bound(target), 0.5 * target) * (1.0 - _MARGIN)
+        return max(target * target / self.bound(target), 0.5 * target) * (1.0 - _RELATIVE_MARGIN)
 
     def form(self, r: int, t: float) -> Biquadratic | None:
         """Return the form on the first r directions, or None if they are too few for a bound t."""
         matrices = self.stack.matrices
         R = rest_majorant(matrices[:, r:, r:], self.p)
-        if R.size and np.linalg.eigvalsh(R)[-1] >= _MAX_REST * t:
+        if R.size and np.linalg.eigvalsh(R)[-1] >= _MAX_REST_EIGENVALUE * t:
             return None
         return Biquadratic(matrices, r, t, R, self.p)
 
@@ -170,7 +170,7 @@ def _active(H: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def _ranks(d: int) -> list[int]:
     """Return the numbers of directions to try out of d, ascending."""
-    return [*(r for r in _RANKS if r <= _ALL_FROM * d), d]
+    return [*(r for r in _RANKS if r <= _MAX_RANK_FRACTION * d), d]
 
 
 def _unit_rows(A: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ import numpy as np
 from mopn.solvers.numerics.precision import EPS, TINY
 from mopn.solvers.sphere.cholesky import MAX_SIGNED
 from mopn.solvers.sphere.cones import AT_A_TIME, MAX_SPLIT, bound_by_cones, half_of_signs
-from mopn.solvers.sphere.eigenvectors import MEMORY, lanczos
+from mopn.solvers.sphere.eigenvectors import MAX_KRYLOV_ENTRIES, lanczos
 from mopn.solvers.sphere.stack import MatrixFreeStack, Stack
 from mopn.solvers.tools.budgets import Budget
 
@@ -148,7 +148,7 @@ class _ProbableNorm:
         self.least = least_component(failure)
         self.lanczos_steps = _lanczos_steps(self.steps)
         self.excess = 1.0 + _SCALE_EXCESS * tol
-        self.at_a_time = max(1, min(AT_A_TIME, MEMORY // (self.lanczos_steps * d)))
+        self.at_a_time = max(1, min(AT_A_TIME, MAX_KRYLOV_ENTRIES // (self.lanczos_steps * d)))
         self.found = [np.zeros((0, d))]
         self.forms = np.zeros((0, m))
         self.bounded = 0

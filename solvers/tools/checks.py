@@ -21,7 +21,7 @@ _SEED_COUNT = 2**63
 # Characters of a representation in messages; longer ones are cut off.
 _MOST_CHARACTERS = 120
 # Share of the letters that similar names have in common, as "hinge" and "squared-hinge".
-_SIMILAR = 0.5
+_MIN_SHARED_LETTERS = 0.5
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Rule:
 
     def _similar(self, value: Any) -> str:
         """Return a question for names that are similar to a wrong one."""
-        found = get_close_matches(value, self.names, n=2, cutoff=_SIMILAR) if isinstance(value, str) else []
+        found = get_close_matches(value, self.names, n=2, cutoff=_MIN_SHARED_LETTERS) if isinstance(value, str) else []
         return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
     def or_none(self) -> Rule:
