@@ -35,8 +35,8 @@ class FitPolicy:
     With ``prove=None`` gaps are proven ``within_budget`` where steps to better dual points are known, as under l1: a
     fit ends when three rounds have each lowered the objective by at most half of ``tol``, proven or not. Under other
     norms they are proven up to ``max_proven_size`` rows times features times outputs: beyond, fits would take minutes.
-    Without ``prove`` a fit ends where its estimated gap is at most twenty times ``tol``, or a round lowers the objective
-    by at most half of ``tol``: the objective is then usually within ``tol`` of the minimum.
+    Without ``prove`` a fit ends where its estimated gap is at most twenty times ``tol``, or a round lowers the
+    objective by at most half of ``tol``: the objective is then usually within ``tol`` of the minimum.
     """
 
     polish_tol: float = math.inf
