@@ -40,11 +40,11 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # changes; 2 % of slack keep small changes out of this file.
 CEILINGS = {
     "packages and modules right below mopn": 19,
-    "nodes of mopn and solvers": 170_000,
-    "nodes of tests": 219_000,
+    "nodes of mopn and solvers": 175_500,
+    "nodes of tests": 223_000,
     "nodes of benchmarks": 82_600,
     "public names": 70,
-    "numeric constants": 391,
+    "numeric constants": 420,
 }
 PACKAGES = "dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers"
 PUBLIC = ("mopn", *(f"mopn.{name}" for name in PACKAGES))

@@ -100,11 +100,6 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _check_parameters(self) -> None:
-        for name, value in self.get_params(deep=False).items():
-            if name in self._rules:
-                self._rules[name](value, name)
-
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
@@ -206,6 +201,14 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _FLOATS:
             return False
         return len(X) > 0 and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
+
+
+def check_parameters(estimator: ModelEstimator) -> None:
+    """Raise an error that names a parameter of a wrong value."""
+    rules = estimator._rules
+    for name, value in estimator.get_params(deep=False).items():
+        if name in rules:
+            rules[name](value, name)
 
 
 def raise_interruption(result: Result) -> None:

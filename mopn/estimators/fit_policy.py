@@ -50,13 +50,13 @@ class FitPolicy:
     within_budget: bool = False
     max_proven_size: float = 5e7
 
-    def for_problem(self, problem: NetworkProblem, max_units: int | None) -> Self:
+    def for_problem(self, problem: NetworkProblem, options: Any) -> Self:
         """Return the policy for a problem, where ``prove`` is None."""
         if self.prove is not None:
             return self
-        if max_units is None:
+        if options.max_units is None:
             return replace(self, prove=True)
-        if problem.offers_better_duals:
+        if problem.offers_better_duals and make_corrective_step(options.refit).can_move_units:
             return replace(self, prove=True, within_budget=True)
         size = math.prod(problem.rows.shape) * problem.losses.n_outputs
         return replace(self, prove=size <= self.max_proven_size)

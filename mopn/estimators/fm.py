@@ -157,7 +157,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
                 self._set_names(X)
             self.model_ = self._named(self.model_)
             return self
-        self._check_parameters()
+        check_parameters(self)
         solver: Any = self._solver()
         X, y, sample_weight, _ = self._samples(X, y, sample_weight, reset=first, least=1)
         y = self._encode(column_or_1d(y, warn=True))

@@ -16,7 +16,7 @@ from mopn.data.feature_scaling import Coordinates, ScaleName
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import check_flag
 from mopn.data.values import to_host
-from mopn.estimators.base import ModelEstimator, raise_interruption
+from mopn.estimators.base import ModelEstimator, check_parameters, raise_interruption
 from mopn.estimators.callbacks import Task, begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.encodings import Encoding
 from mopn.estimators.fit_policy import FitPolicy
@@ -242,7 +242,7 @@ class NetworkEstimator(NetworkAttributes):
         Blondel, Niculae, Otsuka and Ueda: Multi-output Polynomial Networks and Factorization Machines. NIPS 2017.
         Algorithm 1 for problem (2), with a penalty in place of the constraint; section 6.5 for ordinal regression.
         """
-        self._check_parameters()
+        check_parameters(self)
         warn_of_network(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
         return self
 
@@ -258,7 +258,7 @@ class NetworkEstimator(NetworkAttributes):
         X, y, sample_weight : as for ``fit``
         """
         reader = clone(self)
-        reader._check_parameters()
+        check_parameters(reader)
         X, y, weights, present = reader._samples(to_host(X), y, sample_weight, every_row=True)
         fit = reader._network_fit()
         return fit.problem(X, targets_of_all_rows(fit.encode(y, weights), present, sample_weight))
@@ -298,7 +298,7 @@ class NetworkEstimator(NetworkAttributes):
 
 def network_fit_of(estimator: NetworkAttributes) -> NetworkFit:
     """Return the fit of a network with the parameters of an estimator, after checks of these."""
-    estimator._check_parameters()
+    check_parameters(estimator)
     return estimator._network_fit()
 
 

@@ -175,7 +175,7 @@ class NetworkFit:
 
     def run(self, problem: NetworkProblem, targets: Targets, held_out: EncodedSamples | None = None) -> NetworkRun:
         """Return the run that fits the network of a problem; a ``Ratio`` of its strength is resolved here."""
-        policy = self.policy.for_problem(problem, self.options.max_units)
+        policy = self.policy.for_problem(problem, self.options)
         return NetworkRun(
             fit=replace(self, policy=policy),
             problem=problem,

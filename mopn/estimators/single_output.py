@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import as_numbers, check_flag, check_nonnegative, distinct_labels
-from mopn.estimators.base import ModelEstimator, Scored, raise_interruption
+from mopn.estimators.base import ModelEstimator, Scored, check_parameters, raise_interruption
 from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.fit_warnings import warn_of_failure
 from mopn.estimators.folds import parts_held_out
@@ -116,7 +116,7 @@ class SingleOutputEstimator(ModelEstimator):
             If ``max_iter`` iterations of "cd" or "lbfgs" were not enough, if a number overflowed, or if no pass of
             "sgd" or "adagrad" was better than zeros, which are the model then.
         """
-        self._check_parameters()
+        check_parameters(self)
         solver = self._solver()
         result = self._fit(solver, X, y, sample_weight)
         # A stochastic method that finishes all its passes has not failed.

@@ -20,7 +20,7 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import of_present
 from mopn.data.values import to_host
-from mopn.estimators.base import raise_interruption
+from mopn.estimators.base import check_parameters, raise_interruption
 from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods
 from mopn.estimators.fit_policy import FitPolicy
@@ -149,7 +149,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         UserWarning
             Of columns that are probably not meant as they came, as :meth:`TableEncoder.fit`.
         """
-        self._check_parameters()
+        check_parameters(self)
         warn_of_network(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
         return self
 
@@ -172,7 +172,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         """
         fitted = hasattr(self, "model_")
         reader = copy(self) if fitted else clone(self)
-        reader._check_parameters()
+        check_parameters(reader)
         X, y, weights, present = reader._samples(to_host(X), y, sample_weight, reset=not fitted, every_row=True)
         fit = reader._network_fit()
         targets = fit.encode(y, weights)

@@ -48,6 +48,8 @@ _MAX_ESTIMATE_FOR_STEPS = 0.5
 _ROUNDS_FOR_PROOF = 2
 # A model that is complete loses the units that change least: the objective rises by at most this part of the tolerance,
 _THINNED = 0.2
+# by at most this part of itself,
+_MAX_RISE = 2e-3
 # and its proven gap to at most this part.
 _NEARLY = 0.98
 # The tolerance of the gap on a sample that tells where to start.
@@ -287,7 +289,7 @@ class _Rounds:
         """Return the model without the units that change little, within the tolerance, and its gradient."""
         tol = self.monitor.tol / self.options.slack * abs(at.value)
         gap = at.value - proof.lower
-        rise = _THINNED * tol
+        rise = min(_THINNED * tol, _MAX_RISE * abs(at.value))
         if gap <= tol:
             rise = min(rise, _NEARLY * tol - gap)
         if rise <= 0.0:

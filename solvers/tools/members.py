@@ -17,4 +17,6 @@ else:
             self.__doc__ = default.__doc__
 
         def __get__(self, instance: Any, owner: type) -> Any:
-            return self if instance is None else self.default(instance)
+            if instance is None:  # else a dataclass would take it for the default of a field
+                raise AttributeError(f"objects of {owner.__name__} have {self.default.__name__}, the class has not")
+            return self.default(instance)

@@ -63,11 +63,11 @@ def test_many_numbers_keep_their_ranks(blocks):
     """The stated bound: heavy tails, ties, weights and the order of the rows do not matter."""
     x = np.sort(np.append(np.exp(8.0 * RNG.standard_normal(90_000)), np.full(30_000, 2.0)))
     weights = RNG.integers(1, 4, len(x)).astype(float)
-    check(*(merged(x, weights, blocks)[0], x, weights, blocks, quantiles._SAMPLE))
+    check(*(merged(x, weights, blocks)[0], x, weights, blocks, quantiles._SAMPLE_ROWS))
 
 
 def test_up_to_the_size_of_a_sample_all_numbers_are_there():
-    most = quantiles._SAMPLE
+    most = quantiles._SAMPLE_ROWS
     x, weights = RNG.integers(0, most, 150_000).astype(float), RNG.integers(1, 4, 150_000).astype(float)
     (found, _), whole = merged(x, weights, 7), Quantiles.of(x, weights)
     assert found.error == 0.0
