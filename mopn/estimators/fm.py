@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from mopn.data.row_blocks import RowBlocks
 from mopn.data.validation import distinct_labels, is_start_size
+from mopn.estimators.base import check_parameters
 from mopn.estimators.fold_in import FoldIn, NewFeature
 from mopn.estimators.parameters import warn_of_small_weights
 from mopn.estimators.single_output import (
