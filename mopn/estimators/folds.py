@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -42,6 +42,8 @@ class HeldOut:
     train: np.ndarray
     test: np.ndarray
     n_strengths: int
+    # The group (n,) of each sample: samples of a group may be copies of each other.
+    groups: np.ndarray
     networks: list[Result] = field(default_factory=list)
     losses: list[RowLosses] = field(default_factory=list)
 
@@ -54,6 +56,12 @@ class HeldOut:
         """Return the fold after its problem was made, which takes time."""
         assert self.problem is not None
         return self
+
+    def from_the_first(self) -> HeldOut:
+        """Return the same fold for another walk that starts at the first network."""
+        again = replace(self, networks=self.networks[:1], losses=self.losses[:1])
+        vars(again)["problem"] = self.problem
+        return again
 
     @property
     def part(self) -> float:
@@ -75,18 +83,31 @@ class HeldOut:
         return self.losses[-1]
 
     def losses_of(self, network: Result) -> RowLosses:
-        """Return the losses of a network on the held-out rows, copying few at a time."""
+        """Return the losses of a network on the held-out rows."""
         # Outputs for targets in the problem's units, so that each weighs as in the fit.
+        model = Model.from_result(self.problem.with_user_y(None), network)
+        return self._losses_at(lambda rows: model.outputs(self.X[rows]))
+
+    def losses_of_constant(self) -> RowLosses:
+        """Return the losses of the network without units."""
+        losses = self.problem.losses
+        constant = np.zeros(losses.n_outputs)
+        if losses.offset is not None:
+            constant = constant + losses.offset[0]
+        return self._losses_at(lambda rows: np.tile(constant, (len(rows), 1)))
+
+    def _losses_at(self, outputs: Callable[[np.ndarray], np.ndarray]) -> RowLosses:
+        """Return the losses of outputs, which are asked for few held-out rows at a time."""
         problem = self.problem
-        model = Model.from_result(problem.with_user_y(None), network)
         values = []
         for first in range(0, len(self.test), _ROWS_AT_ONCE):
             rows = self.test[first : first + _ROWS_AT_ONCE]
             y = self.targets.rows(rows).values
             if problem.user_y is not None:
                 y = problem.user_y.targets(y)
-            values.append(problem.losses.loss.value(y, model.outputs(self.X[rows])))
-        return RowLosses(np.concatenate(values), self.targets.rows(self.test).weights)
+            values.append(problem.losses.loss.value(y, outputs(rows)))
+        groups = np.unique(self.groups[self.test], return_inverse=True)[1]
+        return RowLosses(np.concatenate(values), self.targets.rows(self.test).weights, groups)
 
     def solver(self, n_strengths: int, max_units: int | None, iterations: int) -> ConditionalGradient:
         """Return the solver of a path."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import operator
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import IN_MEMORY, Chunks, LocalChunks, stored_numbers
@@ -15,17 +18,29 @@ from mopn.data.row_blocks import RawBlock, RowBlocks
 from mopn.estimators.callbacks import print_progress
 from mopn.estimators.folds import HeldOut, parts_held_out
 from mopn.estimators.network_fit import NetworkFit
-from mopn.estimators.strength_walk import RowLosses, until_losses_rise, walk
+from mopn.estimators.strength_walk import RowLosses, until_losses_rise, walk, while_surely_better
 from mopn.estimators.targets import Targets, in_canonical_order, targets_of_problem
 from mopn.models.multi_output import Model
-from mopn.regularization_path import check_strengths
+from mopn.network.problem import NetworkProblem
 from mopn.solvers import Result, Status
 from mopn.solvers.tools.budgets import Deadline
+from mopn.solvers.tools.decorators import warn_caller
 
 # The part of the time left that a choice by held-out samples may take; the last fit takes the rest.
 SHARE_OF_CHOICE = 1 / 3
-# Ratios to choose from.
+# Ratios to choose from, the largest first.
 RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
+# Larger ratios, which are tried where the largest of these is the best.
+_LARGER_RATIOS = tuple(map(Ratio, (0.3, 0.6)))
+# The ratio of the network without units.
+_OF_CONSTANT = Ratio(math.nextafter(1.0, 0.0))
+# The ratio of the fit where time ends the choice before a loss has risen: of all, the one that costs least where it is
+# not the best (benchmarks/tables).
+_TYPICAL_RATIO = Ratio(0.01)
+# A choice goes on for this number of strengths after the best one,
+_PATIENCE = 2
+# while losses exceed the least one by at most this part of it: they are noisy.
+_SLIGHTLY = 0.02
 # Relative increase of the loss in the first of several folds after which the others are not asked.
 _CLEARLY = 0.05
 # Iterations per refit. Losses differ long before the end, but six, without a metric, stopped networks of many classes
@@ -34,59 +49,138 @@ _ITERATIONS = 8
 
 
 class Choice(NamedTuple):
-    """The strength of a fit, the early end of its choice (by time or Ctrl-C), and a model of most of the samples."""
+    """The strength of a fit, the early end of its choice (by time or Ctrl-C), and a model of most of the samples.
+
+    ``n_tried`` strengths were tried.
+    """
 
     strength: float | Ratio
     ended: Status | None = None
     model: Model | None = None
+    n_tried: int = len(RATIOS)
 
     def overrule(self, result: Result) -> None:
         """Give the result of the fit the status that ended the choice, unless its own says more."""
         if self.ended is not None and not result.status.broke_off:
-            result.status, result.message, result.success = self.ended, self.ended.message, False
+            result.status = self.ended
+            result.message = f"{self.ended.message} {self.n_tried} of {len(RATIOS)} strengths were tried."
+            result.success = False
+
+    def warn(self) -> None:
+        """Warn of a choice among fewer than half of the strengths, for want of time."""
+        if self.ended == Status.MAX_TIME and 2 * self.n_tried < len(RATIOS):
+            warn_caller(
+                f"max_time ended the choice of the strength after {self.n_tried} of {len(RATIOS)}: the strength is "
+                f"{self.strength:.3g}, tried or not; raise max_time, or give a strength",
+                ConvergenceWarning,
+            )
 
 
 def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
     """Return the strength of least loss on held-out samples, scaled to all samples.
 
-    The paths of all folds go on together, from the largest strength on, until the loss is larger than before: beyond,
-    networks start to overfit, and take longer. Out of time, or after Ctrl-C, it is the best strength so far; the
-    largest, whose fit is the shortest, if there was no time at all. Ctrl-C before the first model is raised.
+    The paths of all folds go on together, from a ratio of 0.1 on, until losses are larger than before: beyond, networks
+    start to overfit, and take longer. Where 0.1 is the best, larger ones follow, up to the network without units: one
+    of them is taken if its loss is smaller by two standard errors. Out of time before a loss has risen, it is the best
+    strength so far or the ratio 0.01, the smaller one. After Ctrl-C it is the best one so far; Ctrl-C before the first
+    model is raised.
     """
     print_progress(fit.options.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
     problem, _ = fit.problem_of_distinct_samples(X, targets)
-    strengths = check_strengths(problem, RATIOS)
+    search = _Search(problem, fit.options.verbose, deadline)
     weight = problem.losses.total_weight
     n_distinct = problem.losses.n
     del problem  # it has a copy of the samples
-    folds: list[HeldOut] = []
-    best = 0
-    ended = None
     try:
-        folds = _folds(fit, X, targets, weight, n_distinct, deadline)
-        rule = partial(until_losses_rise, clearly=_CLEARLY)
-        trials = walk(strengths, [fold.losses_at for fold in folds], rule, _ITERATIONS, deadline)
-        for number, (losses, verdict) in enumerate(trials):
-            best = verdict.best
-            print_progress(fit.options.verbose, _words(number, losses, folds))
+        search.folds = _folds(fit, X, targets, weight, n_distinct, deadline)
+        search.go_down()
+        search.go_up()
     except KeyboardInterrupt:
-        if not (folds and folds[0].networks):
+        if not search.has_network:
             raise
-        ended = Status.INTERRUPTED
-    if ended is None and (not folds or any(run.status == Status.MAX_TIME for fold in folds for run in fold.networks)):
-        ended = Status.MAX_TIME
-    model = None
-    if folds and folds[0].networks:
-        model = Model.from_result(folds[0].problem, folds[0].networks[best])
-    return Choice(float(strengths[best]), ended, model)
+        return search.choice(Status.INTERRUPTED)
+    return search.choice(Status.MAX_TIME if search.is_out_of_time else None)
 
 
-def _words(number: int, losses: list[RowLosses], folds: list[HeldOut]) -> str:
-    """Return a line on the strength of a number."""
-    # Folds are left out where the loss in the first ones is clearly larger.
-    asked_all = len(losses) == len(folds)
-    words = f"{sum(part.total for part in losses):.6g}" if asked_all else "clearly larger"
-    return f"  strength {number + 1}: {RATIOS[number]!r}, loss {words}, {len(folds[0].networks[number].basis)} units"
+class _Search:
+    """The strengths tried so far, and the best one."""
+
+    def __init__(self, problem: NetworkProblem, verbose: int, deadline: Deadline) -> None:
+        ratios = (*RATIOS, *_LARGER_RATIOS, _OF_CONSTANT)
+        self.strengths = {ratio: problem.with_strength(ratio).strength for ratio in ratios}
+        self.verbose, self.deadline = verbose, deadline
+        self.folds: list[HeldOut] = []
+        self.first_losses: list[RowLosses] = []
+        self.best = RATIOS[0]
+        self.model: Model | None = None
+        self.n_tried = 0
+        # Whether the walk ended as losses rose, or at the smallest strength.
+        self.is_complete = False
+        self.is_out_of_time = False
+
+    def go_down(self) -> None:
+        """Try smaller strengths until the losses rise."""
+        rule = partial(until_losses_rise, patience=_PATIENCE, slightly=_SLIGHTLY, clearly=_CLEARLY)
+        for losses, verdict in self._walk(RATIOS, self.folds, rule):
+            self._say(RATIOS[self.n_tried], losses)
+            if not self.n_tried:
+                self.first_losses = losses
+            self.n_tried += 1
+            self.is_complete = not verdict.goes_on or self.n_tried == len(RATIOS)
+            self._take(RATIOS[verdict.best], self.folds, verdict.best)
+        # The networks are there where Ctrl-C came before their losses.
+        self.is_out_of_time = not self.folds or any(
+            run.status == Status.MAX_TIME for fold in self.folds for run in fold.networks
+        )
+
+    def go_up(self) -> None:
+        """Try larger strengths, and no units, where the largest one so far is the best."""
+        if self.is_out_of_time or self.best != RATIOS[0] or len(self.first_losses) < len(self.folds):
+            return
+        folds = [fold.from_the_first() for fold in self.folds]
+        trials = [self.first_losses]
+        ratios = (RATIOS[0], *_LARGER_RATIOS)
+        rule = partial(while_surely_better, first=self.first_losses)
+        for losses, verdict in self._walk(_LARGER_RATIOS, folds, rule):
+            self._say(ratios[len(trials)], losses)
+            trials.append(losses)
+            if verdict.best:
+                self._take(ratios[verdict.best], folds, verdict.best)
+        constant = [fold.losses_of_constant() for fold in self.folds]
+        number = ratios.index(self.best)
+        if while_surely_better([constant], trials[number]).best:
+            self._say(_OF_CONSTANT, constant)
+            self.best = _OF_CONSTANT
+            self.model = None
+
+    def _walk(self, ratios: Sequence[Ratio], folds: list[HeldOut], rule: Any) -> Any:
+        strengths = [self.strengths[ratio] for ratio in ratios]
+        return walk(strengths, [fold.losses_at for fold in folds], rule, _ITERATIONS, self.deadline)
+
+    def _take(self, ratio: Ratio, folds: list[HeldOut], number: int) -> None:
+        if ratio != self.best or self.model is None:
+            self.model = Model.from_result(folds[0].problem, folds[0].networks[number])
+        self.best = ratio
+
+    def _say(self, ratio: Ratio, losses: list[RowLosses]) -> None:
+        # Folds are left out where the loss in the first ones is clearly larger.
+        asked_all = len(losses) == len(self.folds)
+        words = f"{sum(part.total for part in losses):.6g}" if asked_all else "clearly larger"
+        print_progress(self.verbose, f"  {ratio!r}: loss {words}")
+
+    @property
+    def has_network(self) -> bool:
+        """Whether there is a network at all; its losses may be missing."""
+        return bool(self.folds and self.folds[0].networks)
+
+    def choice(self, ended: Status | None) -> Choice:
+        """Return the best strength, or what is taken if time ended the search early."""
+        if self.model is None and self.has_network and self.best != _OF_CONSTANT:
+            self._take(self.best, self.folds, 0)
+        strength = self.strengths[self.best]
+        if ended == Status.MAX_TIME and not self.is_complete:
+            strength = min(strength, self.strengths[_TYPICAL_RATIO])
+        return Choice(strength, ended, self.model, self.n_tried)
 
 
 def _folds(
@@ -101,7 +195,7 @@ def _folds(
         n_distinct = len(targets.y)
     X, targets, groups = in_canonical_order(X, targets)
     for train, test in parts_held_out(targets, groups, n_distinct):
-        folds.append(HeldOut(fit, X, targets, weight, train, test, len(RATIOS)).prepared())
+        folds.append(HeldOut(fit, X, targets, weight, train, test, len(RATIOS), groups).prepared())
         if deadline.is_over:
             break
     if not folds:

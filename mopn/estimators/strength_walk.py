@@ -12,17 +12,29 @@ from mopn.solvers.tools.budgets import Deadline
 
 
 class RowLosses(NamedTuple):
-    """The losses (n,) on held-out samples, and the weights (n,) of these, or None if all are 1."""
+    """The losses (n,) on held-out samples, and the weights (n,) of these, or None if all are 1.
+
+    ``groups`` (n,) numbers the samples that may be copies of each other, or None if none are.
+    """
 
     values: np.ndarray
     weights: np.ndarray | None
+    groups: np.ndarray | None = None
 
     @property
     def total(self) -> float:
         """The weighted sum."""
         return float(self.values.sum() if self.weights is None else self.weights @ self.values)
 
+    @property
+    def of_groups(self) -> np.ndarray:
+        """The weighted sums of all groups."""
+        weighted = self.values if self.weights is None else self.weights * self.values
+        return weighted if self.groups is None else np.bincount(self.groups, weighted)
 
+
+# Standard errors by which the loss of a larger strength must be smaller.
+_STANDARD_ERRORS = 2.0
 # The losses of each strength so far, by fold. The last strength may have been tried in the first folds alone.
 Trials = Sequence[Sequence[RowLosses]]
 
@@ -69,11 +81,14 @@ def walk(
             return
 
 
-def until_losses_rise(trials: Trials, patience: int = 1, clearly: float = math.inf) -> Verdict:
+def until_losses_rise(
+    trials: Trials, patience: int = 1, slightly: float = math.inf, clearly: float = math.inf
+) -> Verdict:
     """Return the verdict that ends a walk ``patience`` strengths after the one of least loss.
 
-    It also ends it where the loss in the first of several folds is larger than the best strength's in the same folds by
-    more than the part ``clearly``.
+    It ends it before at a loss that is larger than the least one by more than the part ``slightly``. It also ends it
+    where the loss in the first of several folds is larger than the best strength's in the same folds by more than the
+    part ``clearly``.
     """
     n_folds = len(trials[0])
     complete = [trial for trial in trials if len(trial) == n_folds]
@@ -83,8 +98,38 @@ def until_losses_rise(trials: Trials, patience: int = 1, clearly: float = math.i
     if len(last) < n_folds:
         least = _total(complete[best][: len(last)])
         return Verdict(not _total(last) > least + clearly * abs(least), best)
-    rises = totals[-1] > totals[best]
-    return Verdict(not rises or len(totals) - 1 - best < patience, best)
+    least = totals[best]
+    rises = totals[-1] > least
+    is_slight = totals[-1] <= least + slightly * abs(least)
+    return Verdict(not rises or (is_slight and len(totals) - 1 - best < patience), best)
+
+
+def while_surely_better(others: Trials, first: Sequence[RowLosses]) -> Verdict:
+    """Return the verdict that a strength is better than the best one before by two standard errors, or not.
+
+    The errors are of the paired differences of the losses, of groups of samples that may be copies. A strength whose
+    loss in the first folds is no smaller than the least one there ends the walk. The losses ``first`` are of the
+    strength before the walk, whose index is 0.
+    """
+    trials = [first, *others]
+    n_folds = len(first)
+    best = 0
+    least = _total(first[: len(trials[-1])])
+    for number, trial in enumerate(trials[1:], 1):
+        if len(trial) == n_folds and _is_surely_better(trial, trials[best]):
+            best = number
+        if number < len(trials) - 1:
+            least = min(least, _total(trial[: len(trials[-1])]))
+    goes_on = len(trials[-1]) == n_folds or _total(trials[-1]) < least
+    return Verdict(goes_on, best)
+
+
+def _is_surely_better(trial: Sequence[RowLosses], other: Sequence[RowLosses]) -> bool:
+    gains = np.concatenate([b.of_groups - a.of_groups for a, b in zip(trial, other, strict=True)])
+    if len(gains) < 2:
+        return False
+    error = math.sqrt(len(gains) * gains.var(ddof=1))
+    return bool(gains.sum() > _STANDARD_ERRORS * error)
 
 
 def to_the_end(trials: Trials) -> Verdict:

@@ -226,6 +226,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
         fitted = self._solved(task, run, start, limit)
         choice.overrule(fitted.result)
+        choice.warn()
         self.status_ = fitted.result.status
         print_progress(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
         raise_interruption(fitted.result)
