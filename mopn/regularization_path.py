@@ -24,8 +24,6 @@ __all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "s
 
 # Relative decrease in ten iterations that ends the refit of all units: the next strengths improve the same units.
 _POLISH_TOL = 5e-3
-# Relative decrease in ten iterations that ends an earlier refit.
-_LEAST_TOL = 1e-3
 # The smallest strength whose solution is zero counts as zero up to this multiple of its rounding error.
 _ROUNDINGS_OF_ZERO = 2.0
 _SERIES = Rule("a number >= 2 or an array of strengths", count(2).convert)
@@ -222,9 +220,14 @@ def path_solver(
     refit: RefitName | CorrectiveStep = "full",
     max_iter: int = 100,
     precision: Precision = "double",
+    least_decrease: float = 1e-3,
 ) -> ConditionalGradient:
-    """Return a solver for a path: few units per strength, short refits of ``max_iter``, and cheap searches."""
-    full = {"polish_tol": _POLISH_TOL, "least_tol": _LEAST_TOL, "precision": precision}
+    """Return a solver for a path: few units per strength, short refits, and cheap searches.
+
+    Refits have at most ``max_iter`` iterations, and end when ten of them lower the objective by less than
+    ``least_decrease``, relative.
+    """
+    full = {"polish_tol": _POLISH_TOL, "least_tol": least_decrease, "precision": precision}
     step = make_corrective_step(refit, full=full, max_iter=max_iter, polish_iter=max_iter)
     return ConditionalGradient(
         refit=step,

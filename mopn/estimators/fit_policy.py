@@ -30,7 +30,8 @@ class FitPolicy:
     layers ends at ``polish_tol`` if ``tol`` is larger, refits of the output layer alone at ``layer_tol``. In
     ``single_precision`` labels are as accurate, and numbers to the 1 % of tables; few units are refitted in double
     precision, as rounding errors would choose among their local minima. Validation stops after ``patience`` rounds
-    without a better score.
+    without a better score. Refits along a path end when ten iterations lower the objective by less than
+    ``path_decrease``, relative.
 
     With ``prove=None`` gaps are proven ``within_budget`` where steps to better dual points are known, as under l1: a
     fit ends when three rounds have each lowered the objective by at most half of ``tol``, proven or not. Under other
@@ -46,6 +47,7 @@ class FitPolicy:
     max_rounds: int = 1000
     patience: int = 10
     validated_units: int = 5
+    path_decrease: float = 1e-3
     prove: bool | None = None
     within_budget: bool = False
     max_proven_size: float = 5e7
@@ -87,7 +89,7 @@ class FitPolicy:
     ) -> ConditionalGradient:
         """Return the solver of a path of strengths; see ``mopn.regularization_path.path_solver``."""
         precision = self._precision(problem, max_units)
-        solver = path_solver(n_strengths, max_units, options.refit, iterations, precision)
+        solver = path_solver(n_strengths, max_units, options.refit, iterations, precision, self.path_decrease)
         # All units enter at once if refits move them: the number of units is not to grow along the path.
         atoms = None if solver.corrective_step.can_move_units else solver.atoms_per_round
         return replace(solver, atoms_per_round=atoms, prove=False)

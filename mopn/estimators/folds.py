@@ -42,10 +42,10 @@ class HeldOut:
     train: np.ndarray
     test: np.ndarray
     n_strengths: int
-    # The group (n,) of each sample: samples of a group may be copies of each other.
-    groups: np.ndarray
     networks: list[Result] = field(default_factory=list)
     losses: list[RowLosses] = field(default_factory=list)
+    # The group (n,) of each sample: samples of a group may be copies of each other. None if there are no copies.
+    groups: np.ndarray | None = None
 
     @cached_property
     def problem(self) -> NetworkProblem:
@@ -106,7 +106,7 @@ class HeldOut:
             if problem.user_y is not None:
                 y = problem.user_y.targets(y)
             values.append(problem.losses.loss.value(y, outputs(rows)))
-        groups = np.unique(self.groups[self.test], return_inverse=True)[1]
+        groups = None if self.groups is None else np.unique(self.groups[self.test], return_inverse=True)[1]
         return RowLosses(np.concatenate(values), self.targets.rows(self.test).weights, groups)
 
     def solver(self, n_strengths: int, max_units: int | None, iterations: int) -> ConditionalGradient:

@@ -43,9 +43,11 @@ _PATIENCE = 2
 _SLIGHTLY = 0.02
 # Relative increase of the loss in the first of several folds after which the others are not asked.
 _CLEARLY = 0.05
-# Iterations per refit. Losses differ long before the end, but six, without a metric, stopped networks of many classes
-# so early that smaller strengths seemed to fit no noise (benchmarks/tables).
-_ITERATIONS = 8
+# Refits of the choice end when ten iterations lower the objective by less than this, relative: if they are cut short,
+# small strengths seem to fit no noise (benchmarks/tables).
+_LEAST_DECREASE = 5e-3
+# Iterations of a refit, at most.
+_ITERATIONS = 100
 
 
 class Choice(NamedTuple):
@@ -70,8 +72,8 @@ class Choice(NamedTuple):
         """Warn of a choice among fewer than half of the strengths, for want of time."""
         if self.ended == Status.MAX_TIME and 2 * self.n_tried < len(RATIOS):
             warn_caller(
-                f"max_time ended the choice of the strength after {self.n_tried} of {len(RATIOS)}: the strength is "
-                f"{self.strength:.3g}, tried or not; raise max_time, or give a strength",
+                f"max_time ended the choice of the strength after {self.n_tried} of {len(RATIOS)}, so that the network "
+                f"has strength={self.strength:.3g}, a usual one; raise max_time, or give the strength",
                 ConvergenceWarning,
             )
 
@@ -86,6 +88,7 @@ def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadlin
     model is raised.
     """
     print_progress(fit.options.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
+    fit = replace(fit, policy=replace(fit.policy, path_decrease=_LEAST_DECREASE))
     problem, _ = fit.problem_of_distinct_samples(X, targets)
     search = _Search(problem, fit.options.verbose, deadline)
     weight = problem.losses.total_weight
@@ -122,7 +125,7 @@ class _Search:
         """Try smaller strengths until the losses rise."""
         rule = partial(until_losses_rise, patience=_PATIENCE, slightly=_SLIGHTLY, clearly=_CLEARLY)
         for losses, verdict in self._walk(RATIOS, self.folds, rule):
-            self._say(RATIOS[self.n_tried], losses)
+            self._say(RATIOS[self.n_tried], losses, len(self.folds[0].networks[self.n_tried].basis))
             if not self.n_tried:
                 self.first_losses = losses
             self.n_tried += 1
@@ -142,14 +145,14 @@ class _Search:
         ratios = (RATIOS[0], *_LARGER_RATIOS)
         rule = partial(while_surely_better, first=self.first_losses)
         for losses, verdict in self._walk(_LARGER_RATIOS, folds, rule):
-            self._say(ratios[len(trials)], losses)
+            self._say(ratios[len(trials)], losses, len(folds[0].networks[len(trials)].basis))
             trials.append(losses)
             if verdict.best:
                 self._take(ratios[verdict.best], folds, verdict.best)
         constant = [fold.losses_of_constant() for fold in self.folds]
         number = ratios.index(self.best)
         if while_surely_better([constant], trials[number]).best:
-            self._say(_OF_CONSTANT, constant)
+            self._say(_OF_CONSTANT, constant, 0)
             self.best = _OF_CONSTANT
             self.model = None
 
@@ -162,11 +165,11 @@ class _Search:
             self.model = Model.from_result(folds[0].problem, folds[0].networks[number])
         self.best = ratio
 
-    def _say(self, ratio: Ratio, losses: list[RowLosses]) -> None:
+    def _say(self, ratio: Ratio, losses: list[RowLosses], n_units: int) -> None:
         # Folds are left out where the loss in the first ones is clearly larger.
         asked_all = len(losses) == len(self.folds)
         words = f"{sum(part.total for part in losses):.6g}" if asked_all else "clearly larger"
-        print_progress(self.verbose, f"  {ratio!r}: loss {words}")
+        print_progress(self.verbose, f"  {ratio!r}: loss {words}, {n_units} units")
 
     @property
     def has_network(self) -> bool:
@@ -195,7 +198,7 @@ def _folds(
         n_distinct = len(targets.y)
     X, targets, groups = in_canonical_order(X, targets)
     for train, test in parts_held_out(targets, groups, n_distinct):
-        folds.append(HeldOut(fit, X, targets, weight, train, test, len(RATIOS), groups).prepared())
+        folds.append(HeldOut(fit, X, targets, weight, train, test, len(RATIOS), groups=groups).prepared())
         if deadline.is_over:
             break
     if not folds:

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mopn.estimators.strength_walk import RowLosses, to_the_end, until_losses_rise, walk
+from mopn.estimators.strength_walk import RowLosses, to_the_end, until_losses_rise, walk, while_surely_better
 from mopn.solvers.tools.budgets import Deadline
 
 STRENGTHS = (8.0, 4.0, 2.0, 1.0)
@@ -34,12 +34,25 @@ def walked(totals, rule):
         ([[3.0], [2.0], [2.0], [2.5]], {}, [4], 1),
         ([[3.0], [2.0], [2.5], [1.0]], {"patience": 2}, [4], 3),
         ([[1.0], [2.0], [2.5], [0.0]], {"patience": 2}, [3], 0),
+        ([[3.0], [2.0], [2.03], [1.0]], {"patience": 2, "slightly": 0.02}, [4], 3),
+        ([[3.0], [2.0], [2.05], [1.0]], {"patience": 2, "slightly": 0.02}, [3], 1),
         ([[3.0, 3.0], [2.0, 2.0], [2.2, 1.0], [2.0, 2.0]], {"clearly": 0.05}, [3, 2], 1),
         ([[3.0, 3.0], [2.0, 2.0], [2.2, 1.0], [2.0, 2.0]], {}, [4, 4], 2),
         ([[3.0, 3.0], [2.0, None], [1.0, 1.0], [1.0, 1.0]], {}, [2, 2], 0),
         ([[None, None]] * 4, {}, [1, 0], None),
     ],
-    ids=["a rise", "a tie", "patience", "no more patience", "clearly larger", "larger in a part", "no time", "none"],
+    ids=[
+        "a rise",
+        "a tie",
+        "patience",
+        "no more patience",
+        "slightly larger",
+        "larger",
+        "clearly larger",
+        "larger in a part",
+        "no time",
+        "none",
+    ],
 )
 def test_a_walk_ends_where_the_losses_rise(totals, options, n_tried, best):
     assert walked(totals, partial(until_losses_rise, **options)) == (n_tried, best)
@@ -51,3 +64,60 @@ def test_a_walk_to_the_end_tries_all_strengths():
 
 def test_without_folds_nothing_is_tried():
     assert list(walk(STRENGTHS, [], to_the_end, 7, Deadline(None))) == []
+
+
+NOISE = np.random.default_rng(0).standard_normal(400)
+
+
+def losses_with(gain, noise=1.0, groups=None):
+    """Losses of one fold that are smaller than ones by a gain in the mean, with noise in the differences."""
+    centered = NOISE - NOISE.mean()
+    return [RowLosses(1.0 - gain - noise * centered / centered.std(), None, groups)]
+
+
+FIRST = [RowLosses(np.ones(400), None)]
+
+
+@pytest.mark.parametrize(
+    ("gains", "best"),
+    # A standard error of the mean is 0.05.
+    # Losses with the same noise differ surely from each other.
+    [([0.09], 0), ([0.11], 1), ([0.09, 0.11], 2), ([0.11, 0.15], 2), ([-0.2], 0)],
+    ids=["by less than two errors", "by more", "the second", "both", "worse"],
+)
+def test_a_larger_strength_must_be_better_by_two_standard_errors(gains, best):
+    trials = [losses_with(gain, noise=1.0) for gain in gains]
+    assert while_surely_better(trials, FIRST).best == best
+
+
+def test_copies_count_once():
+    groups = np.arange(400) // 2
+    once = [RowLosses(each.values[::2], None) for each in losses_with(0.12)]
+    twice = [RowLosses(np.repeat(each.values[::2], 2), None, groups) for each in losses_with(0.12)]
+    for trial in (once, twice):
+        gain = 1.0 - trial[0].values
+        surely = gain.mean() > 2.0 * once[0].values.std(ddof=1) / np.sqrt(200)
+        first = [RowLosses(np.ones(len(gain)), None, trial[0].groups)]
+        assert while_surely_better([trial], first).best == int(surely)
+
+
+def test_weights_are_repetitions_of_a_group():
+    weights = np.where(np.arange(400) % 3, 1.0, 2.0)
+    trial = losses_with(0.13)
+    weighted = [RowLosses(trial[0].values, weights)]
+    rows = np.repeat(np.arange(400), weights.astype(int))
+    repeated = [RowLosses(trial[0].values[rows], None, rows)]
+    assert weighted[0].total == pytest.approx(repeated[0].total)
+    assert weighted[0].of_groups == pytest.approx(repeated[0].of_groups)
+
+
+def test_a_walk_upwards_ends_where_the_first_fold_is_no_better():
+    first = [*FIRST, *FIRST]
+    assert not while_surely_better([losses_with(-0.1)], first).goes_on
+    assert while_surely_better([losses_with(0.1)], first).goes_on
+    assert while_surely_better([[*losses_with(-0.1), *losses_with(0.2)]], first).goes_on
+
+
+def test_a_single_row_decides_nothing():
+    one = [RowLosses(np.ones(1), None)]
+    assert while_surely_better([[RowLosses(np.zeros(1), None)]], one).best == 0

@@ -443,6 +443,7 @@ LEVELS = np.column_stack([HIGH == "high", FRAME["known"]]).astype(int)
     ],
     ids=["labels", "one against the rest", "indicators", "numbers", "columns"],
 )
+@pytest.mark.filterwarnings("ignore:no unit has an effect")
 def test_the_strength_is_chosen_as_in_memory_if_there_is_memory(cheap_choice, monkeypatch, table, y, options):
     """The losses on held-out rows are those in memory; else on a part of the rows."""
     estimator = table(curves=0, max_units=2, tol=0.1, **options)
