@@ -160,7 +160,8 @@ class MultiOutputPNClassifier(Classifier):
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 200
         Limit on the units. A number asks for the best network of this size; with None units are added until the gap
-        is at most ``tol``. With a number and over 5e7 rows times features times outputs no time is spent on a proof.
+        is at most ``tol``. With a number, fits under l1 are proven as far as little time goes, and those under other
+        norms up to 5e7 rows times features times outputs.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
         networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
@@ -241,7 +242,8 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 50
         Limit on the units. A number asks for the best network of this size; with None units are added until the gap
-        is at most ``tol``. With a number and over 5e7 rows times features times outputs no time is spent on a proof.
+        is at most ``tol``. With a number, fits under l1 are proven as far as little time goes, and those under other
+        norms up to 5e7 rows times features times outputs.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
         networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its

@@ -332,7 +332,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         classes are more than 3,000, or 3 units a class.
     strength : "auto", float or Ratio, default "auto"
         Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
-        to 0.0003, the last one before the loss on held-out samples rises.
+        to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
+        it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
     curves : int or None, default None
         Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
     smoothness : float, default 1.0
@@ -349,11 +350,13 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
         most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
-        usually within ``tol`` of its minimum, in half of the time. "auto" proves tables of up to 500,000 rows times
-        features times outputs, and all with ``max_units=None``.
+        usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
+        rows times features times outputs, and under l1 until three rounds have lowered the objective by at most half
+        of ``tol``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
-        those that are left after reading; then the best strength so far is fitted.
+        those that are left after reading. Without a rise of the loss by then the fit has the best strength so far,
+        but at most the ratio 0.01, and a warning says so if fewer than half of the strengths were tried.
     verbose : int, default 0
         Print a line for every strength, and every ``verbose``-th round of the last fit.
 
@@ -422,7 +425,8 @@ class TableRegressor(RegressorMethods, TableEstimator):
         With the others targets share units.
     strength : "auto", float or Ratio, default "auto"
         Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
-        to 0.0003, the last one before the loss on held-out samples rises.
+        to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
+        it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
     curves : int or None, default None
         Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
     smoothness : float, default 1.0
@@ -437,11 +441,13 @@ class TableRegressor(RegressorMethods, TableEstimator):
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
         most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
-        usually within ``tol`` of its minimum, in half of the time. "auto" proves tables of up to 500,000 rows times
-        features times outputs, and all with ``max_units=None``.
+        usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
+        rows times features times outputs, and under l1 until three rounds have lowered the objective by at most half
+        of ``tol``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
-        those that are left after reading; then the best strength so far is fitted.
+        those that are left after reading. Without a rise of the loss by then the fit has the best strength so far,
+        but at most the ratio 0.01, and a warning says so if fewer than half of the strengths were tried.
     verbose : int, default 0
         Print a line for every strength, and every ``verbose``-th round of the last fit.
 
