@@ -132,7 +132,11 @@ class NetworkFit:
             scale=options.scale,
         )
         problem = problem.with_user_y(user_y)
-        return problem.with_ridge(self._ridge_of(problem)) if options.ridge else problem
+        if options.ridge:
+            problem = problem.with_ridge(self._ridge_of(problem))
+        # A function of the user's that selects units knows the features alone.
+        by_function = callable(getattr(options.oracle, "function", options.oracle))
+        return problem if by_function else problem.in_row_span()
 
     def problem_of_distinct_samples(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
         """Return the problem, in which equal samples in memory are merged, and the targets of its rows."""
@@ -153,7 +157,8 @@ class NetworkFit:
     ) -> NetworkParts:
         """Return a network for X and y as given in a problem's coordinates, the constant less the new offset."""
         options = self.options
-        linear = problem.linear_term.start(linear if options.alpha is not None else None, problem.losses.n_outputs)
+        linear = None if options.alpha is None else linear
+        linear = problem.given_linear_term.start(linear, problem.losses.n_outputs)
         if problem.user_y is not None:
             weights, linear = problem.user_y.of_problem(weights, linear)
             offset = problem.user_y.offset_of_problem(offset)
