@@ -1,4 +1,4 @@
-"""The span of the rows, in which a problem of more features than rows is solved: docs/mathematics.md, 5.8."""
+"""The span of the rows, in which a problem of more features than rows is solved: docs/mathematics.md, 5.9."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ class RowSpan:
     R: np.ndarray
     error: float
 
+    @classmethod
+    def measured(cls, X: np.ndarray, Q: np.ndarray, R: np.ndarray) -> RowSpan:
+        """Return the span for any Q and R, with the error that they are found to have."""
+        return cls(Q, R, _error(X, Q, R))
+
     def inside(self, H: np.ndarray, constants: int) -> np.ndarray:
         """Return coordinates (k, q + r) of vectors (k, q + d) projected on the span, with q constants in front."""
         return np.hstack([H[:, :constants], H[:, constants:] @ self.Q])
@@ -59,13 +64,12 @@ def row_span(X: np.ndarray) -> RowSpan | None:
     if not used.any() or sizes[used].min() < _LEAST or sizes.max() > _MOST:
         return None
     Q, triangle = np.linalg.qr(X.T)
-    R = np.ascontiguousarray(triangle.T)
-    error = _error(X, Q, R)
-    return RowSpan(Q, R, error) if error <= _MOST_ERROR else None
+    span = RowSpan.measured(X, Q, np.ascontiguousarray(triangle.T))
+    return span if span.error <= _MOST_ERROR else None
 
 
 def _error(X: np.ndarray, Q: np.ndarray, R: np.ndarray) -> float:
-    """Bound the error of a basis, as found: docs/mathematics.md, 5.8."""
+    """Bound the error of a basis, as found: docs/mathematics.md, 5.9."""
     d, r = Q.shape
     lengths = np.linalg.norm(R, axis=1)
     residuals = np.linalg.norm(X - R @ Q.T, axis=1)
