@@ -79,7 +79,7 @@ def _error(X: np.ndarray, Q: np.ndarray, R: np.ndarray) -> float:
     of_rows = float(np.max(residuals[used] / lengths[used], initial=0.0))
     of_basis = float(np.linalg.norm(Q.T @ Q - np.eye(r)))
     # Sums of r products in X - R Q' and in units of the span, of d products in Q' Q and in projections on the span.
-    rounding = (2 * (r + 4) + d + 4) * math.sqrt(r) * EPS + (d + 4) * r * EPS
+    rounding = (2 * r + d + 12) * math.sqrt(r) * EPS + (d + 4) * r * EPS
     return (of_rows + of_basis + rounding) * (1.0 + d * EPS)
 
 
