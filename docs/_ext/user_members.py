@@ -39,6 +39,8 @@ _INNER = {
         "passes_over_part",
     ),
     "regularizer",
+    *("given_linear_term", "given_rows", "in_given_coordinates", "in_row_span", "inside", "linear_term", "measure_of"),
+    *("n_inputs", "parts", "rows", "span", "user_X"),
     *("restricted_dual", "several", "split", "mean_squared_length", "strength_units", "views", "with_random_units"),
 }
 

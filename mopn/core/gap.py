@@ -281,13 +281,14 @@ class Dual(Displayed):
 
     def _gradient(self, problem: Any) -> Any:
         """Return the objective and the loss gradient of a problem at the network."""
-        outputs, d = problem.losses.n_outputs, problem.rows.shape[1]
-        if self.basis.shape[1] != d or self.linear.shape != problem.linear_term.shape(outputs):
+        outputs, d = problem.losses.n_outputs, problem.n_inputs
+        if self.basis.shape[1] != d or self.linear.shape != problem.given_linear_term.shape(outputs):
             raise ValueError(
                 f"problem must be of {self.basis.shape[1]} features and {len(self.linear)} outputs as the dual point, "
                 f"got {d} and {outputs}; give the problem of the run"
             )
-        return problem.output_gradient(problem.network(self.basis, self.weights, self.linear))
+        basis, linear = problem.inside(self.basis, self.linear)
+        return problem.output_gradient(problem.network(basis, self.weights, linear))
 
     @quiet()
     def multipliers(self, problem: Any) -> np.ndarray:
@@ -307,12 +308,13 @@ class Dual(Displayed):
         ValueError
             For more features, or with a ridge: ``bound`` is then of another norm.
         """
-        d = problem.rows.shape[1]
+        d = problem.n_inputs
         if problem.ridge or d > _MULTIPLIED:
             raise ValueError(
                 f"problem must have at most {_MULTIPLIED} features, dummies included, and no ridge, got {d} features "
                 f"and ridge={problem.ridge:g}"
             )
+        problem = problem.in_given_coordinates()
         forms = self._gradient(problem).forms(problem.kernel).dense()
         return square_multipliers(self.scale * forms.matrices, (1.0 + _LOOSE) * self.bound)
 

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mopn.data.designs import AugmentedDesign, Design, Entries, crossed, linear_design, ridge_scales, rows_at_once
+from mopn.data.designs import (
+    AugmentedDesign,
+    DenseDesign,
+    Design,
+    Entries,
+    crossed,
+    linear_design,
+    ridge_scales,
+    rows_at_once,
+)
 from mopn.data.losses_of_rows import Losses, OutputLoss, inner
 from mopn.losses.losses import dual_of
 from mopn.solvers.tools.blas_threads import in_threads, limited_threads, n_workers, single_threaded
@@ -259,6 +268,14 @@ class ArrayRows(Rows):
 
     def in_coordinates(self, coordinates: Any, dummies: int) -> ArrayRows:
         design = self.design if coordinates is None else coordinates.design(self.design)
+        if dummies:
+            design = AugmentedDesign(design, dummies)
+        return ArrayRows(design, self.losses, passes=self._passes)
+
+    def with_features(self, X: np.ndarray) -> ArrayRows:
+        """Return rows of other features (n, d), after the same dummies."""
+        design: Design = DenseDesign(X)
+        dummies = self.shape[1] - self.n_features
         if dummies:
             design = AugmentedDesign(design, dummies)
         return ArrayRows(design, self.losses, passes=self._passes)

@@ -1,6 +1,6 @@
 """Multi-class and multi-label classifiers."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -14,6 +14,7 @@ from mopn.estimators.encodings import LabelEncoding, takes_indicators
 from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.network_estimator import NetworkEstimator
+from mopn.estimators.parameters import MAX_UNITS
 from mopn.losses.losses import LOSSES, Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
@@ -103,7 +104,7 @@ class Classifier(ClassifierMethods, NetworkEstimator):
         loss: LossName | Loss = "logistic",
         norm: NormName = "l1",
         strength: float | Ratio = Ratio(0.001),
-        max_units: int | None = 200,
+        max_units: int | Literal["auto"] | None = "auto",
         refit: RefitName | CorrectiveStep = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = True,
@@ -158,10 +159,11 @@ class MultiOutputPNClassifier(Classifier):
     strength : float or Ratio, default Ratio(0.001)
         Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
-    max_units : int or None, default 200
+    max_units : int, None or "auto", default "auto"
         Limit on the units. A number asks for the best network of this size; with None units are added until the gap
-        is at most ``tol``. With a number, fits under l1 are proven as far as little time goes, and those under other
-        norms up to 5e7 rows times features times outputs.
+        is at most ``tol``. "auto" is 200 or, under "l1" and "nonnegative-l1", 10 for each output if that is more. With
+        a number, fits under l1 are proven as far as little time goes, and those under other norms up to 5e7 rows times
+        features times outputs.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
         networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
@@ -217,6 +219,7 @@ class MultiOutputPNClassifier(Classifier):
     """
 
     _kernel = "homogeneous"
+    _rules = Classifier._rules | {"max_units": MAX_UNITS.or_auto()}
 
 
 class MultiOutputFMClassifier(NetworkFoldIn, Classifier):

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -22,7 +22,7 @@ from mopn.estimators.encodings import Encoding
 from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
 from mopn.estimators.network_fit import EncodedSamples, NetworkFit, NetworkOptions, NetworkRun, Samples
-from mopn.estimators.parameters import COMMON, STRENGTH, warn_of_small_weights
+from mopn.estimators.parameters import COMMON, MAX_UNITS, STRENGTH, warn_of_small_weights
 from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
 from mopn.estimators.warm_start import previous_network
 from mopn.losses.losses import Loss, LossName
@@ -33,7 +33,7 @@ from mopn.solvers import Result, Status
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.budgets import Deadline
-from mopn.solvers.tools.checks import check_nonnegative, count
+from mopn.solvers.tools.checks import check_nonnegative
 from mopn.solvers.tools.decorators import quiet
 
 
@@ -145,7 +145,7 @@ class NetworkEstimator(NetworkAttributes):
     _rules = COMMON | {
         "strength": STRENGTH,
         "ridge": check_nonnegative,
-        "max_units": count().or_none(),
+        "max_units": MAX_UNITS,
         "fit_intercept": check_flag,
     }
     _policy = FitPolicy()
@@ -156,7 +156,7 @@ class NetworkEstimator(NetworkAttributes):
         loss: LossName | Loss = "squared",
         norm: NormName = "l1",
         strength: float | Ratio = Ratio(0.002),
-        max_units: int | None = 200,
+        max_units: int | Literal["auto"] | None = "auto",
         refit: RefitName | CorrectiveStep = "full",
         oracle: OracleName | BasisOracle = "auto",
         fit_intercept: bool = True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.result import relative
 from mopn.solvers.tools.decorators import quiet
 
+# Units of max_units="auto": as many as most data need, and for each output with units of its own (letters).
+_LEAST_AUTO_UNITS, _AUTO_UNITS_PER_OUTPUT = 200, 10
+
 
 class Samples(NamedTuple):
     """Validated samples: X, y, and their weights or None."""
@@ -53,7 +56,7 @@ class NetworkOptions:
     """The parameters of an estimator on which the fit of its network depends."""
 
     norm: NormName
-    max_units: int | None
+    max_units: int | Literal["auto"] | None
     scale: ScaleName | None
     tol: float
     verbose: int
@@ -82,6 +85,14 @@ class NetworkFit:
     def with_options(self, **changes: Any) -> NetworkFit:
         """Return the fit with other options."""
         return replace(self, options=replace(self.options, **changes))
+
+    def sized(self, problem: NetworkProblem) -> NetworkFit:
+        """Return the fit with a number of units for the outputs of a problem in place of "auto"."""
+        if self.options.max_units != "auto":
+            return self
+        has_own_units = problem.norm.exponent == math.inf
+        own = _AUTO_UNITS_PER_OUTPUT * problem.losses.n_outputs if has_own_units else 0
+        return self.with_options(max_units=max(_LEAST_AUTO_UNITS, own))
 
     def encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         """Validate y and return its targets."""
@@ -132,7 +143,11 @@ class NetworkFit:
             scale=options.scale,
         )
         problem = problem.with_user_y(user_y)
-        return problem.with_ridge(self._ridge_of(problem)) if options.ridge else problem
+        if options.ridge:
+            problem = problem.with_ridge(self._ridge_of(problem))
+        # A function of the user's that selects units knows the features alone.
+        by_function = callable(getattr(options.oracle, "function", options.oracle))
+        return problem if by_function else problem.in_row_span()
 
     def problem_of_distinct_samples(self, X: Any, targets: Targets) -> tuple[NetworkProblem, Targets]:
         """Return the problem, in which equal samples in memory are merged, and the targets of its rows."""
@@ -152,8 +167,9 @@ class NetworkFit:
         self, problem: NetworkProblem, basis: np.ndarray, weights: np.ndarray, linear: Any, offset: Any
     ) -> NetworkParts:
         """Return a network for X and y as given in a problem's coordinates, the constant less the new offset."""
-        options = self.options
-        linear = problem.linear_term.start(linear if options.alpha is not None else None, problem.losses.n_outputs)
+        options = self.sized(problem).options
+        linear = None if options.alpha is None else linear
+        linear = problem.given_linear_term.start(linear, problem.losses.n_outputs)
         if problem.user_y is not None:
             weights, linear = problem.user_y.of_problem(weights, linear)
             offset = problem.user_y.offset_of_problem(offset)
@@ -175,13 +191,14 @@ class NetworkFit:
 
     def run(self, problem: NetworkProblem, targets: Targets, held_out: EncodedSamples | None = None) -> NetworkRun:
         """Return the run that fits the network of a problem; a ``Ratio`` of its strength is resolved here."""
-        policy = self.policy.for_problem(problem, self.options)
+        fit = self.sized(problem)
+        policy = self.policy.for_problem(problem, fit.options)
         return NetworkRun(
-            fit=replace(self, policy=policy),
+            fit=replace(fit, policy=policy),
             problem=problem,
             strength=problem.strength,
             targets=targets,
-            solver=policy.solver(problem, self.options, validates=held_out is not None),
+            solver=policy.solver(problem, fit.options, validates=held_out is not None),
             held_out=held_out,
             stopping=EarlyStopping(policy.patience),
         )

@@ -36,6 +36,7 @@ COMMON = {
     "verbose": check_verbose,
     "random_state": Rule("an integer from 0 to 2**32 - 1, a RandomState or None", check_random_state),
 }
+MAX_UNITS = count().or_none()
 STRENGTH = Rule(
     "a finite number >= 0 or a mopn.Ratio",
     lambda value: value if isinstance(value, Ratio) else check_nonnegative.convert(value),

@@ -208,8 +208,9 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         """
         self._check_arguments(X)
         deadline = Deadline(self.estimator.max_time)
-        sizes = _SIZES(self.estimator.max_units if self.max_units is None else self.max_units, "max_units")
-        unfitted = clone(self.estimator).set_params(max_units=sizes[0])
+        most = self.estimator.max_units if self.max_units is None else self.max_units
+        sizes = None if most == "auto" else _SIZES(most, "max_units")
+        unfitted = clone(self.estimator).set_params(max_units=most if sizes is None else sizes[0])
         fit = network_fit_of(unfitted)
         self.scorer_ = check_scoring(unfitted, self.scoring)
         print_progress(unfitted.verbose, "reading the samples")
@@ -218,6 +219,10 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         vars(unfitted).pop("feature_names_in_", None)  # scikit-learn has checked the names
         targets = fit.encode(y, sample_weight)
         problem, _ = fit.problem_of_distinct_samples(X, targets)
+        if sizes is None:
+            fit = fit.sized(problem)
+            sizes = [fit.options.max_units]
+            unfitted.set_params(max_units=sizes[0])
         if not np.iterable(self.strengths) or isinstance(self.strengths, str):
             raise ValueError(f"strengths must be numbers > 0 or ratios, several of them, got {shown(self.strengths)}")
         strengths = check_strengths(problem, self.strengths)

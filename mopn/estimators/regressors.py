@@ -11,6 +11,7 @@ from mopn.estimators.base import Scored
 from mopn.estimators.encodings import NumberEncoding
 from mopn.estimators.fold_in import NetworkFoldIn
 from mopn.estimators.network_estimator import NetworkEstimator
+from mopn.estimators.parameters import MAX_UNITS
 from mopn.losses.losses import Loss, LossName
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.solvers.conditional_gradient import RefitName
@@ -57,10 +58,11 @@ class MultiOutputPNRegressor(Regressor):
     strength : float or Ratio, default Ratio(0.002)
         Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
-    max_units : int or None, default 200
+    max_units : int, None or "auto", default "auto"
         Limit on the units. A number asks for the best network of this size; with None units are added until the gap
-        is at most ``tol``. With a number, fits under l1 are proven as far as little time goes, and those under other
-        norms up to 5e7 rows times features times outputs.
+        is at most ``tol``. "auto" is 200 or, under "l1" and "nonnegative-l1", 10 for each output if that is more. With
+        a number, fits under l1 are proven as far as little time goes, and those under other norms up to 5e7 rows times
+        features times outputs.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
         networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
@@ -110,6 +112,7 @@ class MultiOutputPNRegressor(Regressor):
     """
 
     _kernel = "homogeneous"
+    _rules = Regressor._rules | {"max_units": MAX_UNITS.or_auto()}
 
 
 class MultiOutputFMRegressor(NetworkFoldIn, Regressor):

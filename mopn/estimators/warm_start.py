@@ -26,7 +26,7 @@ def previous_network(estimator: Any, fit: NetworkFit, problem: NetworkProblem, t
         raise ValueError("warm_start=True: basis_ or weights_ contains NaN or infinity; set warm_start=False")
     old_inputs = basis.shape[1]
     old_outputs = weights.shape[1]
-    inputs = problem.rows.shape[1]
+    inputs = problem.n_inputs
     outputs = problem.losses.n_outputs
     if (old_inputs, old_outputs) != (inputs, outputs):
         raise ValueError(

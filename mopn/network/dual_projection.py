@@ -177,7 +177,7 @@ class DualProjection:
             near = np.abs(values[c]) > least
             if near.any():
                 Q = np.ascontiguousarray(vectors[c][:, near])
-                found.append(Compression(Q, values[c][near], outputs, problem.kernel, problem.design))
+                found.append(Compression(Q, values[c][near], outputs, problem.kernel, problem.rows.design))
         return found
 
     def solve(self) -> Network | None:

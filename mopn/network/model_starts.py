@@ -49,7 +49,7 @@ def parts_of_model(problem: Any, start: Any) -> NetworkParts:
     if model is None or not hasattr(model, "basis"):
         raise TypeError(f"start must be a Model or the fitted estimator of a network, got {shown(start)}")
     _check_fit(problem, model)
-    linear = problem.linear_term.start(_linear_of(problem, model), problem.losses.n_outputs)
+    linear = problem.given_linear_term.start(_linear_of(problem, model), problem.losses.n_outputs)
     weights, offset = model.weights, model.offset
     if problem.user_y is not None:
         weights, linear = problem.user_y.of_problem(weights, linear)
@@ -96,7 +96,7 @@ def _check_fit(problem: Any, model: Any) -> None:
     """Raise ``ValueError`` for a model of another kernel, of other features or of other outputs."""
     if model.kernel != problem.kernel.name:
         raise ValueError(f"start: the model has kernel={model.kernel!r}, and the problem {problem.kernel.name!r}")
-    d, m = problem.rows.n_features, problem.losses.n_outputs
+    d, m = problem.given_rows.n_features, problem.losses.n_outputs
     found = model.n_features, model.weights.shape[1]
     if found != (d, m):
         raise ValueError(

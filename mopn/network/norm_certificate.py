@@ -370,11 +370,10 @@ def certify(
     if not problem.regularized:
         raise ValueError("with strength=0 no certificate exists; give a positive strength, a ridge or a radius")
     with limited_threads(n_threads):
-        d, m = problem.rows.shape[1], problem.losses.n_outputs
-        dummies = d - problem.rows.n_features
-        basis, weights = unit_length(network.basis, network.weights, d, m, dummies=dummies, argument="")
+        d, m = problem.n_inputs, problem.losses.n_outputs
+        basis, weights = unit_length(network.basis, network.weights, d, m, dummies=problem.dummies, argument="")
         problem.regularizer.check_feasible(weights)
-        return problem.measure(problem.start((basis, weights, network.linear)), oracle)
+        return problem.measure_of((basis, weights, network.linear), oracle)
 
 
 def _given_network(problem: NetworkProblem, basis: Any, weights: Any, linear: Any) -> NetworkParts:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from mopn.core.gap import DualPoint, bound_and_scale, objective_rounding
 from mopn.core.kernels import Kernel
+from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
 from mopn.data.rows import SumOfLosses
 from mopn.network.gradient_forms import GradientForms
@@ -78,14 +80,17 @@ class OutputGradient:
         ``bound`` is the dual norm of their slopes (k, m), the derivatives of losses and ridge, with errors (m,).
         """
         if self._ridge_bounds is None:
-            return bound_and_scale(self.dual, regularizer, bound, self.of_linear)[0]
+            lower, scale = bound_and_scale(self.dual, regularizer, bound, self.of_linear)
+            return self._for_features(lower, regularizer, scale)
         conjugate = self._ridge_bounds.of_own_units(regularizer, bound, slopes, errors)
-        return bound_and_scale(self.dual, conjugate, 1.0, self.of_linear)[0]
+        lower, scale = bound_and_scale(self.dual, conjugate, 1.0, self.of_linear)
+        return self._for_features(lower, regularizer, scale)
 
     def lower_and_scale(self, regularizer: NormRegularizer, bound: float) -> tuple[float, float]:
         """Lower bound of the minimum, given a bound of the dual norm, and the scale of G; it takes several passes."""
         if (regularizer, bound) not in self._lower:
-            self._lower[regularizer, bound] = self._best_lower(regularizer, bound)
+            lower, scale = self._best_lower(regularizer, bound)
+            self._lower[regularizer, bound] = self._for_features(lower, regularizer, scale), scale
         return self._lower[regularizer, bound]
 
     def _best_lower(self, regularizer: NormRegularizer, bound: float) -> tuple[float, float]:
@@ -104,4 +109,28 @@ class OutputGradient:
         of_penalty = self._outputs.linear_term.value_error(self._network.linear, self.dual.losses.n)
         if self._ridge is not None:
             of_penalty += self._ridge.error(self._network.basis, self._network.weights)
-        return of_sums + of_penalty + self._outputs(self._network, self.G, self.sizes)
+        # Lengths of units and of the linear term change by ``of_span``, so their penalties by four times as much.
+        of_span = 5.0 * self._outputs.of_span * self.value
+        return of_sums + of_penalty + of_span + self._outputs(self._network, self.G, self.sizes)
+
+    def outside_of_span(self, norm: Norm) -> float:
+        """Bound how much larger the dual norm is over all units than over those in the span of the rows."""
+        weights = np.abs(self._network.weights).sum(axis=0)
+        ridge = 0.0 if self._ridge is None else self._ridge.amount
+        return 5.0 * self._outputs.of_span * float(np.linalg.norm(self.sizes + ridge * weights, norm.exponent))
+
+    def _for_features(self, lower: float, regularizer: NormRegularizer, scale: float) -> float:
+        """Return a lower bound over all units, given one over units in the span of the rows, at a scale of G."""
+        error = self._outputs.of_span
+        if not error:
+            return lower
+        # A minimiser has at most the objective of this network, and so have its penalties.
+        most = self.value + self.rounding
+        changes = [math.inf]
+        if regularizer.active:
+            size = float(np.linalg.norm(self.sizes, regularizer.norm.exponent))
+            changes.append(regularizer.largest_norm(most) * size)
+        if self._ridge is not None:
+            changes.append(math.sqrt(2.0 * most / self._ridge.amount) * float(np.linalg.norm(self.sizes)))
+        of_outputs = min(changes) + self._outputs.of_linear_term(self.G, most)
+        return lower - 5.0 * error * (scale * of_outputs + most)

@@ -176,9 +176,14 @@ def unit_length(
         )
     check_start_size(basis, f"{argument}basis")
     check_start_size(weights, f"{argument}weights")
+    alive = np.linalg.norm(basis, axis=1) > 0
+    return of_unit_length(basis[alive], weights[alive])
+
+
+def of_unit_length(basis: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return units of length 1 and weights of the same outputs; no unit is zero."""
     lengths = np.linalg.norm(basis, axis=1, keepdims=True)
-    alive = lengths[:, 0] > 0
-    return basis[alive] / lengths[alive], weights[alive] * lengths[alive] ** 2
+    return basis / lengths, weights * lengths**2
 
 
 def joined(*arrays: np.ndarray) -> np.ndarray:

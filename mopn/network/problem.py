@@ -26,7 +26,8 @@ from mopn.losses.losses import Loss, LossName
 from mopn.network.dual_projection import DualProjection
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
-from mopn.network.maps import MappingErrors, Maps, UserX, UserY
+from mopn.network.maps import Maps, UserX, UserY
+from mopn.network.model_rounding import ModelRounding
 from mopn.network.model_starts import NetworkParts, parts_of_model, parts_of_start
 from mopn.network.oracles import MOST_DECOMPOSED, BasisAtoms, BasisOracle, OracleName, OracleRun, oracle_for
 from mopn.network.output_gradient import OutputGradient
@@ -35,12 +36,13 @@ from mopn.network.point import Network, joined, unit_length
 from mopn.network.refit_hints import RefitHints
 from mopn.network.ridge import LayerRidge, Ridge
 from mopn.network.ridge_bounds import is_exact
+from mopn.network.row_span import InRowSpan
 from mopn.network.segment import NetworkSegment, OutputRounding, active_units, active_vertex, best_vertex
 from mopn.network.thinning import thinned
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
-from mopn.solvers.numerics.precision import EPS, proven_upper
+from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import choice
@@ -59,13 +61,7 @@ def _is_shift_invariant(block: Block) -> bool:
     return losses.hessian(np.zeros((losses.n, losses.n_outputs))).shift_invariant
 
 
-def _errors_of_targets(block: Block, G: np.ndarray, constant: np.ndarray) -> tuple[float, float]:
-    """Return the sums of |G_ic| e_ic and of w_i e_ic^2 for errors e of targets that were shifted and divided."""
-    errors = constant + 2.0 * EPS * np.abs(block.losses.y)
-    return float(np.sum(np.abs(G) * errors)), float(block.losses.sample_weights @ np.sum(errors**2, axis=1))
-
-
-class NetworkProblem(Displayed, RefitHints, Corrective):
+class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective):
     r"""Minimise :math:`F(U) + \mathrm{strength} \cdot \Omega(U)`, or :math:`F(U)` in a ball, over all units.
 
     :math:`F(U) = \sum_i w_i \ell(y_i, o_i + \mathrm{offset}_i)` with outputs :math:`o_i = \sum_r K(h_r, x_i) v_r` for
@@ -154,9 +150,6 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         "gradient": "LBFGS serves problem.joint(problem.start(result)), units and weights of a network",
     }
 
-    # The user's y, where an estimator has subtracted levels and divided by units.
-    user_y: UserY | None = None
-
     @quiet()
     def __init__(
         self,
@@ -202,12 +195,16 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         self.rows = rows
         self.losses = SumOfLosses(rows)
         self.linear_term = linear_term
+        if self.span is None:
+            self.given_rows = rows
+            self.given_linear_term = linear_term
         self.maps = Maps(rows, self.kernel, linear_term)
-        self._output_rounding = OutputRounding(rows, linear_term)
+        error = 0.0 if self.span is None else self.span.error
+        self._output_rounding = OutputRounding(rows, linear_term, error)
 
     def _entries(self) -> dict[str, str]:
         entries = {
-            "X": str(self.rows.shape),
+            "X": str(self.given_rows.shape),
             "outputs": str(self.losses.n_outputs),
             "loss": repr(self.losses.loss.name),
         }
@@ -232,9 +229,9 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
     @property
     def design(self) -> Design:
         """X in the problem's coordinates, after its dummies, of data in memory."""
-        if self.rows.design is None:
+        if self.given_rows.design is None:
             raise ValueError("data in blocks is not held in memory; problem.rows reads it")
-        return self.rows.design
+        return self.given_rows.design
 
     @property
     def passes(self) -> int:
@@ -318,9 +315,12 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         if start is None:
             return self.network(np.zeros((0, self.rows.shape[1])), np.zeros((0, self.losses.n_outputs)))
         basis, weights, linear = parts_of_start(self, start)
-        d = self.rows.shape[1]
-        basis, weights = unit_length(basis, weights, d, self.losses.n_outputs, dummies=d - self.rows.n_features)
-        linear = self.linear_term.start(linear, self.losses.n_outputs)
+        m = self.losses.n_outputs
+        basis, weights = unit_length(basis, weights, self.n_inputs, m, dummies=self.dummies)
+        linear = self.given_linear_term.start(linear, m)
+        if self.span is not None:
+            basis, linear = self.inside(basis, linear)
+            basis, weights = unit_length(basis, weights, self.rows.shape[1], m)
         return self.network(basis, self.regularizer.prox(weights, 0.0), linear)
 
     def start_of(self, model: Any) -> NetworkParts:
@@ -333,12 +333,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
 
     def unpack(self, network: Network) -> dict[str, Any]:
         """Named views of the point."""
-        return {
-            "x": joined(network.basis, network.weights, network.linear),
-            "basis": network.basis,
-            "weights": network.weights,
-            "linear": network.linear,
-        }
+        basis, weights, linear = self.parts(network)
+        return {"x": joined(basis, weights, linear), "basis": basis, "weights": weights, "linear": linear}
 
     # -- the oracle "atomic" ----------------------------------------------------------------------------------------
 
@@ -395,49 +391,11 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         lower, scale = at.lower_and_scale(self.regularizer, bound)
         if not math.isfinite(lower):
             return None
-        return make_dual(lower, bound, scale, network.basis, network.weights, network.linear)
+        return make_dual(lower, bound + at.outside_of_span(self.norm), scale, *self.parts(network))
 
     def rounding(self, network: Network, at: OutputGradient) -> float:
         """Upper bound of the exact objective of a network minus ``at.value``."""
         return at.rounding
-
-    def model_rounding(self, result: Any) -> float:
-        """Bound the objective of the model of a result, for the user's X and y, minus the result's own.
-
-        :meth:`mopn.Model.from_result` maps units and linear term to the user's X, where a center that is far away, in
-        units of the scale, cancels up to rounding; and the network to the user's y.
-        """
-        if self.user_X.coordinates is None and self.user_y is None:
-            return 0.0
-        network = self.network(result.basis, result.weights, getattr(result, "linear", None))
-        at = self.output_gradient(network)
-        errors = self.user_X.mapping_errors(network.basis, network.linear)
-        of_units = errors.units @ np.abs(network.weights)
-        of_outputs = self._output_rounding.of_errors(network, at.G, at.sizes, of_units, errors.linear)
-        if self.user_y is not None:
-            # Second-order terms of the sum of two errors are at most twice the sum of both second-order terms.
-            of_outputs = 2.0 * (of_outputs + self._user_y_rounding(self.user_y, at))
-        of_penalties = self._penalty_rounding(network, errors)
-        if self.ridge:
-            of_penalties += self._ridge.change(network.weights, errors.units)
-        return float(proven_upper(of_outputs + of_penalties))
-
-    def _user_y_rounding(self, user_y: UserY, at: OutputGradient) -> float:
-        """Bound the change of the losses by rounding errors of the targets, and of a constant for the user's y."""
-        offset = self.losses.offset
-        constant = user_y.offset_error(0.0 if offset is None else offset[0])
-        first, second = self.rows.sum(_errors_of_targets, constant, along=(at.G,))
-        return float(first + 0.5 * self.losses.smoothness * second)
-
-    def _penalty_rounding(self, network: Network, errors: MappingErrors) -> float:
-        """Bound the error of penalties by errors of constants; models in a ball may leave it by rounding."""
-        longer = errors.units[:, None] * np.abs(network.weights)
-        of_units = self.regularizer.value(longer) if isinstance(self.regularizer, Penalty) else 0.0
-        if not self.linear_term.active:
-            return of_units
-        W = np.abs(network.linear)
-        W[:, 0] += errors.linear
-        return of_units + max(self.linear_term.value(W) - self.linear_term.value(network.linear), 0.0)
 
     def restricted_lower(self, network: Network, at: OutputGradient) -> float:
         """Proven lower bound of the minimum over weights and linear term, the units fixed."""
@@ -489,6 +447,15 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
             seed=failure_budget.seed,
             dual=self.dual(network, at, bound),
         )
+
+    def measure_of(self, start: Any, oracle: OracleName | BasisOracle = "auto") -> Measure:
+        """Return the measure of a network as given, which may have units outside of the span of the rows."""
+        measure = self.measure(self.start(start), oracle)
+        if self.span is None:
+            return measure
+        given = self.in_given_coordinates()
+        at = given.output_gradient(given.start(start))
+        return measure._replace(fun=at.value, rounding=at.rounding)
 
     def segment(
         self,
@@ -664,7 +631,8 @@ class NetworkProblem(Displayed, RefitHints, Corrective):
         ``"enumerate"``. With ``"exact"`` it is exact for l1/linf, and within 1e-4 for l1/l2, unless the oracle ends at
         its limit of work.
         """
-        return self.bound(self.gradient_at_zero(), oracle)
+        at = self.gradient_at_zero()
+        return self.bound(at, oracle) + at.outside_of_span(self.norm)
 
     def _strength(self, ratio: Ratio) -> float:
         """Return the strength of a ratio, at least its rounding error; 1 if the gradient at zero vanishes."""

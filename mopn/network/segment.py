@@ -182,10 +182,11 @@ class OutputRounding:
 
     |O - O'|_ic <= a_c ||x_i||^2 + b_c ||[1, x_i]|| + eps |offset_ic|. To first order the losses change by <G, O - O'>,
     where G is their gradient at O'; the rest is at most sum_i w_i L/2 ||O_i - O'_i||^2 for a loss of smoothness L.
+    ``of_span`` is the error of a :class:`mopn.network.row_span.RowSpan`; the network of a result has it too.
     """
 
-    def __init__(self, rows: Rows, linear_term: LinearTerm) -> None:
-        self.rows, self.linear_term = rows, linear_term
+    def __init__(self, rows: Rows, linear_term: LinearTerm, of_span: float = 0.0) -> None:
+        self.rows, self.linear_term, self.of_span = rows, linear_term, of_span
 
     def __call__(self, network: Network, G: Any, sizes: np.ndarray) -> float:
         """Return the bound, for the gradient G (n, m) and the sums (m,) of |G_ic| ||x_i||^2."""
@@ -199,12 +200,22 @@ class OutputRounding:
         self, network: Network, G: Any, sizes: np.ndarray, of_units: np.ndarray, of_linear: np.ndarray
     ) -> float:
         """Return the bound for given errors of the outputs: a (m,) of the units and b (m,) of the linear term."""
+        of_units = of_units + self.of_span * (2.0 + self.of_span) * np.abs(network.weights).sum(axis=0)
+        of_linear = of_linear + self.of_span * np.linalg.norm(network.linear, axis=1)
         first = float(sizes @ of_units) + self.linear_term.rounding_error(of_linear, G)
         errors = np.array([np.linalg.norm(of_units), np.linalg.norm(of_linear), EPS])
         constant = self.rows.losses.loss.smoothness(self.rows.losses.n_outputs)
         if math.isfinite(constant):
             return first + 0.5 * constant * float(errors @ self._total_sizes) ** 2
         return first + self.rows.sum(_without_constant, errors, along=(network.outputs,))
+
+    def of_linear_term(self, G: Any, most: float) -> float:
+        """Bound the change of <G, [1, X] W'>, relative to ``of_span``, for penalties of W of at most ``most``."""
+        term = self.linear_term
+        if term.alpha is None:
+            return 0.0
+        sizes = term.rounding_error(np.ones(G.shape[1]), G)
+        return math.sqrt(2.0 * most / term.alpha) * sizes
 
     @cached_property
     def _total_sizes(self) -> np.ndarray:

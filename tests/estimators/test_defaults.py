@@ -112,3 +112,24 @@ def test_plain_arrays_are_checked_like_others(cls, bad):
     for values in (X[:, :4], X[:0], X[0]):
         with pytest.raises(ValueError, match=r"features|0 sample|1D array"):
             estimator.predict(values)
+
+
+@pytest.mark.parametrize("cls", [estimators.MultiOutputPNClassifier, estimators.MultiOutputPNRegressor])
+@pytest.mark.parametrize(("norm", "outputs", "most"), [("l1", 3, 200), ("l1", 26, 260), ("l1/l2", 26, 200)])
+def test_the_limit_grows_with_the_outputs_that_have_units_of_their_own(cls, norm, outputs, most):
+    Z = np.random.default_rng(0).standard_normal((60, 3))
+    classes = np.arange(60) % outputs
+    targets = classes if cls is estimators.MultiOutputPNClassifier else np.eye(outputs)[classes]
+    estimator = cls(norm=norm)
+    assert estimator.max_units == "auto"
+    fit = estimator._network_fit()
+    sized = fit.sized(estimator.problem(Z, targets))
+    assert sized.options.max_units == most
+    assert fit.with_options(max_units=7).sized(estimator.problem(Z, targets)).options.max_units == 7
+
+
+def test_a_search_resolves_the_limit():
+    Z = np.random.default_rng(0).standard_normal((60, 3))
+    search = estimators.PathCV(estimators.MultiOutputPNClassifier(), strengths=[1.0, 0.5], cv=2)
+    search.fit(Z, Z[:, 0] * Z[:, 1] > 0)
+    assert search.best_params_["max_units"] == 200
