@@ -24,6 +24,8 @@ from mopn.solvers.tools.decorators import cached_property
 
 # Entries of a block of rows (2 MiB of float64): two such arrays stay in the cache.
 CACHE_ENTRIES = 1 << 18
+# Pairs of entries of one row, in all rows together, from which a compiled loop takes less time, its import included.
+_PAIRS_TO_COMPILE = 1e7
 
 
 if TYPE_CHECKING:
@@ -298,7 +300,15 @@ class SparseDesign(Design):
         return (self.X.T @ R).T
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
+        X = self._by_rows
+        if 0.5 * X.nnz**2 < _PAIRS_TO_COMPILE * self.shape[0]:
+            return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
+        from mopn.compiled.grams import add_gram
+
+        half = np.zeros((self.shape[1], self.shape[1]))
+        add_gram(X.data, X.indices, X.indptr, np.asarray(g, np.float64), half)
+        # Every pair of entries was counted once.
+        return half + half.T - np.diag(np.diag(half))
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         nonzero = self.with_data((self.X.data != 0).astype(float))

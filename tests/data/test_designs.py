@@ -320,3 +320,19 @@ def test_scales_beside_a_ridge_are_finite(size, ridge, curvature):
     assert np.isfinite(scales).all()
     assert (scales > 0).all()
     assert scales[0] <= scales[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csc_array])
+def test_compiled_grams_are_products(monkeypatch, storage, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 9)).astype(dtype)
+    X[rng.random(X.shape) < 0.4] = 0.0
+    stored = storage(X)
+    g = rng.standard_normal(40)
+    exact = np.einsum("ia,i,ib->ab", X.astype(float), g, X.astype(float))
+    for most in (0.0, np.inf):
+        monkeypatch.setattr(designs, "_PAIRS_TO_COMPILE", most)
+        found = make_design(stored).gram(g)
+        assert found == pytest.approx(exact, abs=1e-12)
+        assert (found == found.T).all() or most == np.inf
