@@ -168,8 +168,8 @@ class DualProjection:
         values = scale * values
         m = len(values)
         directions = dict(enumerate(np.eye(m)))
-        if problem.depends_on_difference:
-            # Gamma_0 is -Gamma_1, and both classes move alike.
+        if m == 2 and problem.is_shift_invariant:
+            # Gamma_0 is -Gamma_1, with a ridge at the minimum, and both classes move alike.
             directions = {1: np.array([-1.0, 1.0])}
         least = _least_modulus([values[c] for c in directions], self.strength)
         found = []
