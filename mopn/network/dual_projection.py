@@ -212,11 +212,10 @@ class DualProjection:
     def _moved(self, x: np.ndarray) -> Network | None:
         if not x.any():
             return None
-        moved = self.network
-        for each, part in self._parts(x):
-            if part.any():
-                moved = moved.with_more(*each.units(part))
-        return moved
+        parts = [each.units(part) for each, part in self._parts(x) if part.any()]
+        basis, weights = zip(*parts, strict=True)
+        # All units enter at once, as the features of a network are copied.
+        return self.network.with_more(np.vstack(basis), np.vstack(weights))
 
     # Sums and joins over the compressions.
 
