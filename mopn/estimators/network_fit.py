@@ -86,13 +86,18 @@ class NetworkFit:
         """Return the fit with other options."""
         return replace(self, options=replace(self.options, **changes))
 
-    def sized(self, problem: NetworkProblem) -> NetworkFit:
-        """Return the fit with a number of units for the outputs of a problem in place of "auto"."""
-        if self.options.max_units != "auto":
-            return self
+    def max_units(self, problem: NetworkProblem) -> int | None:
+        """Return the limit on the units, for the outputs of a problem where it is "auto"."""
+        given = self.options.max_units
+        if given != "auto":
+            return given
         has_own_units = problem.norm.exponent == math.inf
         own = _AUTO_UNITS_PER_OUTPUT * problem.losses.n_outputs if has_own_units else 0
-        return self.with_options(max_units=max(_LEAST_AUTO_UNITS, own))
+        return max(_LEAST_AUTO_UNITS, own)
+
+    def sized(self, problem: NetworkProblem) -> NetworkFit:
+        """Return the fit with a number of units, or None, in place of "auto"."""
+        return self.with_options(max_units=self.max_units(problem))
 
     def encode(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Targets:
         """Validate y and return its targets."""
@@ -167,7 +172,7 @@ class NetworkFit:
         self, problem: NetworkProblem, basis: np.ndarray, weights: np.ndarray, linear: Any, offset: Any
     ) -> NetworkParts:
         """Return a network for X and y as given in a problem's coordinates, the constant less the new offset."""
-        options = self.sized(problem).options
+        options = self.options
         linear = None if options.alpha is None else linear
         linear = problem.given_linear_term.start(linear, problem.losses.n_outputs)
         if problem.user_y is not None:
@@ -178,7 +183,8 @@ class NetworkFit:
         constant = offset - (0.0 if new is None else new)
         parts = NetworkParts(basis, weights, linear)
         dummies = problem.user_X.dummies
-        is_full = options.max_units is not None and len(basis) >= options.max_units
+        most = self.max_units(problem)
+        is_full = most is not None and len(basis) >= most
         if is_full and not linear.size and unit_of_constants(basis, dummies) is None:
             return parts
         return with_constant(parts, constant, dummies) or parts

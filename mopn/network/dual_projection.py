@@ -168,8 +168,8 @@ class DualProjection:
         values = scale * values
         m = len(values)
         directions = dict(enumerate(np.eye(m)))
-        if problem.depends_on_difference:
-            # Gamma_0 is -Gamma_1, and both classes move alike.
+        if m == 2 and problem.is_shift_invariant:
+            # Gamma_0 is -Gamma_1, with a ridge at the minimum, and both classes move alike.
             directions = {1: np.array([-1.0, 1.0])}
         least = _least_modulus([values[c] for c in directions], self.strength)
         found = []
@@ -212,11 +212,10 @@ class DualProjection:
     def _moved(self, x: np.ndarray) -> Network | None:
         if not x.any():
             return None
-        moved = self.network
-        for each, part in self._parts(x):
-            if part.any():
-                moved = moved.with_more(*each.units(part))
-        return moved
+        parts = [each.units(part) for each, part in self._parts(x) if part.any()]
+        basis, weights = zip(*parts, strict=True)
+        # All units enter at once, as the features of a network are copied.
+        return self.network.with_more(np.vstack(basis), np.vstack(weights))
 
     # Sums and joins over the compressions.
 

@@ -27,7 +27,7 @@ class ModelRounding:
     # The user's y, where an estimator has subtracted levels and divided by units.
     user_y: UserY | None = None
 
-    def model_rounding(self, result: Any) -> float:
+    def model_rounding(self: Any, result: Any) -> float:
         """Bound the objective of the model of a result, for the user's X and y, minus the result's own.
 
         :meth:`mopn.Model.from_result` maps units and linear term to the user's X, where a center that is far away, in
@@ -50,14 +50,14 @@ class ModelRounding:
             of_penalties += self._ridge.change(network.weights, errors.units)
         return float(proven_upper(of_outputs + of_penalties))
 
-    def _user_y_rounding(self, user_y: UserY, at: OutputGradient) -> float:
+    def _user_y_rounding(self: Any, user_y: UserY, at: OutputGradient) -> float:
         """Bound the change of the losses by rounding errors of the targets, and of a constant for the user's y."""
         offset = self.losses.offset
         constant = user_y.offset_error(0.0 if offset is None else offset[0])
         first, second = self.rows.sum(_errors_of_targets, constant, along=(at.G,))
         return float(first + 0.5 * self.losses.smoothness * second)
 
-    def _penalty_rounding(self, network: Network, errors: MappingErrors) -> float:
+    def _penalty_rounding(self: Any, network: Network, errors: MappingErrors) -> float:
         """Bound the error of penalties by errors of constants; models in a ball may leave it by rounding."""
         longer = errors.units[:, None] * np.abs(network.weights)
         of_units = self.regularizer.value(longer) if isinstance(self.regularizer, Penalty) else 0.0

@@ -542,9 +542,12 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
     @property
     def depends_on_difference(self) -> bool:
         """Whether the objective depends on the difference of two outputs alone, as for two classes without a ridge."""
-        if self.losses.n_outputs != 2 or self.ridge or not self.losses.loss.has_hessian:
-            return False
-        return self.rows.reduce(_is_shift_invariant, combine=min)
+        return self.losses.n_outputs == 2 and not self.ridge and self.is_shift_invariant
+
+    @property
+    def is_shift_invariant(self) -> bool:
+        """Whether the losses stay the same where all outputs of a row change by the same number."""
+        return self.losses.loss.has_hessian and self.rows.reduce(_is_shift_invariant, combine=min)
 
     @property
     def offers_better_duals(self) -> bool:

@@ -23,8 +23,9 @@ from mopn.solvers.sphere.stack import DenseStack, Stack
 _GRAM_STARTS = 5
 # Eigenvectors of each combination of a matrix-free stack that are starts.
 _RITZ_STARTS = 6
-# Eigenvectors of each matrix of a dense stack that are starts.
-_MATRIX_STARTS = 12
+# Eigenvectors of all matrices of a dense stack together that are starts, and of each matrix, at least. With a ridge
+# minima have as many units as there are rows; more starts made narrow data slower.
+_DENSE_STARTS, _LEAST_MATRIX_STARTS = 100, 12
 # Approximate operations of the random starts of a rough search.
 _RANDOM_WORK = 1.5e6
 # Largest number of random starts of a rough search.
@@ -110,7 +111,8 @@ def dominant_starts(stack: DenseStack, *, one_sided: bool = False) -> np.ndarray
     """Return dominant eigenvectors (k, d) of every Gamma_c, or ``one_sided`` the least, the first of each first."""
     values, vectors = stack.eigen
     ranks = values if one_sided else -np.abs(values)
-    order = np.argsort(ranks, axis=1, kind="stable")[:, :_MATRIX_STARTS]
+    count = max(_DENSE_STARTS // stack.shape[0], _LEAST_MATRIX_STARTS)
+    order = np.argsort(ranks, axis=1, kind="stable")[:, :count]
     chosen = np.take_along_axis(vectors, order[:, None], axis=2)
     return np.concatenate(chosen.transpose(2, 0, 1))
 
