@@ -32,7 +32,7 @@ _MAX_NUMBER_FEATURES = 256
 # Height of a hat: the function that is this at one value, and 0 from the next knots on.
 _SIZE_OF_HAT = 0.7
 # Hats of a table at full height; the next as many fade out.
-_MAX_HATS = 64
+_MAX_HATS = 128
 # Rows of a value, and its share of all rows, from which its hat fades in; at twice as many it has its full height.
 _MIN_ROWS_OF_HAT = 24
 _MIN_SHARE_OF_HAT = 1 / 128
@@ -170,11 +170,15 @@ def _knots_and_functions(column: Column, sizes: np.ndarray, hats: np.ndarray) ->
 
 
 def _knots_of(ranks: np.ndarray, curves: int, hats: np.ndarray) -> np.ndarray:
-    """Return which of some values become knots: all if they are few, else some at equal ranks, and those of hats."""
+    """Return which of some values become knots: all if they are few.
+
+    Else some at equal ranks, those at the ends of the linear function, and those of hats.
+    """
     count = max(KNOTS, _KNOTS_PER_CURVE * curves + 1)
     if len(ranks) <= count:
         return np.arange(len(ranks))
     wanted = np.linspace(-_RANK_TIE, 1.0 - _RANK_TIE, count)
+    wanted = np.append(wanted, [_RANK_OF_ENDS - _RANK_TIE, 1.0 - _RANK_OF_ENDS - _RANK_TIE])
     at = np.searchsorted(ranks, wanted).clip(0, len(ranks) - 1)
     return np.union1d(at, hats)
 
