@@ -26,6 +26,8 @@ _SEEDS = 3
 # Rows and columns of tables whose threshold is about something else.
 _ROWS = 2250
 _COLUMNS = 5
+# Of codes and categories.
+_EFFECTS = np.random.default_rng(99).normal(size=300)
 
 
 class Samples(NamedTuple):
@@ -51,27 +53,30 @@ def _frame(*columns: np.ndarray) -> pd.DataFrame:
 
 def _codes(rng: np.random.Generator, n: int, count: int, columns: int = _COLUMNS) -> Samples:
     """Make whole numbers with effects of their own, and a linear effect."""
-    code = rng.integers(0, count, n)
-    x = rng.normal(size=(n, columns - 1))
-    effects = np.random.default_rng(count).normal(size=count)
-    return Samples(_frame(code, x), effects[code] + 0.3 * x[:, 0] + 0.1 * rng.normal(size=n))
+    noise = rng.normal(size=n)
+    code = (count * rng.uniform(size=n)).astype(int)
+    x = rng.normal(size=(columns - 1, n)).T
+    effects = _EFFECTS[:count]
+    return Samples(_frame(code, x), effects[code] + 0.3 * x[:, 0] + 0.1 * noise)
 
 
 def _code_columns(rng: np.random.Generator, n: int, columns: int) -> Samples:
     """Make columns of 30 codes, of which the first has effects."""
-    codes = rng.integers(0, 30, (n, columns))
-    effects = np.random.default_rng(30).normal(size=30)
-    return Samples(_frame(codes), effects[codes[:, 0]] + 0.1 * rng.normal(size=n))
+    noise = rng.normal(size=n)
+    codes = rng.integers(0, 30, (columns, n)).T
+    return Samples(_frame(codes), _EFFECTS[codes[:, 0]] + 0.1 * noise)
 
 
 def _heavy_tails(rng: np.random.Generator, n: int, columns: int) -> Samples:
-    x = rng.standard_t(4, size=(n, columns))
-    return Samples(_frame(x), x[:, :4].sum(axis=1) + 0.5 * rng.normal(size=n))
+    noise = rng.normal(size=n)
+    x = rng.standard_t(4, size=(columns, n)).T
+    return Samples(_frame(x), x[:, :4].sum(axis=1) + 0.5 * noise)
 
 
 def _products(rng: np.random.Generator, n: int, columns: int) -> Samples:
-    x = rng.normal(size=(n, columns))
-    return Samples(_frame(x), np.sin(2.0 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.3 * rng.normal(size=n))
+    noise = rng.normal(size=n)
+    x = rng.normal(size=(columns, n)).T
+    return Samples(_frame(x), np.sin(2.0 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.3 * noise)
 
 
 def _rounded(rng: np.random.Generator, n: int, values: int) -> Samples:
@@ -81,11 +86,10 @@ def _rounded(rng: np.random.Generator, n: int, values: int) -> Samples:
 
 
 def _categories(rng: np.random.Generator, n: int, count: int) -> Samples:
-    code = rng.integers(0, count, n)
+    code = (count * rng.uniform(size=n)).astype(int)
     x = rng.normal(size=(n, 3))
     X = _frame(x).assign(kind=[f"k{c}" for c in code])
-    effects = np.random.default_rng(count).normal(size=count)
-    return Samples(X, effects[code] + x[:, 0] + 0.3 * rng.normal(size=n))
+    return Samples(X, _EFFECTS[code] + x[:, 0] + 0.3 * rng.normal(size=n))
 
 
 def _rare_category(rng: np.random.Generator, n: int, rare: int) -> Samples:
@@ -98,9 +102,9 @@ def _rare_category(rng: np.random.Generator, n: int, rare: int) -> Samples:
 
 def _classes(rng: np.random.Generator, n: int, classes: int, columns: int) -> Samples:
     centers = np.random.default_rng(99).normal(size=(classes, 60))[:, :columns]
-    y = rng.integers(0, classes, n)
+    y = (classes * rng.uniform(size=n)).astype(int)
     signs = rng.choice([-1.0, 1.0], (n, 1))
-    return Samples(_frame(0.45 * signs * centers[y] + rng.normal(size=(n, columns))), y.astype(str))
+    return Samples(_frame(0.45 * signs * centers[y] + rng.normal(size=(columns, n)).T), y.astype(str))
 
 
 def _ten_classes(rng: np.random.Generator, n: int, columns: int) -> Samples:
@@ -120,15 +124,16 @@ CLIFFS = {
     "the same, heavy tails": Cliff(_heavy_tails, 10, 11),
     "rows, formerly more curves": Cliff(_of_columns(_products, 10), 3999, 4000, None),
     "rows, formerly lower ends: heavy tails": Cliff(_of_columns(_heavy_tails, 11), 1999, 2001, None),
-    "columns, the last of eight curves": Cliff(_products, 28, 31),
-    "columns, the last curve": Cliff(_products, 128, 142),
+    "columns, the last of eight curves": Cliff(_products, 28, 29),
+    "columns, the last curve": Cliff(_products, 128, 129),
     "codes, hats of the first": Cliff(_codes, 9, 10),
     "codes, a knot for each value": Cliff(_codes, 33, 34),
-    "codes, shares too small for hats": Cliff(_codes, 64, 66, 6000),
+    "codes, shares too small for hats": Cliff(_codes, 64, 65, 6000),
+    "codes, no hats": Cliff(_codes, 127, 128, 6000),
     "columns of 30 codes, hats fade out": Cliff(_code_columns, 4, 5),
-    "the same, no hats": Cliff(_code_columns, 8, 9),
+    "columns of 30 codes, no hats": Cliff(_code_columns, 8, 9),
     "rows of a code, hats fade in": Cliff(_of_columns(_codes, 30), 1400, 1440, None),
-    "the same, first hats": Cliff(_of_columns(_codes, 30), 700, 720, None),
+    "rows of a code, no hats": Cliff(_of_columns(_codes, 30), 700, 720, None),
     "values, one feature or curves": Cliff(_rounded, 2, 3),
     "values, a knot for each": Cliff(_rounded, 33, 34),
     "categories, sparse indicators": Cliff(_categories, 256, 257, 6000),
