@@ -139,7 +139,7 @@ CLIFFS = {
     "categories, sparse indicators": Cliff(_categories, 256, 257, 6000),
     "rows of a category in 10,000, rare": Cliff(_rare_category, 4, 6, 20_000),
     "columns x 9 x 10 classes, shared units": Cliff(_ten_classes, 33, 34, 2000),
-    "classes x 248, shared units": Cliff(_more_classes, 12, 13, 2000),
+    "classes x 240, shared units": Cliff(_more_classes, 12, 13, 2000),
     "rows, choice by one fold": Cliff(_of_columns(_products, 10), 999, 1001, None),
     "rows x 90, no proof demanded": Cliff(_of_columns(_products, 10), 5500, 5600, None),
 }

@@ -97,7 +97,7 @@ def test_hats_of_codes(tmp_path, form, first):
     skip_without(form)
     codes = first + np.arange(1600.0) % 16
     frame = pd.DataFrame(
-        {"code": codes, "noise": np.sin(np.arange(1600.0)), "other": np.where(codes > 9, np.nan, codes)}
+        {"code": codes, "noise": np.sin(np.arange(1600.0)), "other": np.where(codes > first + 9, np.nan, codes)}
     )
     model = model_of(frame, curves=None)
     assert f"code near {first + 3:g}" in model.encoding.feature_names
