@@ -20,7 +20,7 @@ from mopn.estimators.tables import TableEstimator
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.signals import signals_later
-from mopn.tables.learning import MANY_CURVES
+from mopn.tables.learning import CURVES
 from mopn.tables.reading import read_table
 
 Estimator = TypeVar("Estimator", bound=NetworkAttributes)
@@ -126,7 +126,7 @@ def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> 
     """Return X, y and the weights in memory if they are small; else blocks on the workers, which hold all three."""
     curves = estimator.curves if isinstance(estimator, TableEstimator) else 0
     if curves is None:
-        curves = MANY_CURVES
+        curves = CURVES
     stored = blocks.count()
     if blocks.classes is None and stored * (1 + curves) <= IN_MEMORY:
         gathered = blocks.gathered()

@@ -335,7 +335,9 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
         it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
+        Number of curves of a column of numbers, at most. None for 8, and hats: a function for each whole number that
+        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on; of more than
+        128 in a table the rarer ones fade out.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
@@ -428,7 +430,9 @@ class TableRegressor(RegressorMethods, TableEstimator):
         to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
         it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, or 16 from 4,000 rows on in up to ten columns.
+        Number of curves of a column of numbers, at most. None for 8, and hats: a function for each whole number that
+        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on; of more than
+        128 in a table the rarer ones fade out.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()

@@ -20,9 +20,9 @@ from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.display import Displayed
-from mopn.tables.columns import CategoryColumn
+from mopn.tables.columns import CategoryColumn, hats_among
 from mopn.tables.encoding import TableEncoding
-from mopn.tables.learning import KNOTS
+from mopn.tables.learning import KNOTS, fading_of_curves
 from mopn.tables.reading import Table, read_table
 
 # Values of each column in a background without rows: the sizes of effects are then exact to 1 %.
@@ -224,8 +224,9 @@ def _typical_values(encoding: TableEncoding) -> Table:
     columns: dict[int, np.ndarray] = {}
     kinds: dict[int, str] = {}
     parts = zip(encoding.number_columns, encoding.number_kinds, encoding.numbers.parts, strict=True)
+    size = float(fading_of_curves(np.ones(1), len(encoding.columns))[0])
     for j, kind, (knots, functions) in parts:
-        columns[j] = _quantiles(u, knots, functions)
+        columns[j] = _quantiles(u, knots, functions, size)
         kinds[j] = kind
     for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
         columns[j] = _categories_by_share(u, column)
@@ -235,20 +236,22 @@ def _typical_values(encoding: TableEncoding) -> Table:
     return Table(encoding.columns, values, tuple(kinds[j] for j in indices), len(u), named=True)
 
 
-def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray) -> np.ndarray:
-    """Return the numbers (len(u),) with the ranks u, between 0 and 1.
+def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray, size: float) -> np.ndarray:
+    """Return the numbers (len(u),) with the ranks u, between 0 and 1; ``size`` is that of the first curves.
 
     The rank of a knot is the share of smaller values, plus half of the share of equal ones.
     """
     q, width = functions.shape
     if width > 1:  # the first curve is a cosine of the ranks
-        ranks = np.arccos(np.clip(functions[:, 1] / np.sqrt(2.0), -1.0, 1.0)) / np.pi
+        ranks = np.arccos(np.clip(functions[:, 1] / (np.sqrt(2.0) * size), -1.0, 1.0)) / np.pi
     elif width and q == 2:  # the function is the indicator of the larger number, minus its mean
         ranks = 0.5 + 0.5 * functions[:, 0]
     else:
         ranks = (np.arange(q) + 0.5) / q
 
     # Columns with fewer knots have one at every number.
+    if q >= KNOTS and hats_among(functions).any():  # codes, with nothing between them
+        return knots[np.searchsorted((ranks[1:] + ranks[:-1]) / 2.0, u)]
     if q >= KNOTS:
         return np.interp(u, ranks, knots)
     parts_below = [0.0]

@@ -2,14 +2,17 @@
 
 A number x gives its standardised self and sqrt(2) cos(pi k u) / k^s for k = 1, ..., K, where u is its rank in [0, 1]
 among the training data: the eigenfunctions of smoothing on [0, 1] with their decay, so that a penalty on weights asks
-for smooth functions. All are interpolated linearly between knots, and constant beyond the outer ones. A unit of a
-polynomial network is then the square of an additive model (g_1(x_1) + ... + g_c(x_c))^2.
+for smooth functions. A code, which is a whole number that many rows share, may also have a hat: a function that is
+0 at all knots but the code, for effects that are not smooth. All are interpolated linearly between knots, and constant
+beyond the outer ones. A unit of a polynomial network is then the square of an additive model
+(g_1(x_1) + ... + g_c(x_c))^2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -57,6 +60,21 @@ class NumberColumns:
         return np.arange(self.functions.shape[2]) < self.widths[:, None]
 
     @cached_property
+    def _groups(self) -> list[tuple[Any, NumberColumns, Any]]:
+        """The columns in groups of similar widths, each with their features: the widest would pad all others."""
+        is_wide = self.widths > 2.0 * np.median(self.widths) if len(self.widths) else np.zeros(0, bool)
+        if not is_wide.any():
+            return [(slice(None), self, slice(0, int(self.widths.sum())))]
+        owners = self.owners[: self.widths.sum()]
+        groups: list[tuple[Any, NumberColumns, Any]] = []
+        for is_member in (~is_wide, is_wide):
+            columns = np.flatnonzero(is_member)
+            parts = [self.parts[j] for j in columns]
+            group = NumberColumns.of([t for t, _ in parts], [f for _, f in parts], self.missing[columns])
+            groups.append((columns, group, np.flatnonzero(is_member[owners])))
+        return groups
+
+    @cached_property
     def _starts(self) -> np.ndarray:
         """The knots (c, q - 2) at which the second and later segments begin; behind them inf."""
         inner = self.knots[:, 1:-1]
@@ -93,6 +111,13 @@ class NumberColumns:
         missing = np.isnan(X)
         out = np.empty((len(X), len(used) + len(with_indicator)))
         out[:, len(used) :] = missing[:, with_indicator]
+        for columns, group, features in self._groups:
+            group._encode_functions(X[:, columns], missing[:, columns], out, features)
+        return out
+
+    def _encode_functions(self, X: np.ndarray, missing: np.ndarray, out: np.ndarray, features: Any) -> None:
+        """Set some features of ``out`` (n, d) to the functions of numbers (n, c)."""
+        used = self._features[0]
 
         any_missing = missing.any()
         step = rows_at_once(1 + self.knots.size)
@@ -101,8 +126,7 @@ class NumberColumns:
             values = self._values(X[rows])
             if any_missing:
                 values[missing[rows]] = 0.0
-            values.reshape(len(values), -1).take(used, axis=1, out=out[rows, : len(used)], mode="clip")
-        return out
+            out[rows, features] = values.reshape(len(values), -1).take(used, axis=1, mode="clip")
 
     def _values(self, X: np.ndarray) -> np.ndarray:
         """Return the functions (n, c, w) of numbers (n, c)."""
@@ -115,6 +139,13 @@ class NumberColumns:
         values *= np.minimum(np.maximum(part, 0.0), 1.0)[..., None]
         values += self.functions.reshape(changes.shape).take(segments, axis=0)
         return values
+
+
+def hats_among(functions: np.ndarray) -> np.ndarray:
+    """Return which functions (w,), by values (q, w) at knots, are hats: 0 at all knots but one."""
+    is_hat = np.count_nonzero(functions, axis=0) == 1
+    is_hat[:2] = False
+    return is_hat
 
 
 def features_of_codes(count: int) -> int:

@@ -14,7 +14,7 @@ from mopn.data.cells import BOOLEANS, CATEGORIES, NOTHING, NUMBERS, TEXTS, as_gi
 from mopn.data.rounding import exact_text, number_text
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property, warn_caller
-from mopn.tables.columns import CategoryColumn, NumberColumns
+from mopn.tables.columns import CategoryColumn, NumberColumns, hats_among
 from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.report import Report
 from mopn.tables.texts import numbers_of
@@ -65,11 +65,11 @@ class TableEncoding:
 
     @cached_property
     def feature_names(self) -> np.ndarray:
-        """Names of the features, (d,): "age", "age, curve 1", "age is missing", "city = Bern"."""
+        """Names of the features, (d,): "age", "age, curve 1", "age near 18", "age is missing", "city = Bern"."""
         names = []
-        for j, width in zip(self.number_columns, self.numbers.widths, strict=True):
-            name = self.columns[j]
-            names += [name if k == 0 else f"{name}, curve {k}" for k in range(width)]
+        columns = zip(self.number_columns, self.number_kinds, self.numbers.parts, strict=True)
+        for j, kind, (knots, functions) in columns:
+            names += _names_of_functions(self.columns[j], kind, knots, functions)
         with_missing = np.array(self.number_columns, np.intp)[self.numbers.missing]
         names += [f"{self.columns[j]} is missing" for j in with_missing]
         for j, column in zip(self.category_columns, self.categories, strict=True):
@@ -282,6 +282,18 @@ class TableEncoding:
             knots.append(held.astype(np.float64))
             functions.append(f[first])
         return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.missing))
+
+
+def _names_of_functions(name: str, kind: str, knots: np.ndarray, functions: np.ndarray) -> list[str]:
+    """Return the names of the functions of a column of numbers: itself, its curves, and the hats of codes."""
+    names = []
+    for k, is_hat in enumerate(hats_among(functions).tolist()):
+        if is_hat:
+            knot = knots[np.flatnonzero(functions[:, k])]
+            names.append(f"{name} near {number_text(knot[0]) if kind == NUMBERS else as_given(knot, kind)[0]}")
+        else:
+            names.append(f"{name}, curve {k}" if k else name)
+    return names
 
 
 def _counted(count: int, noun: str) -> str:

@@ -16,27 +16,28 @@ from mopn.tables.reading import Table
 from mopn.tables.summaries import NOT_HASHED, CategorySummary, Column, TableSummary, summarise
 
 # Cosines per column of numbers.
-_FEW_CURVES = 8
-# The same in tables of many rows and few columns.
-MANY_CURVES = 16
-# Rows from which more cosines pay.
-_MIN_ROWS_OF_MANY_CURVES = 4000
-# Columns up to which a table has few.
-_MAX_FEW_COLUMNS = 10
+CURVES = 8
 # Least number of knots of a column with more values.
 KNOTS = 33
 # Knots for each cosine: four for each half wave.
 _KNOTS_PER_CURVE = 4
-# Standard deviations at which the linear function ends. Outliers would decide its slope otherwise.
+# The linear function ends at these ranks from either end, and at most at so many standard deviations. Outliers would
+# decide its slope otherwise.
+_RANK_OF_ENDS = 0.005
 _MAX_DEVIATIONS = 3.0
-# The same in tables of many columns and rows, where many rows are far out in some column.
-_MAX_DEVIATIONS_OF_MANY = 2.0
-# Rows from which tables of many columns have the lower limit.
-_MIN_ROWS_OF_LOWER_LIMIT = 2000
 # Difference up to which ranks are equal: sums of weights that are no whole numbers are rounded.
 _RANK_TIE = 1e-9
 # Features of columns of numbers: with many columns, each has fewer functions.
 _MAX_NUMBER_FEATURES = 256
+# Height of a hat: the function that is this at one value, and 0 from the next knots on.
+_SIZE_OF_HAT = 0.7
+# Hats of a table at full height; the next as many fade out.
+_MAX_HATS = 128
+# Rows of a value, and its share of all rows, from which its hat fades in; at twice as many it has its full height.
+_MIN_ROWS_OF_HAT = 24
+_MIN_SHARE_OF_HAT = 1 / 128
+# Hats of a column have their full height from so many more codes than curves on.
+_CODES_OF_FADING = 4.0
 # Categories of a smaller fraction of the rows are rare; the rare ones have one feature together.
 _MIN_FREQUENT_SHARE = 5e-4
 # Categories of fewer rows are rare too.
@@ -97,21 +98,31 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
 def _number_columns(
     columns: Sequence[Column], summary: TableSummary, curves: int | None, smoothness: float
 ) -> NumberColumns:
-    """Return the features of the columns of numbers of a table."""
-    width = len(summary.columns)
-    are_few = width <= _MAX_FEW_COLUMNS
-    if curves is None:
-        curves = MANY_CURVES if summary.n >= _MIN_ROWS_OF_MANY_CURVES and are_few else _FEW_CURVES
-    curves = min(curves, max(_MAX_NUMBER_FEATURES // max(width, 1) - 1, 0))
-    deviations = _MAX_DEVIATIONS if are_few or summary.n < _MIN_ROWS_OF_LOWER_LIMIT else _MAX_DEVIATIONS_OF_MANY
-
+    """Return the features of the columns of numbers of a table; hats are only in the default encoding."""
+    sizes = _sizes_of_curves(CURVES if curves is None else curves, len(summary.columns), smoothness)
+    hats = [np.zeros(0) for _ in columns] if curves is not None else _sizes_of_hats(columns, summary.n)
     knots: list[np.ndarray] = []
     functions: list[np.ndarray] = []
-    for column in columns:
-        t, f = _knots_and_functions(column, curves, smoothness, deviations)
+    for column, sizes_of_hats in zip(columns, hats, strict=True):
+        t, f = _knots_and_functions(column, sizes, sizes_of_hats)
         knots.append(t)
         functions.append(f)
     return NumberColumns.of(knots, functions, [c.missing > 0.0 and not c.is_empty for c in columns])
+
+
+def _sizes_of_curves(curves: int, columns: int, smoothness: float) -> np.ndarray:
+    """Return the sizes of the curves of each column of a table; the last ones fade out where there are many columns."""
+    k = np.arange(1.0, curves + 1)
+    fading = fading_of_curves(k, columns)
+    sizes: np.ndarray = k**-smoothness * fading
+    return sizes[fading > 0.0]
+
+
+def fading_of_curves(k: np.ndarray, columns: int) -> np.ndarray:
+    """Return how far the k-th curves of each of some columns have faded: 1 for not at all, 0 for no curve."""
+    room = _MAX_NUMBER_FEATURES / max(columns, 1) - 1.0
+    fading: np.ndarray = (4.0 * (room - k) + 1.0).clip(0.0, 1.0)
+    return fading
 
 
 def _with_numbers_from_texts(summary: TableSummary) -> TableSummary:
@@ -131,47 +142,97 @@ def _with_numbers_from_texts(summary: TableSummary) -> TableSummary:
     return replace(summary, columns=tuple(columns), kinds=tuple(kinds))
 
 
-def _knots_and_functions(
-    column: Column, curves: int, smoothness: float, deviations: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _knots_and_functions(column: Column, sizes: np.ndarray, hats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots (q,) of a column of numbers, and the values (q, w) of the functions at them.
 
-    The linear function ends at a number of standard deviations.
+    ``sizes`` are those of the curves, and ``hats`` those of the hats at every value; none for no hats.
     """
     if isinstance(column, CategorySummary) or column.is_empty:
         return np.zeros(1), np.zeros((1, 0))
     quantiles = column.quantiles.rounded()
     values = quantiles.values
-    centered, deviation = _centered(column.quantiles, values)
     if len(values) == 1:
         functions = np.zeros((1, 0))
     elif len(values) == 2:
-        functions = centered[:, None] / np.ptp(centered)
+        shares = quantiles.weights / quantiles.weights.sum()
+        functions = np.array([[-shares[1]], [shares[0]]])
     else:
-        ranks = quantiles.mid_ranks
-        knots = max(KNOTS, _KNOTS_PER_CURVE * curves + 1)
-        if len(values) > knots:
-            wanted = np.linspace(-_RANK_TIE, 1.0 - _RANK_TIE, knots)
-            at = np.unique(np.searchsorted(ranks, wanted).clip(0, len(values) - 1))
-            values = values[at]
-            centered = centered[at]
-            ranks = ranks[at]
-        k = np.arange(1.0, min(curves, len(values) - 1) + 1)
-        cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * k**-smoothness
-        linear = (centered / deviation).clip(-deviations, deviations)
-        functions = np.column_stack([linear, cosines])
+        at = _knots_of(quantiles.mid_ranks, len(sizes), np.flatnonzero(hats))
+        values = values[at]
+        ranks = quantiles.mid_ranks[at]
+        k = np.arange(1.0, min(len(sizes), len(values) - 1) + 1)
+        cosines = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * sizes[: len(k)]
+        functions = np.column_stack([_linear(quantiles)[at], cosines])
+        if len(hats):
+            functions = np.column_stack([functions, np.diag(hats[at])[:, hats[at] > 0.0]])
     # Numbers of single precision will do, which take half of the bytes in files.
     return values, functions.astype(np.float32).astype(np.float64)
 
 
-def _centered(quantiles: Quantiles, values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return values minus the mean of a distribution, and its deviation, divided by a power of 2 against overflow."""
+def _knots_of(ranks: np.ndarray, curves: int, hats: np.ndarray) -> np.ndarray:
+    """Return which of some values become knots: all if they are few.
+
+    Else some at equal ranks, those at the ends of the linear function, and those of hats.
+    """
+    count = max(KNOTS, _KNOTS_PER_CURVE * curves + 1)
+    if len(ranks) <= count:
+        return np.arange(len(ranks))
+    wanted = np.linspace(-_RANK_TIE, 1.0 - _RANK_TIE, count)
+    wanted = np.append(wanted, [_RANK_OF_ENDS - _RANK_TIE, 1.0 - _RANK_OF_ENDS - _RANK_TIE])
+    at = np.searchsorted(ranks, wanted).clip(0, len(ranks) - 1)
+    return np.union1d(at, hats)
+
+
+def _linear(quantiles: Quantiles) -> np.ndarray:
+    """Return the values (q,) of a distribution, up to its ends, minus their mean and divided by their deviation."""
     exponent = int(np.frexp(np.abs(quantiles.values).max())[1])
-    scaled = np.ldexp(quantiles.values, -exponent)
-    total = float(quantiles.weights.sum())
-    mean = float(quantiles.weights @ scaled) / total
-    squares = float(quantiles.weights @ (scaled - mean) ** 2)
-    return np.ldexp(values, -exponent) - mean, float(np.sqrt(squares / total))
+    scaled = np.ldexp(quantiles.values, -exponent)  # against overflow
+    ends = np.interp([_RANK_OF_ENDS, 1.0 - _RANK_OF_ENDS], quantiles.mid_ranks, scaled)
+    held = scaled.clip(*ends)
+    shares = quantiles.weights / quantiles.weights.sum()
+    centered = held - shares @ held
+    deviation = np.sqrt(shares @ centered**2)
+    linear: np.ndarray = (centered / deviation).clip(-_MAX_DEVIATIONS, _MAX_DEVIATIONS)
+    return linear
+
+
+def _sizes_of_hats(columns: Sequence[Column], n: int) -> list[np.ndarray]:
+    """Return the sizes (q,) of the hats at the q values of every column of a table of n rows, 0 for no hat.
+
+    Whole numbers that many rows share have hats, in columns of more such codes than curves can tell apart. Hats fade
+    out where rows, shares or codes become few, or other codes of the table are more frequent: nothing is switched off.
+    """
+    quantiles = [
+        Quantiles(np.zeros(0), np.zeros(0)) if isinstance(column, CategorySummary) else column.quantiles.rounded()
+        for column in columns
+    ]
+    shares = [q.weights / (q.weights.sum() + column.missing) for q, column in zip(quantiles, columns, strict=True)]
+    sizes = [_sizes_in_column(q, column.missing, n) for q, column in zip(quantiles, columns, strict=True)]
+
+    of_codes = [share[size > 0.0] for share, size in zip(shares, sizes, strict=True)]
+    ascending = np.sort(np.concatenate([np.zeros(0), *of_codes]))
+    for size, share in zip(sizes, shares, strict=True):
+        ranks = len(ascending) - np.searchsorted(ascending, share * (1.0 - _WEIGHT_TOL))
+        size *= (2.0 - ranks / _MAX_HATS).clip(0.0, 1.0)
+    return sizes
+
+
+def _sizes_in_column(quantiles: Quantiles, missing: float, n: int) -> np.ndarray:
+    """Return the sizes (q,) of the hats of a column that is alone in its table."""
+    weights = quantiles.weights
+    total = weights.sum() + missing
+    rows = weights / min(1.0, total / n)  # as for categories
+    is_whole = quantiles.values == np.rint(quantiles.values)
+    fading = is_whole * _fading_in(rows, _MIN_ROWS_OF_HAT) * _fading_in(weights / total, _MIN_SHARE_OF_HAT)
+    codes = fading.sum()
+    sizes: np.ndarray = _SIZE_OF_HAT * fading * np.clip((codes - CURVES) / _CODES_OF_FADING, 0.0, 1.0)
+    return sizes
+
+
+def _fading_in(x: np.ndarray, least: float) -> np.ndarray:
+    """Return 0 up to the least value, 1 from twice this value on, and a line between."""
+    part: np.ndarray = (x / least - 1.0).clip(0.0, 1.0)
+    return part
 
 
 def _category_column(column: CategorySummary, n: int, name: str) -> CategoryColumn:

@@ -51,9 +51,9 @@ KINDS = {
 }
 
 
-def model_of(frame, *, kind="numbers", scale=1.0):
+def model_of(frame, *, kind="numbers", scale=1.0, curves=5):
     """Return a model of a table with random units, whose outputs are of a moderate size."""
-    encoding = learn_encoding(read_table(frame), curves=5, smoothness=1.0)
+    encoding = learn_encoding(read_table(frame), curves=curves, smoothness=1.0)
     machine = network(1, d=encoding.n_features, augment=True, **KINDS[kind])
     return TableModel(replace(machine, weights=0.01 * scale * machine.weights), encoding)
 
@@ -88,6 +88,22 @@ def test_no_column_loses_digits(tmp_path, column, kind, form, dtype):
     expected = model.outputs(rows)
     found = FORMATS[form](model, rows, dtype, tmp_path)
     assert np.abs(found - expected).max() <= TOLERANCES[dtype] * np.ptp(expected)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("first", [0.0, 2000.0])
+def test_hats_of_codes(tmp_path, form, first):
+    """At the codes, between and beyond them, beside a column without hats and missing values."""
+    skip_without(form)
+    codes = first + np.arange(1600.0) % 16
+    frame = pd.DataFrame(
+        {"code": codes, "noise": np.sin(np.arange(1600.0)), "other": np.where(codes > first + 9, np.nan, codes)}
+    )
+    model = model_of(frame, curves=None)
+    assert f"code near {first + 3:g}" in model.encoding.feature_names
+    rows = frame[:200].assign(code=first + np.linspace(-2.0, 18.0, 200))
+    found = FORMATS[form](model, rows, "float64", tmp_path)
+    assert np.abs(found - model.outputs(rows)).max() <= 1e-9 * np.ptp(found)
 
 
 @pytest.mark.parametrize("write", ["to_c", "to_onnx"])

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import rankdata
 
 from mopn.tables.fields import FIELDS, from_fields, to_fields
-from mopn.tables.learning import KNOTS, learn_encoding
+from mopn.tables.learning import CURVES, KNOTS, learn_encoding
 from mopn.tables.reading import read_table, row_of
 
 RNG = np.random.default_rng(0)
@@ -92,28 +92,67 @@ def test_features_of_numbers():
     assert encoding.feature_names.tolist() == ["x", "x, curve 1", "x, curve 2", "x is missing"]
 
 
-def test_many_rows_of_few_columns_carry_more_curves():
-    shapes = [
-        learned(np.repeat(np.arange(float(n))[:, None], c, axis=1), curves=None).numbers.functions.shape[1:]
-        for n, c in ((500, 1), (10_000, 1), (10_000, 20))
-    ]
-    knots, functions = np.transpose(shapes)
-    assert knots[1] > knots[0] == knots[2]
-    assert functions[1] > functions[0] >= functions[2]
+@pytest.mark.parametrize(("n", "columns"), [(500, 1), (10_000, 1), (10_000, 20)])
+def test_every_column_has_as_many_curves(n, columns):
+    x = RNG.standard_normal((n, columns))
+    assert learned(x, curves=None).numbers.widths.tolist() == [1 + CURVES] * columns
+
+
+def codes_of(n, count):
+    """Codes that are equally frequent, up to one row."""
+    return np.arange(n) % count
+
+
+CHANGES = {
+    "columns": lambda n: ({f"x{j}": codes_of(3000, 30 - j) for j in range(n)}, range(1, 12)),
+    "rows": lambda n: ({"x0": codes_of(n, 30)}, range(600, 1600, 20)),
+    "codes": lambda n: ({"x0": codes_of(3000, n)}, range(8, 100)),
+    "a value that is no code": lambda n: ({"x0": np.append(codes_of(3000, 30), np.full(n, 7.5))}, range(40)),
+    "missing": lambda n: ({"x0": np.append(codes_of(1500, 30), np.full(n, np.nan))}, range(0, 5000, 100)),
+    "curves": lambda n: ({f"x{j}": np.arange(9.0) ** 2 for j in range(n)}, range(110, 150, 2)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_features_fade_and_none_is_switched_off(change):
+    """The squared distance between the features of two rows changes little at a time."""
+    make = CHANGES[change]
+    distances = []
+    for n in make(1)[1]:
+        encoding = learned(make(n)[0], curves=None)
+        one, other = encoding.of_column(0).encode({"x0": [3.0, 4.0]})
+        distances.append((one - other) @ (one - other))
+    assert np.ptp(distances) > 0.0
+    assert np.abs(np.diff(distances)).max() < 0.5
+
+
+def test_hats_of_codes():
+    """A code that many rows share has a function of its own, in the default encoding alone."""
+    x = np.append(codes_of(3000, 30), [7.5, 40.0, 41.0])
+    encoding = learned({"x": x, "y": np.arange(float(len(x))) + 0.5}, curves=None)
+    at = np.array([3.0, 3.25, 4.0, 7.25, 40.0, 99.0])
+    names = encoding.feature_names.tolist()
+    features = encoding.encode({"x": at, "y": at})
+    hat = features[:, names.index("x near 3")]
+    assert hat[0] > 0.5
+    np.testing.assert_allclose(hat, hat[0] * np.array([1.0, 0.75, 0.0, 0.0, 0.0, 0.0]), atol=1e-7)
+    assert [name for name in names if "near" in name] == [f"x near {k}" for k in range(30)]
+    assert not any("near" in name for name in learned({"x": x}, curves=8).feature_names)
+    assert np.array_equal(from_fields(to_fields(encoding)).encode({"x": at, "y": at}), features)
 
 
 def test_outliers_do_not_decide_the_slope_of_a_column():
-    x = np.append(RNG.standard_normal(500), [1e3, -50.0])
-    encoding = learned({"x": x}, curves=0, smoothness=1.0)
-    ends = encoding.encode({"x": [1e3, 1e9, -50.0]})[:, 0]
-    assert ends[:2].tolist() == [3.0, 3.0]
-    assert ends[2] == pytest.approx((-50.0 - x.mean()) / x.std(), rel=1e-7)
+    x = np.append(RNG.standard_normal(5000), [1e3, 1e6, -50.0])
+    linear = learned({"x": x}, curves=0, smoothness=1.0).encode({"x": [1e3, 1e9, -50.0, -1.0, 1.0]})[:, 0]
+    assert linear[0] == linear[1]
+    assert np.abs(linear[:3]).max() <= 3.0
+    assert linear[4] - linear[3] == pytest.approx(2.0, rel=0.05)
 
 
 def test_many_values_have_few_knots_at_equal_distances_in_rank():
     x = np.exp(3.0 * RNG.standard_normal(5000))
     encoding = learned({"x": x}, curves=3, smoothness=1.0)
-    assert encoding.numbers.knots.shape == (1, KNOTS)
+    assert encoding.numbers.knots.shape == (1, KNOTS + 2)  # and the ends of the linear function
     expected = np.sqrt(2.0) * np.cos(np.pi * (rankdata(x) - 0.5) / len(x))
     # Between knots, at equal distances in rank, the curve is a line; the values are of order 1.
     within = (rankdata(x) > 200) & (rankdata(x) < 4800)

@@ -531,7 +531,7 @@ def test_small_differences_that_are_no_rounding_stay(x):
 def test_chains_of_near_numbers_are_no_single_value():
     x = 0.1 + np.arange(1000) * 2.0**-53
     knots = TableEncoder().fit({"x": x}).encoding_.numbers.knots[0]
-    assert len(knots) == KNOTS
+    assert len(knots) >= KNOTS
     assert np.diff(knots).min() > 2.0**-48 * x[-1]
 
 
