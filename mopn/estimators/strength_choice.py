@@ -90,6 +90,7 @@ def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadlin
     print_progress(fit.options.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
     fit = replace(fit, policy=replace(fit.policy, path_decrease=_LEAST_DECREASE))
     problem, _ = fit.problem_of_distinct_samples(X, targets)
+    fit = fit.sized(problem)
     search = _Search(problem, fit.options.verbose, deadline)
     weight = problem.losses.total_weight
     n_distinct = problem.losses.n

@@ -27,7 +27,7 @@ from mopn.estimators.fit_policy import FitPolicy
 from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
 from mopn.estimators.network_estimator import NetworkAttributes
 from mopn.estimators.network_fit import NetworkFit, NetworkOptions, Samples
-from mopn.estimators.parameters import COMMON, warn_of_small_weights
+from mopn.estimators.parameters import COMMON, MAX_UNITS, warn_of_small_weights
 from mopn.estimators.regressors import RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
@@ -38,16 +38,10 @@ from mopn.network.problem import NetworkProblem
 from mopn.solvers import Status
 from mopn.solvers.result import parts_in_words
 from mopn.solvers.tools.budgets import Deadline
-from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice, count
+from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice
 from mopn.solvers.tools.decorators import quiet
 from mopn.tables.reading import read_table
 
-# Features times classes beyond which classes share units: with units of their own the fit takes minutes, and is no more
-# accurate.
-_MANY_ENTRIES = 3000
-# There are then at most this many shared units, or the next number for each class; a proof is out of reach.
-_SHARED_UNITS = 30
-_SHARED_UNITS_PER_CLASS = 3
 # Rows times features times outputs up to which gaps are proven to ``tol``: beyond, half of the time would be for the
 # proof alone.
 _MAX_PROVEN_SIZE = 500_000
@@ -69,9 +63,9 @@ class TableEstimator(TableReader, NetworkAttributes):
     # At the default ``tol`` predictions in single precision are as good; to 1e-6 or less refits are in double.
     _policy = FitPolicy(single_precision=True, max_proven_size=_MAX_PROVEN_SIZE)
     _rules = COMMON | {
-        "norm": choice(get_args(NormName)).or_auto(),
+        "norm": choice(get_args(NormName)),
         "strength": Rule("'auto', a number > 0 or a mopn.Ratio", _strength),
-        "max_units": count().or_none(),
+        "max_units": MAX_UNITS.or_auto(),
         "prove": check_flag.or_auto(),
     }
 
@@ -79,12 +73,12 @@ class TableEstimator(TableReader, NetworkAttributes):
         self,
         *,
         loss: LossName | Loss = "squared",
-        norm: NormName | Literal["auto"] = "auto",
+        norm: NormName = "l1",
         strength: float | Ratio | Literal["auto"] = "auto",
         curves: int | None = None,
         smoothness: float = 1.0,
         categorical_features: Collection[str | int] = (),
-        max_units: int | None = 200,
+        max_units: int | Literal["auto"] | None = "auto",
         tol: float = 1e-2,
         prove: bool | Literal["auto"] = "auto",
         max_time: float | None = None,
@@ -176,7 +170,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         X, y, weights, present = reader._samples(to_host(X), y, sample_weight, reset=not fitted, every_row=True)
         fit = reader._network_fit()
         targets = fit.encode(y, weights)
-        fit = reader._adapted(fit, targets)
         if fitted and self.strength == "auto":
             strength: float | Ratio = self.strength_
         else:
@@ -189,13 +182,14 @@ class TableEstimator(TableReader, NetworkAttributes):
 
     def _network_fit(self) -> NetworkFit:
         options = NetworkOptions(
-            norm="l1" if self.norm == "auto" else self.norm,
+            norm=self.norm,
             max_units=self.max_units,
             scale="data",
             tol=self.tol,
             verbose=self.verbose,
         )
-        return NetworkFit("homogeneous", self._encoding(), options, self._policy)
+        policy = replace(self._policy, prove=None if self.prove == "auto" else bool(self.prove))
+        return NetworkFit("homogeneous", self._encoding(), options, policy)
 
     def _presented(self, problem: NetworkProblem, fitted: dict[str, Any]) -> dict[str, Any]:
         model = replace(fitted["model_"], feature_names=self.encoding_.feature_names)
@@ -212,7 +206,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
         fit = self._network_fit()
         targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), validation)
-        fit = self._adapted(fit, targets)
         choice = self._choice(fit, X, targets, deadline.share(SHARE_OF_CHOICE))
         fit = fit.with_options(strength=choice.strength)
         problem, targets = fit.problem_of_distinct_samples(X, targets)
@@ -232,18 +225,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         raise_interruption(fitted.result)
         task.end({})
         return fitted
-
-    def _adapted(self, fit: NetworkFit, targets: Targets) -> NetworkFit:
-        """Return the fit with norm, number of units and proof for the size of the table, where they are "auto"."""
-        outputs = 1 if targets.classes is None else len(targets.classes)
-        size = outputs * self.encoding_.n_features
-        max_units = fit.options.max_units
-        many = outputs > 2 and size > _MANY_ENTRIES
-        if self.norm == "auto" and many and max_units is not None:
-            most = max(_SHARED_UNITS, _SHARED_UNITS_PER_CLASS * outputs)
-            fit = fit.with_options(norm="l1/l2", max_units=min(max_units, most))
-        prove = None if self.prove == "auto" else bool(self.prove)
-        return replace(fit, policy=replace(fit.policy, prove=prove))
 
     def _choice(self, fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
         """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
@@ -325,11 +306,10 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         Multi-class: "logistic", "smoothed-hinge", "squared-hinge". One against the rest: "binary-logistic",
         "binary-squared-hinge", "squared". For an indicator matrix y, "logistic" and "squared-hinge" mean their
         binary forms.
-    norm : {"auto", "l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "auto"
+    norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
         Norm of the output weights, which makes most units zero. With "l1" every class has its own units, which are
         few, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
-        With the others classes share units. "auto" is "l1", but "l1/l2" with at most 30 units where features times
-        classes are more than 3,000, or 3 units a class.
+        With the others classes share units, and hardly any gap is proven.
     strength : "auto", float or Ratio, default "auto"
         Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
         to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
@@ -343,8 +323,9 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     categorical_features : collection of str or int, default ()
         Names or indices of columns whose numbers, or texts of numbers, are codes of categories. Other texts,
         booleans and categories always are.
-    max_units : int or None, default 200
-        Limit on the units. With None, units are added until the gap is at most ``tol``.
+    max_units : int, None or "auto", default "auto"
+        Limit on the units. With None, units are added until the gap is at most ``tol``. "auto" is 200 or, under "l1"
+        and "nonnegative-l1", 10 for each output if that is more.
     class_weight : dict, "balanced" or None, default None
         Factors of the sample weights, by label.
     tol : float, default 0.01
@@ -381,12 +362,12 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         self,
         *,
         loss: LossName | Loss = "logistic",
-        norm: NormName | Literal["auto"] = "auto",
+        norm: NormName = "l1",
         strength: float | Ratio | Literal["auto"] = "auto",
         curves: int | None = None,
         smoothness: float = 1.0,
         categorical_features: Collection[str | int] = (),
-        max_units: int | None = 200,
+        max_units: int | Literal["auto"] | None = "auto",
         class_weight: Any = None,
         tol: float = 1e-2,
         prove: bool | Literal["auto"] = "auto",
@@ -421,8 +402,8 @@ class TableRegressor(RegressorMethods, TableEstimator):
         "squared"; "huber" (:class:`mopn.Huber`), for outliers; "quantile" (:class:`mopn.Quantile`), by default the
         median; "poisson" (:class:`mopn.Poisson`), for counts; or a :class:`mopn.Loss`. Names take their parameters
         in the unit of y.
-    norm : {"auto", "l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "auto"
-        Norm of the output weights, which makes most units zero. With "l1", which "auto" is, every target has its own
+    norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
+        Norm of the output weights, which makes most units zero. With "l1" every target has its own
         units, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
         With the others targets share units.
     strength : "auto", float or Ratio, default "auto"
@@ -438,8 +419,9 @@ class TableRegressor(RegressorMethods, TableEstimator):
     categorical_features : collection of str or int, default ()
         Names or indices of columns whose numbers, or texts of numbers, are codes of categories. Other texts,
         booleans and categories always are.
-    max_units : int or None, default 200
-        Limit on the units. With None, units are added until the gap is at most ``tol``.
+    max_units : int, None or "auto", default "auto"
+        Limit on the units. With None, units are added until the gap is at most ``tol``. "auto" is 200 or, under "l1"
+        and "nonnegative-l1", 10 for each output if that is more.
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
