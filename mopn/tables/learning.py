@@ -9,6 +9,7 @@ import numpy as np
 
 from mopn.data.cells import NOTHING, NUMBERS, TEXTS
 from mopn.tables.columns import CategoryColumn, NumberColumns, features_of_codes
+from mopn.tables.distribution import TrainingDistribution
 from mopn.tables.doubts import report_of, warn_of_doubts
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.quantiles import Quantiles
@@ -91,7 +92,9 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
             f"0 feature(s) (shape=({summary.n}, {len(summary.columns)})) while a minimum of 1 is required: with "
             f"n_samples = {summary.n}, no column of X varies, apart from categories that occur once"
         )
-    return replace(encoding, report=report_of(summary, encoding))
+    quantiles = ((None if column.is_empty else column.quantiles, column.missing) for column in numbers.values())
+    training = TrainingDistribution.of(summary.n, quantiles, encoding.numbers)
+    return replace(encoding, report=report_of(summary, encoding), training=training)
 
 
 def _number_columns(
