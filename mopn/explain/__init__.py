@@ -4,8 +4,8 @@ All functions take a model or a fitted estimator; anything else is a ``TypeError
 contributions need NumPy and SciPy alone; certificates and other kernels need mopn's other dependencies, too.
 """
 
+from mopn.explain.column_drift import drift
 from mopn.explain.column_effects import effects
-from mopn.explain.drift import drift
 from mopn.explain.flips import certified_flips
 from mopn.explain.interactions import interaction_weights, strongest_interactions
 from mopn.explain.robustness import certified_radius

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mopn.data.cells import DATES, ZONED_DATES
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.display import printable
@@ -42,6 +43,17 @@ def name_ticks(ax: Any, names: list[str]) -> None:
     crowded = len(names) * max(map(len, names)) > _CHARACTERS_BELOW
     slant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     ax.set_xticks(range(len(names)), map(plain, names), **slant)
+
+
+def mark_dates(axis: Any, kind: str) -> None:
+    """Write dates in place of numbers of days, if a column of this kind holds dates."""
+    if kind in (DATES, ZONED_DATES):
+        with signals_later():
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(minticks=3, maxticks=7)
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:

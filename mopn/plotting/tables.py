@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.data.cells import DATES, ZONED_DATES
 from mopn.explain.column_effects import EffectSize, effects
 from mopn.models.base import Fitted
 from mopn.plotting.drawing import (
     checked_labels,
     colors,
+    mark_dates,
     name_ticks,
     new_axes,
     output_names,
@@ -20,7 +20,6 @@ from mopn.plotting.drawing import (
 )
 from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.decorators import quiet
-from mopn.solvers.tools.signals import signals_later
 
 # Points of a curve. More could not be seen in a figure of this width.
 _POINTS_OF_CURVE = 400
@@ -459,14 +458,7 @@ class _Drawing:
 
     def _mark_dates(self, axis: Any, j: int) -> None:
         """Write dates in place of numbers of days, if the column holds dates."""
-        kind = self.encoding.number_kinds[self.encoding.number_columns.index(j)]
-        if kind in (DATES, ZONED_DATES):
-            with signals_later():
-                from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-            locator = AutoDateLocator(minticks=3, maxticks=7)
-            axis.set_major_locator(locator)
-            axis.set_major_formatter(ConciseDateFormatter(locator))
+        mark_dates(axis, self.encoding.number_kinds[self.encoding.number_columns.index(j)])
 
 
 def _text(category: str | None) -> str:

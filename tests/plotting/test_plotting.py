@@ -15,8 +15,9 @@ from table_models import table
 
 import mopn
 from mopn.estimators import MultiOutputFMClassifier, TableRegressor
+from mopn.explain import drift
 from mopn.explain.shapley import Contribution
-from mopn.plotting import plot_convergence, plot_effect, plot_interactions, plot_model, plot_pair, plot_unit
+from mopn.plotting import plot_convergence, plot_drift, plot_effect, plot_interactions, plot_model, plot_pair, plot_unit
 
 mpl.use("Agg")
 
@@ -452,3 +453,47 @@ def test_names_are_drawn_as_they_are(names):
         )
     legend = [text.replace(r"\$", "$").strip() for text in texts(drawn[0].get_legend().get_texts())]
     assert legend[: len(names)] == [name.strip() for name in names]
+
+
+@pytest.mark.parametrize("moved", ["number", "category", "date", "missing"])
+def test_a_page_of_drift_shows_the_report(moved):
+    """Bars and marks are the indices and their noises; the first column is the one that moved."""
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        days = np.datetime64("2024-01-01") + rng.integers(0, 60, n)
+        return {
+            "number": rng.standard_normal(n),
+            "missing": np.where(rng.uniform(size=n) < 0.2, np.nan, rng.standard_normal(n)),
+            "category": rng.choice(list("abcdefghijklm"), n),
+            "date": days,
+        }
+
+    model = table_network(rows(300), outputs=1)
+    later = rows(200)
+    later[moved] = {
+        "number": later["number"] + 1.0,
+        "missing": np.full(200, np.nan),
+        "category": np.full(200, "new $name"),
+        "date": later["date"] + 40,
+    }[moved]
+    found = drift(model, later)
+    indices, *columns = plot_drift(found)
+    assert [bar.get_width() for bar in indices.patches] == [column.psi for column in found.columns]
+    np.testing.assert_array_equal(indices.get_lines()[0].get_xdata(), [column.psi_noise for column in found.columns])
+    assert [ax.get_title() for ax in columns] == [column.column for column in found.columns]
+    assert columns[0].get_title() == moved
+    drawn = dict(zip([column.column for column in found.columns], columns, strict=True))
+    highest = max(bar.get_height() for bar in drawn["category"].patches)
+    both = np.append(found["category"].shares, found["category"].shares_before)
+    assert highest == pytest.approx(100.0 * both.max())
+    assert drawn["category"].get_xlabel().startswith("8 of ")
+    before, now = drawn["number"].get_lines()
+    np.testing.assert_allclose(before.get_ydata(), 100.0 * found["number"].shares_before)
+    np.testing.assert_allclose(now.get_ydata(), 100.0 * found["number"].shares)
+    columns[0].figure.canvas.draw()
+
+
+def test_a_page_of_drift_takes_a_report():
+    with pytest.raises(TypeError, match="found must be a report"):
+        plot_drift([1.0])

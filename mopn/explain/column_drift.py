@@ -20,7 +20,7 @@ from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.signals import signals_later
 from mopn.tables.columns import CategoryColumn
-from mopn.tables.distribution import TrainingDistribution, category_shares
+from mopn.tables.distribution import SHARE_ROUNDING, TrainingDistribution, category_shares
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.report import Report
 from mopn.tables.texts import numbers_of
@@ -109,7 +109,9 @@ class Drift:
         Names of the outputs that ``shift`` has, or ("",) for a single one.
     """
 
-    def __init__(self, columns: tuple[ColumnDrift, ...], n_rows: int, n_training_rows: int, outputs: tuple[str, ...]):
+    def __init__(
+        self, columns: tuple[ColumnDrift, ...], n_rows: int, n_training_rows: int, outputs: tuple[str, ...]
+    ) -> None:
         self.columns = columns
         self.n_rows = n_rows
         self.n_training_rows = n_training_rows
@@ -264,7 +266,7 @@ def drift(model: Fitted, X: Any) -> Drift:
     >>> model = TableRegressor(strength=mopn.Ratio(0.01)).fit(table, np.sin(table["size"]))
     >>> found = mopn.explain.drift(model, {"size": np.linspace(2, 4, 60), "color": ["red"] * 45 + ["green"] * 15})
     >>> [column.column for column in found.columns if column.stands_out]
-    ['size', 'color']
+    ['color', 'size']
     >>> found["size"].beyond, found["color"].new_values
     (0.5, {'green': 15})
     """
@@ -308,7 +310,12 @@ class _Numbers:
     """A column of numbers: what it held in the training data, and what it holds now."""
 
     def __init__(
-        self, encoding: TableEncoding, training: TrainingDistribution, place: int, given: np.ndarray, numbers: np.ndarray
+        self,
+        encoding: TableEncoding,
+        training: TrainingDistribution,
+        place: int,
+        given: np.ndarray,
+        numbers: np.ndarray,
     ) -> None:
         self.kind = encoding.number_kinds[place]
         self.knots = encoding.numbers.parts[place][0]
@@ -349,7 +356,7 @@ class _Numbers:
             missing=(self.n - present - new) / self.n,
             new=new / self.n,
             new_values=self.words,
-            beyond=beyond / self.n,
+            beyond=float(beyond / self.n),
             range=(low, high) if present_before else None,
             distance=distance,
             distance_noise=noise,
@@ -449,8 +456,14 @@ def _cells(below: np.ndarray, up_to: np.ndarray) -> np.ndarray:
 
 
 def _classes(shares: np.ndarray) -> np.ndarray:
-    """Return the class (k,) of each cell: neighbours are joined until each class has a tenth of the training data."""
-    return np.minimum(np.floor(_PSI_CLASSES * (np.cumsum(shares) - 0.5 * shares)), _PSI_CLASSES - 1).astype(np.intp)
+    """Return the class (k,) of each cell: its tenth of the training data, and its neighbour's if it is empty there."""
+    ranks = np.cumsum(shares) - 0.5 * shares
+    tenths = np.minimum(np.floor(_PSI_CLASSES * ranks), _PSI_CLASSES - 1).astype(np.intp)
+    is_empty = shares <= SHARE_ROUNDING
+    tenths[is_empty] = 0
+    tenths = np.maximum.accumulate(tenths)
+    tenths[np.cumsum(~is_empty) == 0] = tenths[np.argmin(is_empty)]
+    return tenths
 
 
 def _sums(shares: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -485,7 +498,7 @@ def _psi_and_noise(shares_before: np.ndarray, n_before: int, counts: np.ndarray)
     def psi_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
         return _index(_smoothed(p * n_before), _smoothed(q * n))
 
-    n = int(round(counts.sum()))
+    n = round(counts.sum())
     return float(psi_of(shares_before, counts / n)), _noise(psi_of, shares_before, n_before, n)
 
 
