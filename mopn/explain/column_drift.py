@@ -410,7 +410,7 @@ class _Categories:
 
         largest = np.argsort(-before[:frequent], kind="stable")[:_PSI_CATEGORIES]
         rest = np.setdiff1d(np.arange(frequent), largest)
-        classes = [*([k] for k in largest), *([rest] if len(rest) else []), [frequent]]
+        classes: list[np.ndarray] = [*largest[:, None], rest, np.array([frequent])]
         psi_before = np.append([before[k].sum() for k in classes], missing_before)
         psi_counts = np.append([counts[k].sum() for k in classes], np.count_nonzero(is_missing))
         psi, psi_noise = _psi_and_noise(psi_before, self.n_before, psi_counts)
@@ -493,7 +493,13 @@ def _index(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _psi_and_noise(shares_before: np.ndarray, n_before: int, counts: np.ndarray) -> tuple[float, float]:
-    """Return the index of counts (k,) against shares of n_before rows, and its noise."""
+    """Return the index of counts (k,) against shares of n_before rows, and its noise.
+
+    Classes without a row on either side are left out.
+    """
+    held = (shares_before > 0.0) | (counts > 0.0)
+    shares_before = shares_before[held]
+    counts = counts[held]
 
     def psi_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
         return _index(_smoothed(p * n_before), _smoothed(q * n))
