@@ -237,7 +237,7 @@ def test_curves_of_numbers_above_their_histogram():
     missing = np.isnan(TABLE["age"]).sum()
     assert texts(top.get_legend().get_texts()) == ["a", "b", "c", f"missing\n({missing / 30:.0%} of rows)"]
     assert sum(bar.get_height() for bar in bottom.patches) == 30 - missing
-    assert (top.get_ylabel(), bottom.get_xlabel()) == ("effect on the output", "age")
+    assert (top.get_ylabel(), bottom.get_xlabel()) == ("effect on the output [log-probability]", "age")
 
 
 @pytest.mark.parametrize("model", [TWO, SIGN], ids=["two outputs", "one output"])
@@ -343,6 +343,48 @@ def test_a_model_is_the_sizes_of_its_effects_and_the_largest_of_them(model):
         assert ax.get_title().endswith(f": {length:.3g}")
     mains = [ax.get_ylim() for ax, size in zip(others, sizes, strict=False) if len(size.columns) == 1]
     assert len(set(mains)) <= 1
+
+
+@pytest.mark.parametrize("with_rows", [True, False])
+def test_a_page_says_what_it_leaves_out(with_rows):
+    """Numbers outside the central 99 %, and all categories but six; a column of few values is drawn as it is."""
+    rng = np.random.default_rng(0)
+    heavy = rng.standard_cauchy(2000)
+    cities = np.array([f"city {i}" for i in range(20)])[rng.integers(0, 20, 2000)]
+    columns = {"heavy": heavy, "city": cities, "few": rng.integers(0, 3, 2000) * 1.0}
+    model = table_network(columns, outputs=1)
+    background = columns if with_rows else None
+    found = mopn.explain.effects(model, background)
+    first, *axes = plot_model(model, background)
+    assert "central 99%" in first.figure.get_supxlabel()
+    drawn = {size.columns: ax for size, ax in zip(found.sizes(), axes, strict=False)}
+    x = drawn["heavy",].get_lines()[0].get_xdata()
+    values = found.background.columns[0]  # without rows, typical values that the encoding knows
+    np.testing.assert_allclose([x[0], x[-1]], np.quantile(values, [0.005, 0.995]), rtol=0.1)
+    assert drawn["few",].get_lines()[0].get_xdata()[[0, -1]].tolist() == [0.0, 2.0]
+    assert drawn["city",].get_xlabel() == "6 of 20 categories"
+    legends = [ax.get_legend() for columns, ax in drawn.items() if "city" in columns and ax.get_legend()]
+    assert {legend.get_title().get_text() for legend in legends} == {"city (6 of 20)"}
+
+
+def test_a_page_that_leaves_out_nothing_says_nothing():
+    columns = {"few": np.tile([0.0, 1.0, 2.0], 30), "city": ["a", "b", "c", "d", "e", "f"] * 15}
+    first, *axes = plot_model(table_network(columns, outputs=1), columns)
+    assert not first.figure.get_supxlabel()
+    assert "categories" not in [ax.get_xlabel() for ax in axes]
+
+
+@pytest.mark.parametrize(
+    ("link", "unit"),
+    [("softmax", " [log-probability]"), ("logistic", " [log-odds]"), ("log", " [log of the mean]"), (None, "")],
+)
+def test_axes_name_the_unit_of_the_outputs(link, unit):
+    fields = {"classes": np.array(["a", "b", "c"]), "target": "labels"} if link in ("softmax", "logistic") else {}
+    model = table_network(TABLE, link=link, **fields)
+    first, *axes = plot_model(model)
+    labels = {ax.get_ylabel() for ax in (*axes, plot_effect(model, "size")[0])}
+    assert any(label.startswith("effect on the output") and label.endswith(unit) for label in labels)
+    assert any(ax.get_ylabel() == f"standard deviation of the effect{unit}" for ax in first.figure.axes)
 
 
 def test_targets_name_the_outputs():
