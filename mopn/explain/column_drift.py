@@ -31,6 +31,8 @@ _PSI_CLASSES = 10
 _PSI_CATEGORIES = 20
 # Rows that are added to each class of the PSI, which would be infinite for an empty class (Jeffreys).
 _PSI_ADDED_ROWS = 0.5
+# Digits of shifts that are shown after the point.
+_SHIFT_DIGITS = 3
 # The share of samples without drift that stay below the noise.
 _NOISE_LEVEL = 0.99
 # Pairs of samples without drift that are drawn: the noise is right to some 5 %.
@@ -199,9 +201,11 @@ class Drift:
     def _shift(self, column: ColumnDrift) -> str:
         """Return the shift of the output that moves most, with its name."""
         shifts = np.atleast_1d(column.shift)
-        largest = int(np.abs(shifts).argmax())
-        name = self.outputs[largest]
-        return f"{shifts[largest]:+.3f} {name}".rstrip()
+        # Two classes have opposite shifts; then the second one is named.
+        largest = len(shifts) - 1 - int(np.abs(shifts[::-1]).round(_SHIFT_DIGITS).argmax())
+        if abs(shifts[largest]) < 0.5 * 10.0**-_SHIFT_DIGITS:
+            return ""
+        return f"{shifts[largest]:+.{_SHIFT_DIGITS}f} {self.outputs[largest]}".rstrip()
 
 
 def _percent(share: float) -> str:

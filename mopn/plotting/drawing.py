@@ -14,8 +14,8 @@ from mopn.solvers.tools.signals import signals_later
 # Colours of bars: the ends of RdBu, the colour map for values of both signs.
 _POSITIVE_COLOR = "#b2182b"
 _NEGATIVE_COLOR = "#2166ac"
-# Characters that fit below a map, next to its colour bar; longer rows of names slant.
-_CHARACTERS_BELOW = 40
+# Characters of names that fit below an inch of an axis; longer rows of names slant.
+_CHARACTERS_PER_INCH = 8.0
 
 
 def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any, ax: Any) -> Any:
@@ -40,7 +40,8 @@ def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any,
 
 def name_ticks(ax: Any, names: list[str]) -> None:
     """Name the ticks of the horizontal axis, slanting if the names would not fit next to each other."""
-    crowded = len(names) * max(map(len, names)) > _CHARACTERS_BELOW
+    inches = ax.get_position().width * ax.figure.get_figwidth()
+    crowded = len(names) * max(map(len, names)) > _CHARACTERS_PER_INCH * inches
     slant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     ax.set_xticks(range(len(names)), map(plain, names), **slant)
 

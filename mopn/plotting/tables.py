@@ -281,7 +281,7 @@ class _Drawing:
         self.effect(ax, i)
         ax.set_title(plain(size.columns[0]) + length, fontsize="medium")
         if legend:
-            ax.set_ylabel(self.ylabel)
+            ax.set_ylabel(self.ylabel.replace(" [", "\n["))  # the axes of a page are short
             if len(self.names) > 1:
                 ax.legend(fontsize="small")
 
