@@ -14,8 +14,8 @@ from mopn.solvers.tools.signals import signals_later
 # Colours of bars: the ends of RdBu, the colour map for values of both signs.
 _POSITIVE_COLOR = "#b2182b"
 _NEGATIVE_COLOR = "#2166ac"
-# Characters of names that fit below an inch of an axis; longer rows of names slant.
-_CHARACTERS_PER_INCH = 8.0
+# Characters of names in letters of a point that fit below an inch of an axis; longer rows of names slant.
+_CHARACTERS_PER_INCH = 80.0
 
 
 def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any, ax: Any) -> Any:
@@ -41,7 +41,8 @@ def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any,
 def name_ticks(ax: Any, names: list[str]) -> None:
     """Name the ticks of the horizontal axis, slanting if the names would not fit next to each other."""
     inches = ax.get_position().width * ax.figure.get_figwidth()
-    crowded = len(names) * max(map(len, names)) > _CHARACTERS_PER_INCH * inches
+    points = ax.xaxis.label.get_size()
+    crowded = len(names) * max(map(len, names)) > _CHARACTERS_PER_INCH * inches / points
     slant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     ax.set_xticks(range(len(names)), map(plain, names), **slant)
 
