@@ -16,7 +16,12 @@ STATIC = ROOT / "docs" / "_static"
 # Pixels of the first screen: of a page without side columns, and of a phone.
 WIDE, NARROW = 960, 350
 # Names that fit next to each other in letters of this size.
-SHORT = {"bill_length_mm": "bill", "bill_depth_mm": "depth", "flipper_length_mm": "flipper", "body_mass_g": "mass"}
+SHORT = {
+    "bill_length_mm": "bill",
+    "bill_depth_mm": "depth",
+    "flipper_length_mm": "flipper",
+    "body_mass_g": "mass",
+}
 
 
 def font_size(inches: float, pixels: int) -> float:
@@ -39,7 +44,9 @@ def main() -> None:
         legend = axes[1].get_legend()
         legend.remove()
         words = [text.get_text().replace("\n", " ") for text in legend.get_texts()]
-        figure.legend(legend.legend_handles, words, loc="outside upper right", ncols=len(words))
+        figure.legend(
+            legend.legend_handles, words, loc="outside upper right", ncols=len(words)
+        )
         figure.savefig(STATIC / "model.png", dpi=1.5 * WIDE / 16.0)
 
     with plt.rc_context({"font.size": 1.2 * font_size(3.9, NARROW)}):

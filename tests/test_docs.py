@@ -533,6 +533,19 @@ def test_the_reference_has_every_public_name_and_an_example_of_it(module):
         assert not callable(thing) or ">>>" in thing.__doc__, name
 
 
+@pytest.mark.parametrize("module", REFERENCE)
+def test_the_summary_of_every_public_name_is_a_sentence_on_a_line(module):
+    """The tables of the reference show it, cut at the first point before a space."""
+    module = importlib.import_module(module)
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not callable(thing):
+            continue
+        summary = thing.__doc__.strip().partition("\n\n")[0]
+        assert re.fullmatch(r"[A-Z0-9].*\.", summary), (name, summary)
+        assert not re.search(r"\. |cf\.", summary.replace("et al. ", "")), (name, summary)
+
+
 def listed_names():
     """Full names on the page of the reference."""
     names, module = set(), None
