@@ -86,6 +86,7 @@ html_theme_options = {
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": [],
+    "secondary_sidebar_items": {"index": [], "guide": [], "**": ["page-toc"]},
 }
 
 

@@ -9,12 +9,13 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from mopn.estimators import TableClassifier
-from mopn.plotting import plot_effect, plot_model, plot_pair
+from mopn.explain import drift
+from mopn.plotting import plot_convergence, plot_effect, plot_model, plot_pair
 
 ROOT = Path(__file__).parents[1]
 STATIC = ROOT / "docs" / "_static"
-# Pixels of the first screen: of a page without side columns, and of a phone.
-WIDE, NARROW = 960, 350
+# Pixels of the first screen: of a page without side columns, of a phone, and of a card.
+WIDE, NARROW, CARD = 900, 350, 260
 # Names that fit next to each other in letters of this size.
 SHORT = {
     "bill_length_mm": "bill",
@@ -30,7 +31,7 @@ def font_size(inches: float, pixels: int) -> float:
 
 
 def main() -> None:
-    """Write both pictures of a model of penguins."""
+    """Write both pictures of a model of penguins, and the cards of its gap and of drift."""
     mpl.use("Agg")
     penguins = pd.read_csv(ROOT / "examples" / "penguins.csv")
     X, y = penguins.drop(columns="species").rename(columns=SHORT), penguins["species"]
@@ -60,6 +61,28 @@ def main() -> None:
         plot_pair(model, "bill", "depth", X, ax=pair)
         pair.set_title(f"a pair: {pair.get_title().split(', ')[1]}")
         figure.savefig(STATIC / "model_narrow.png", dpi=2 * NARROW / 3.9)
+
+    male = X[X["sex"] == "male"]
+    column = drift(model, male)["mass"]
+    with plt.rc_context({"font.size": font_size(2.6, CARD)}):
+        _, ax = plt.subplots(figsize=(2.6, 1.5), layout="constrained")
+        plot_convergence(model, y="relative_gap", ax=ax, marker="o")
+        ax.set(
+            xlabel="seconds",
+            ylabel="gap",
+            yticks=[1, 0.1, 0.01],
+            yticklabels=["100 %", "10 %", "1 %"],
+        )
+        ax.minorticks_off()
+        ax.figure.savefig(STATIC / "card_gap.png", dpi=2 * CARD / 2.6)
+
+        _, ax = plt.subplots(figsize=(2.6, 1.5), layout="constrained")
+        ax.plot(column.values, 100.0 * column.shares_before, color="0.5")
+        ax.plot(column.values, 100.0 * column.shares, color="#D55E00")
+        ax.text(3700, 55, "training", color="0.4", ha="right")
+        ax.text(4800, 30, "now", color="#D55E00")
+        ax.set(xlabel="mass", ylabel="% up to this")
+        ax.figure.savefig(STATIC / "card_drift.png", dpi=2 * CARD / 2.6)
 
 
 if __name__ == "__main__":
