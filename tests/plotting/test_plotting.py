@@ -533,7 +533,8 @@ def test_a_page_of_drift_shows_the_report(moved):
     before, now = drawn["number"].get_lines()
     np.testing.assert_allclose(before.get_ydata(), 100.0 * found["number"].shares_before)
     np.testing.assert_allclose(now.get_ydata(), 100.0 * found["number"].shares)
-    columns[0].figure.canvas.draw()
+    if moved == "category":  # a name that is no formula
+        columns[0].figure.canvas.draw()
 
 
 def test_a_page_of_drift_takes_a_report():
