@@ -86,7 +86,6 @@ html_theme_options = {
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": {"index": [], "guide": [], "**": ["page-toc"]},
 }
 
 
