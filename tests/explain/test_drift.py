@@ -12,6 +12,9 @@ import mopn
 from mopn.explain import drift, effects
 from mopn.models.files import read
 from mopn.tables.fields import TRAINING_FIELDS
+from mopn.tables.learning import encoding_of, learn_encoding
+from mopn.tables.reading import read_table
+from mopn.tables.summaries import summarise
 
 
 def samples(seed, n, kind, shift=0.0):
@@ -217,3 +220,35 @@ def test_an_older_file_is_read_and_says_what_it_lacks(tmp_path):
     assert effects(old).constant == pytest.approx(effects(model).constant, rel=0.05)
     with pytest.raises(ValueError, match=r"saved before model files held the distributions.*; fit and save it again"):
         drift(old, X)
+
+
+@pytest.mark.parametrize("way", ["blocks", "weights", "single precision"])
+def test_the_distribution_of_the_training_data_is_kept(way):
+    """In blocks as at once, and with weights as with repeated rows; knots that a dtype merges leave none."""
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, 1.0, 400)
+    x[:50] = np.nan
+    weights = rng.integers(0, 4, 400)
+
+    def table(rows):
+        return read_table({"x": rows})
+
+    expected = learn_encoding(table(np.repeat(x, weights)), curves=3, smoothness=1.0)
+    if way == "blocks":
+        rows = np.repeat(x, weights)
+        parts = [summarise(table(rows[i::3]), None, ()) for i in range(3)]
+        found = encoding_of(parts[0] + parts[1] + parts[2], curves=3, smoothness=1.0)
+        assert found.training.n == expected.training.n
+    elif way == "weights":
+        found = learn_encoding(table(x), weights.astype(float), curves=3, smoothness=1.0)
+        assert found.training.n == np.count_nonzero(weights)
+    else:
+        assert expected.rounded(np.float32).training is None
+        return
+    assert found.training.missing == pytest.approx(expected.training.missing)
+    np.testing.assert_array_equal(found.training.below[0], expected.training.below[0])
+    np.testing.assert_array_equal(found.training.up_to[0], expected.training.up_to[0])
+    present = np.sort(np.repeat(x, weights))[: -np.sum(weights[:50]) or None]
+    knots = found.numbers.parts[0][0]
+    shares = np.searchsorted(present, knots, "right") / len(present)
+    np.testing.assert_allclose(found.training.up_to[0], shares, atol=1e-6)
