@@ -47,6 +47,7 @@ suppress_warnings = ["config.cache"]  # a function in the context cannot be cach
 # several estimators share the __init__ with their parameters
 autoclass_content = "both"
 toc_object_entries_show_parents = "hide"
+autodoc_member_order = "groupwise"  # methods, then attributes
 autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False
 copybutton_exclude = ".linenos, .gp, .go"

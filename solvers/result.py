@@ -122,6 +122,8 @@ class Status(IntEnum):
 _LOOSE_FRACTION = 0.01
 # The gap of a perfect fit in rounding errors of the objective, at most: its lower bound has such an error, too.
 _MAX_ROUNDINGS_OF_PERFECT_FIT = 4.0
+# Rows of a trace that are shown at its beginning, and at its end: what a screen holds.
+_SHOWN_ENDS = 10
 _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
     Status.MAX_ITER: "max_iter iterations are done; raise max_iter to go on.",
@@ -219,6 +221,14 @@ class Trace:
         except ImportError as error:
             raise ImportError("Trace.to_frame needs pandas: pip install pandas; to_dict and to_csv do not") from error
         return pandas.DataFrame(self.to_dict())
+
+    def __str__(self) -> str:
+        """Return the trace as a table, of at most 20 rows: the first ten and the last ten."""
+        cells = [list(self.columns)]
+        cells += [[_cell(column, i) for column in self._columns.values()] for i in _shown_rows(self._length)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ("  ".join(map(str.rjust, line, widths)) for line in cells)
+        return "\n".join(lines) if self._length else "Trace without rows"
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as comma-separated values, with the names in the first row; missing values are empty.
@@ -394,3 +404,17 @@ def parts_in_words(gap: float, restricted: float, estimated: float) -> str:
     if gap - restricted - others <= _LOOSE_FRACTION * gap:
         return f"{with_these}, {gap - restricted:.3g} more with others)"
     return f"{with_these}; by estimate {others:.3g} more with others, the rest a loose bound)"
+
+
+def _shown_rows(count: int) -> list[int | None]:
+    """Return the rows of a trace that are shown; None stands for the rows between."""
+    if count <= 2 * _SHOWN_ENDS:
+        return list(range(count))
+    return [*range(_SHOWN_ENDS), None, *range(count - _SHOWN_ENDS, count)]
+
+
+def _cell(column: list[float], row: int | None) -> str:
+    """Return a cell of a trace as text; "..." for rows that are left out."""
+    if row is None:
+        return "..."
+    return "" if math.isnan(column[row]) else f"{column[row]:.5g}"

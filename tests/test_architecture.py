@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -389,6 +390,18 @@ def test_tests_change_modules_and_not_their_names():
 def test_the_hook_before_commits_has_the_formatter_of_the_tests():
     (ruff,) = (name for name in project()["project"]["optional-dependencies"]["test"] if name.startswith("ruff"))
     assert ruff.replace("ruff==", "rev: v") in (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+
+
+def test_the_address_of_the_repository_is_the_same_everywhere():
+    """A release sets it in pyproject.toml, and in these files."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    address = settings["project"]["urls"]["Repository"]
+    told = {}
+    for name in ("README.md", "CITATION.cff", "docs/index.md", "docs/start.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        found = re.findall(r"(?:git clone |repository-code: |`Repository <)([^\s>]+)", text)
+        told[name] = set(found)
+    assert all(addresses == {address} for addresses in told.values()), told
 
 
 def test_the_version_is_said_once_and_has_its_changes():

@@ -5,12 +5,15 @@ import contextlib
 import doctest
 import importlib
 import io
+import os
 import pkgutil
 import re
 import runpy
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -45,13 +48,15 @@ DEPLOY = blocks_of("docs/deploy.md")
 TORCH = blocks_of("docs/torch.md")
 TEACHING = blocks_of("docs/teaching.md")
 CHECK = blocks_of("docs/check_certificate.md")
+SERVICE = blocks_of("docs/csv_to_service.md")
 GUIDE = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
-# The scripts of three pages go on from each other, as do the second and the third of extending.md; they have own tests.
+# The scripts of some pages go on from each other, as do the second and the third of extending.md; they have own tests.
+IN_TURN = "check_certificate.md", "csv_to_service.md", "teaching.md", "torch.md"
 SCRIPTS = {
     f"{page} {number}": script
     for page in (
         "README.md",
-        *(f"docs/{name}" for name in GUIDE if name not in ("check_certificate.md", "teaching.md", "torch.md")),
+        *(f"docs/{name}" for name in GUIDE if name not in IN_TURN),
     )
     for number, script in enumerate(blocks_of(page))
     if page != "docs/extending.md" or number not in (1, 2)
@@ -138,6 +143,58 @@ def run_in_turn(blocks, label, capsys):
         names = run(block, f"{label} {number}", **names)
         check_printed(block, capsys.readouterr().out)
     return names
+
+
+# What mopn-serving is installed without.
+NOT_SERVED = "numba", "llvmlite", "sklearn", "threadpoolctl", "pandas", "narwhals", "matplotlib"
+
+
+@pytest.mark.slow
+def test_the_page_from_a_file_to_a_service(tmp_path):
+    """Each program in a process of its own; the server has NumPy and SciPy alone, and answers over loopback."""
+    train, explain, serve, ask, watch = SERVICE
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
+
+    def printed(program):
+        (tmp_path / "program.py").write_text(program.replace("8000", port), "utf-8")
+        command = [sys.executable, "program.py"]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    printed((ROOT / "examples" / "customers.py").read_text("utf-8"))
+    for program in (train, explain):
+        check_printed(program, printed(program))
+    blocked = f"import sys\nsys.modules.update(dict.fromkeys({NOT_SERVED!r}))\n"
+    server = subprocess.Popen(
+        [sys.executable, "-c", blocked + serve.replace("8000", port)],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for(port, server)
+        check_printed(ask, printed(ask))
+    finally:
+        server.kill()
+        log = server.communicate()[1]
+    answers = re.findall(r'"POST / HTTP/1.1" (\d+)', log)
+    assert answers == ["200"] * 6 + ["400"], log
+    check_printed(watch, printed(watch))
+    assert {"customers.png", "drift.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def wait_for(port, server):
+    """Wait until a server accepts connections, or has ended."""
+    while server.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(port)), timeout=1.0):
+            return
+        time.sleep(0.05)
+    raise AssertionError(server.communicate()[1])
 
 
 def test_the_page_for_teaching(tmp_path, monkeypatch, capsys):
@@ -474,6 +531,19 @@ def test_the_reference_has_every_public_name_and_an_example_of_it(module):
     for name in listed:  # also what results return, such as mopn.Trace
         thing = getattr(module, name)
         assert not callable(thing) or ">>>" in thing.__doc__, name
+
+
+@pytest.mark.parametrize("module", REFERENCE)
+def test_the_summary_of_every_public_name_is_a_sentence_on_a_line(module):
+    """The tables of the reference show it, cut at the first point before a space."""
+    module = importlib.import_module(module)
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not callable(thing):
+            continue
+        summary = thing.__doc__.strip().partition("\n\n")[0]
+        assert re.fullmatch(r"[A-Z0-9].*\.", summary), (name, summary)
+        assert not re.search(r"\. |cf\.", summary.replace("et al. ", "")), (name, summary)
 
 
 def listed_names():

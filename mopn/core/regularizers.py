@@ -38,7 +38,7 @@ _RATIO_ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class Ratio:
-    """A strength, relative to the smallest strength whose solution is zero (cf. ``eps`` of ``lasso_path``).
+    """A strength as a multiple of the smallest strength whose solution is zero, as ``eps`` of ``lasso_path``.
 
     It need not change with the number of samples, with the number of outputs or with the units of X and y.
 

@@ -21,6 +21,7 @@ from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.display import Displayed
 from mopn.tables.columns import CategoryColumn, hats_among
+from mopn.tables.distribution import category_shares
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import KNOTS, fading_of_curves
 from mopn.tables.reading import Table, read_table
@@ -223,10 +224,14 @@ def _typical_values(encoding: TableEncoding) -> Table:
     u = (np.arange(_VALUES_PER_COLUMN) + 0.5) / _VALUES_PER_COLUMN
     columns: dict[int, np.ndarray] = {}
     kinds: dict[int, str] = {}
+    training = encoding.training
     parts = zip(encoding.number_columns, encoding.number_kinds, encoding.numbers.parts, strict=True)
     size = float(fading_of_curves(np.ones(1), len(encoding.columns))[0])
-    for j, kind, (knots, functions) in parts:
-        columns[j] = _quantiles(u, knots, functions, size)
+    for place, (j, kind, (knots, functions)) in enumerate(parts):
+        if training is None:
+            columns[j] = _quantiles_by_functions(u, knots, functions, size)
+        else:
+            columns[j] = _quantiles(u, knots, training.below[place], training.up_to[place])
         kinds[j] = kind
     for j, column in zip(encoding.category_columns, encoding.categories, strict=True):
         columns[j] = _categories_by_share(u, column)
@@ -236,8 +241,14 @@ def _typical_values(encoding: TableEncoding) -> Table:
     return Table(encoding.columns, values, tuple(kinds[j] for j in indices), len(u), named=True)
 
 
-def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray, size: float) -> np.ndarray:
-    """Return the numbers (len(u),) with the ranks u, between 0 and 1; ``size`` is that of the first curves.
+def _quantiles(u: np.ndarray, knots: np.ndarray, below: np.ndarray, up_to: np.ndarray) -> np.ndarray:
+    """Return the numbers (len(u),) with the ranks u, between 0 and 1; linear between two knots."""
+    ranks = np.column_stack([below, up_to]).ravel()
+    return np.interp(u, ranks, np.repeat(knots, 2))
+
+
+def _quantiles_by_functions(u: np.ndarray, knots: np.ndarray, functions: np.ndarray, size: float) -> np.ndarray:
+    """Return the same for encodings without their distribution; their first cosine, of this size, has the ranks.
 
     The rank of a knot is the share of smaller values, plus half of the share of equal ones.
     """
@@ -249,7 +260,7 @@ def _quantiles(u: np.ndarray, knots: np.ndarray, functions: np.ndarray, size: fl
     else:
         ranks = (np.arange(q) + 0.5) / q
 
-    # Columns with fewer knots have one at every number.
+    # Columns with fewer knots have one at every number, but where many rows share a number.
     if q >= KNOTS and hats_among(functions).any():  # codes, with nothing between them
         return knots[np.searchsorted((ranks[1:] + ranks[:-1]) / 2.0, u)]
     if q >= KNOTS:
@@ -265,8 +276,7 @@ def _categories_by_share(u: np.ndarray, column: CategoryColumn) -> np.ndarray:
     texts: list[str | None] = [*column.categories, *column.rare[:1]]
     if column.missing:
         texts.append(None)
-    shares = np.append(1.0 - column.means.sum(), column.means)[-column.count :]
-    places = np.searchsorted(np.cumsum(shares), u).clip(max=len(texts) - 1)
+    places = np.searchsorted(np.cumsum(category_shares(column)), u).clip(max=len(texts) - 1)
     return np.array(texts, object)[places]
 
 

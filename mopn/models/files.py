@@ -23,7 +23,9 @@ import numpy as np
 from mopn.solvers.tools.checks import shown
 
 # The version of the format, which rises with every change of the contents of files.
-_FORMAT_VERSION = 3
+_FORMAT_VERSION = 4
+# The oldest version that is read: models of tables have no distributions of the training data before version 4.
+_OLDEST_VERSION = 3
 # Kinds of NumPy's dtypes that files may hold: booleans, integers, floats, strings, bytes and dates.
 _KINDS = "biufUSM"
 # Largest number of characters of an array's header; NumPy writes 118 for the arrays of models.
@@ -65,7 +67,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{name!r} is not a mopn model: its format is {number!r}")
     if number > _FORMAT_VERSION:
         raise ValueError(f"{name!r} was written by a newer mopn (format {number}); update mopn")
-    if number < _FORMAT_VERSION:
+    if number < _OLDEST_VERSION:
         raise ValueError(f"{name!r} has format {number}, from before the first release; fit and save the model again")
     if np.size(listed) != len(values) or set(np.ravel(listed).tolist()) != values.keys():
         raise ValueError(f"{name!r} is damaged: it lists other fields than it holds, {', '.join(sorted(values))}")

@@ -7,7 +7,7 @@ from mopn.models.files import read
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
-from mopn.tables.fields import FIELDS, from_fields
+from mopn.tables.fields import FIELDS, TRAINING_FIELDS, from_fields
 
 
 def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel:
@@ -45,7 +45,7 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
     values = read(path)
     try:
         if "columns" in values:
-            encoding = from_fields({name: values.pop(name, None) for name in FIELDS})
+            encoding = from_fields({name: values.pop(name, None) for name in (*FIELDS, *TRAINING_FIELDS)})
             model = TableModel(Model(**values), encoding)
             if values.get("feature_names") is not None:
                 return model

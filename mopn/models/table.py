@@ -9,6 +9,7 @@ from mopn.data.designs import Design, make_design
 from mopn.models.base import Predictor
 from mopn.models.formula import Formula
 from mopn.models.multi_output import Model
+from mopn.solvers.tools.checks import shown
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.fields import to_fields
 
@@ -87,8 +88,13 @@ class TableModel(Predictor):
         return self.model.formula()
 
     def _entries(self) -> dict[str, str]:
-        counts = f"{len(self.encoding.number_columns)} of numbers, {len(self.encoding.category_columns)} of categories"
-        return {"columns": counts} | self.model._entries()
+        encoding = self.encoding
+        counts = f"{len(encoding.number_columns)} of numbers, {len(encoding.category_columns)} of categories"
+        entries = {} if encoding.training is None else {"rows": f"{encoding.training.n:,}"}
+        entries["columns"] = f"{self.n_features} ({counts})"
+        if self.classes is not None:
+            entries["classes"] = shown(self.classes.tolist())
+        return entries | {name: text for name, text in self.model._entries().items() if name not in entries}
 
     def _fields(self) -> dict[str, Any]:
         fields = self.model._fields() | to_fields(self.encoding)

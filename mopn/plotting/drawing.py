@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mopn.data.cells import DATES, ZONED_DATES
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.display import printable
@@ -13,8 +14,8 @@ from mopn.solvers.tools.signals import signals_later
 # Colours of bars: the ends of RdBu, the colour map for values of both signs.
 _POSITIVE_COLOR = "#b2182b"
 _NEGATIVE_COLOR = "#2166ac"
-# Characters that fit below a map, next to its colour bar; longer rows of names slant.
-_CHARACTERS_BELOW = 40
+# Characters of names in letters of a point that fit below an inch of an axis; longer rows of names slant.
+_CHARACTERS_PER_INCH = 80.0
 
 
 def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any, ax: Any) -> Any:
@@ -39,9 +40,22 @@ def plot_weights(labels: list[str], values: list[Any], words: str, outputs: Any,
 
 def name_ticks(ax: Any, names: list[str]) -> None:
     """Name the ticks of the horizontal axis, slanting if the names would not fit next to each other."""
-    crowded = len(names) * max(map(len, names)) > _CHARACTERS_BELOW
+    inches = ax.get_position().width * ax.figure.get_figwidth()
+    points = ax.xaxis.label.get_size()
+    crowded = len(names) * max(map(len, names)) > _CHARACTERS_PER_INCH * inches / points
     slant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
     ax.set_xticks(range(len(names)), map(plain, names), **slant)
+
+
+def mark_dates(axis: Any, kind: str) -> None:
+    """Write dates in place of numbers of days, if a column of this kind holds dates."""
+    if kind in (DATES, ZONED_DATES):
+        with signals_later():
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(minticks=3, maxticks=7)
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def bars(ax: Any, labels: Sequence[str], values: np.ndarray) -> None:

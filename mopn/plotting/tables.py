@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mopn.data.cells import DATES, ZONED_DATES
 from mopn.explain.column_effects import EffectSize, effects
 from mopn.models.base import Fitted
 from mopn.plotting.drawing import (
     checked_labels,
     colors,
+    mark_dates,
     name_ticks,
     new_axes,
     output_names,
@@ -20,7 +20,6 @@ from mopn.plotting.drawing import (
 )
 from mopn.solvers.tools.checks import choice, shown
 from mopn.solvers.tools.decorators import quiet
-from mopn.solvers.tools.signals import signals_later
 
 # Points of a curve. More could not be seen in a figure of this width.
 _POINTS_OF_CURVE = 400
@@ -36,6 +35,10 @@ _EFFECTS_ACROSS = 3
 _DRAWN_EFFECTS = 9
 # Effects whose sizes the page of a model lists.
 _LISTED_SIZES = 18
+# Share of the numbers of a column that the page of a model shows: with all, one outlier would flatten the curve.
+_CENTRAL_SHARE = 0.99
+# The unit of the outputs by link; without a link outputs are predictions.
+_UNITS = {"softmax": "log-probability", "logistic": "log-odds", "log": "log of the mean"}
 
 
 @quiet()
@@ -44,7 +47,8 @@ def plot_model(model: Fitted, X: Any = None) -> Any:
 
     The sizes are the standard deviations of the effects of columns and of pairs of columns
     (:func:`mopn.explain.effects`), as in the titles of the effects. These are drawn as by :func:`plot_effect` and
-    :func:`plot_pair`; effects of columns have a common vertical axis.
+    :func:`plot_pair`, with six categories of a column at most; effects of columns have a common vertical axis. Axes of
+    numbers have the central 99 % of the background, as the page says.
 
     Parameters
     ----------
@@ -74,7 +78,7 @@ def plot_model(model: Fitted, X: Any = None) -> Any:
     >>> sizes.get_yticklabels()[0].get_text()
     'size'
     """
-    drawing = _Drawing(model, X, most=6)
+    drawing = _Drawing(model, X, most=6, share=_CENTRAL_SHARE)
     sizes = drawing.found.sizes()
     drawn = sizes[:_DRAWN_EFFECTS]
     first, axes = _axes_of_page(len(drawn))
@@ -87,6 +91,8 @@ def plot_model(model: Fitted, X: Any = None) -> Any:
     limits = [ax.get_ylim() for ax in mains]
     for ax in mains:
         ax.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+    if drawing.leaves_out_numbers(drawn):
+        first.figure.supxlabel(f"Axes of numbers show the central {_CENTRAL_SHARE:.0%} of the rows.", fontsize="small")
     return [first, *axes]
 
 
@@ -219,13 +225,15 @@ class _Drawing:
     """The effects of a model and their background, and the outputs to draw: only the second one of two classes.
 
     ``chosen`` holds the indices of these outputs, ``names`` their names, and ``named`` these names if the model has
-    any, else None. ``most`` is the largest number of categories of a column that are drawn.
+    any, else None. ``most`` is the largest number of categories of a column that are drawn, and ``share`` the central
+    share of the numbers of a column.
     """
 
-    def __init__(self, model: Fitted, X: Any, scale: str = "output", most: int = 20) -> None:
+    def __init__(self, model: Fitted, X: Any, scale: str = "output", most: int = 20, share: float = 1.0) -> None:
         self.found = effects(model, X)
         self.scale = scale
         self.most = most
+        self.share = share
         self.machine = machine = self.found.model
         self.encoding = machine.encoding
         self.with_rows = X is not None
@@ -242,6 +250,10 @@ class _Drawing:
         if len(self.names) == 1 and self.named is not None:
             link = " " if machine.classes is None else " of "
             self.ylabel += link + plain(self.names[0])
+        self.unit = _UNITS.get(machine.link or "", "")
+        if self.unit and scale == "output":
+            self.ylabel += f" [{self.unit}]"
+        self.effect_label = f"effect [{self.unit}]" if self.unit else "effect on the output"
 
     # -- sizes ---------------------------------------------------------------------------------------------------------
 
@@ -249,7 +261,10 @@ class _Drawing:
         """Draw the standard deviations of effects as bars, or as a heat map of several outputs."""
         deviations = [self._deviations(size).squeeze() for size in sizes]
         labels = [" × ".join(size.columns) for size in sizes]
-        plot_weights(labels, deviations, "standard deviation of the effect", self.named, ax)
+        words = "standard deviation of the effect"
+        if self.unit:
+            words += f" [{self.unit}]"
+        plot_weights(labels, deviations, words, self.named, ax)
 
     def effect_with_size(self, ax: Any, size: EffectSize, *, legend: bool) -> None:
         """Draw the effect of a column or of a pair, with its size in the title."""
@@ -266,7 +281,7 @@ class _Drawing:
         self.effect(ax, i)
         ax.set_title(plain(size.columns[0]) + length, fontsize="medium")
         if legend:
-            ax.set_ylabel(self.ylabel)
+            ax.set_ylabel(self.ylabel.replace(" [", "\n["))  # the axes of a page are short
             if len(self.names) > 1:
                 ax.legend(fontsize="small")
 
@@ -304,6 +319,9 @@ class _Drawing:
             centers = np.arange(len(texts)) + (c + 0.5) * width - 0.4
             ax.bar(centers, heights, width, label=self._label(name))
         name_ticks(ax, list(map(_text, texts)))
+        count = self.category_count(j)
+        if len(texts) < count:
+            ax.set_xlabel(f"{len(texts)} of {count:,} categories")
 
     def _curves(self, ax: Any, j: int) -> None:
         """Draw a curve for each output, a dotted line for missing values, and grey outside the training data."""
@@ -370,14 +388,15 @@ class _Drawing:
         both = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
         if not len(both):
             raise ValueError("no row of X has a value of both columns, so there is nothing to plot")
-        across, up = (np.linspace(v[both].min(), v[both].max(), _POINTS_OF_SIDE) for v in (x, y))
+        across, up = (np.linspace(*self._central(v[both]), _POINTS_OF_SIDE) for v in (x, y))
         Z = self.combinations(i, j, across, up)[..., c]
         # The scale of colours is chosen for the rows: elsewhere effects can be large.
         at_rows = np.reshape(self.found.pair(i, j), (len(x), -1))[both, c] if self.with_rows else Z
         image = ax.pcolormesh(across, up, Z.T, shading="gouraud", rasterized=True, **colors(at_rows))
-        ax.figure.colorbar(image, ax=ax, label="effect on the output", extend="both")
+        ax.figure.colorbar(image, ax=ax, label=self.effect_label, extend="both")
         if self.with_rows:
-            some = np.random.default_rng(0).permutation(both)[:_ROWS_ON_MAP]
+            inside = (x >= across[0]) & (x <= across[-1]) & (y >= up[0]) & (y <= up[-1])
+            some = np.random.default_rng(0).permutation(both[inside[both]])[:_ROWS_ON_MAP]
             ax.scatter(x[some], y[some], s=5, color="0.15", alpha=0.5, linewidths=0)
         ax.set_ylabel(plain(self.encoding.columns[j]))
 
@@ -389,7 +408,7 @@ class _Drawing:
             ax.plot(grid, curve, label=plain(_text(text)))
         ax.axhline(0.0, color="0.35", linewidth=0.8, zorder=1)
         ax.grid(True, alpha=0.3)
-        ax.set_ylabel("effect on the output")
+        ax.set_ylabel(self.effect_label)
         _legend(ax, title=self.name(j))
 
     def _cells(self, ax: Any, i: int, j: int, c: int) -> None:
@@ -398,7 +417,7 @@ class _Drawing:
         down, _ = self.frequent(j)
         Z = self.combinations(i, j, across, down)[..., c].T
         image = ax.imshow(Z, aspect="auto", **colors(Z))
-        ax.figure.colorbar(image, ax=ax, label="effect on the output")
+        ax.figure.colorbar(image, ax=ax, label=self.effect_label)
         if Z.size <= _MOST_NUMBERED_CELLS:
             largest = np.abs(Z).max()
             for (row, column), value in np.ndenumerate(Z):
@@ -436,11 +455,27 @@ class _Drawing:
         return j in self.encoding.number_columns
 
     def range(self, j: int) -> tuple[float, float]:
-        """Return the least and the largest number of a column in the background."""
+        """Return the least and the largest number of a column that are drawn."""
         x = self.found.background.columns[j]
         if np.isnan(x).all():
             raise ValueError(f"column {self.encoding.columns[j]!r} of X has no value, so there is nothing to plot")
-        return np.nanmin(x), np.nanmax(x)
+        return self._central(x[~np.isnan(x)])
+
+    def _central(self, x: np.ndarray) -> tuple[float, float]:
+        """Return the ends of the central share of numbers; all of them if these are equal."""
+        tail = 0.5 - 0.5 * self.share
+        low, high = np.quantile(x, [tail, 1.0 - tail], method="nearest").tolist()
+        return (low, high) if low < high else (float(x.min()), float(x.max()))
+
+    def leaves_out_numbers(self, sizes: list[EffectSize]) -> bool:
+        """Whether an axis of these effects is shorter than the range of the column."""
+        for name in {name for size in sizes for name in size.columns}:
+            j = self.found.index(name)
+            if self.is_number(j):
+                x = self.found.background.columns[j]
+                if self.range(j) != (np.nanmin(x), np.nanmax(x)):
+                    return True
+        return False
 
     def frequent(self, j: int) -> tuple[list[str | None], list[int]]:
         """Return the most frequent categories of a column, and how many rows have them."""
@@ -451,22 +486,24 @@ class _Drawing:
     def name(self, j: int) -> str:
         """Return the name of a column of categories, with the number of drawn ones if some are left out."""
         name = self.encoding.columns[j]
-        count = len(set(self.found.background.columns[j]))
-        return plain(f"{name} ({self.most} of {count})" if count > self.most else name)
+        count = self.category_count(j)
+        drawn = min(self.most, len(set(self.found.background.columns[j])))
+        return plain(f"{name} ({drawn} of {count:,})" if count > drawn else name)
+
+    def category_count(self, j: int) -> int:
+        """Return the number of categories of a column, in the background or, without rows, in the training data."""
+        found = len(set(self.found.background.columns[j]))
+        if self.with_rows:
+            return found
+        column = self.encoding.categories[self.encoding.category_columns.index(j)]
+        return max(found, len(column.categories) + len(column.rare) + bool(column.missing))
 
     def _label(self, name: str) -> str:
         return plain(name) if len(self.names) > 1 else ""
 
     def _mark_dates(self, axis: Any, j: int) -> None:
         """Write dates in place of numbers of days, if the column holds dates."""
-        kind = self.encoding.number_kinds[self.encoding.number_columns.index(j)]
-        if kind in (DATES, ZONED_DATES):
-            with signals_later():
-                from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-            locator = AutoDateLocator(minticks=3, maxticks=7)
-            axis.set_major_locator(locator)
-            axis.set_major_formatter(ConciseDateFormatter(locator))
+        mark_dates(axis, self.encoding.number_kinds[self.encoding.number_columns.index(j)])
 
 
 def _text(category: str | None) -> str:

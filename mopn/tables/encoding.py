@@ -15,6 +15,7 @@ from mopn.data.rounding import exact_text, number_text
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property, warn_caller
 from mopn.tables.columns import CategoryColumn, NumberColumns, hats_among
+from mopn.tables.distribution import TrainingDistribution
 from mopn.tables.reading import Table, read_table, row_of
 from mopn.tables.report import Report
 from mopn.tables.texts import numbers_of
@@ -39,6 +40,7 @@ class TableEncoding:
     category_columns: tuple[int, ...]
     categories: tuple[CategoryColumn, ...]
     report: Report | None = None  # the columns at a glance, which ``print`` and notebooks show; files do not have it
+    training: TrainingDistribution | None = None  # files before format 4 do not have it
 
     def __repr__(self) -> str:
         return str(self.report or f"TableEncoding({len(self.columns)} columns, {self.n_features} features)")
@@ -91,15 +93,22 @@ class TableEncoding:
             categories=tuple(self.categories[place] for place in places),
         )
 
-    def arranged(self, X: Any, name: str = "X", *, training: bool = False) -> Table:
-        """Return a table with the columns of the training data, as numbers and as categories; see :meth:`encode`."""
+    def ordered(self, X: Any, name: str = "X", *, training: bool = False) -> Table:
+        """Return a table with the columns of the training data in their order, each as it came; see :meth:`encode`."""
         table = read_table(row_of(X, self.columns, named=self.named), name)
         if not (table.n or training):
             raise ValueError(f"Found array with 0 sample(s): {name} has no rows; give at least one")
         order = self._order(table, name)
-        columns = [table.columns[j] for j in order]
-        kinds = [table.kinds[j] for j in order]
-        exact = [table.exact_of(j) for j in order]
+        columns = tuple(table.columns[j] for j in order)
+        kinds = tuple(table.kinds[j] for j in order)
+        exact = tuple(table.exact_of(j) for j in order)
+        return Table(self.columns, columns, kinds, table.n, named=True, exact=exact)
+
+    def arranged(self, X: Any, name: str = "X", *, training: bool = False) -> Table:
+        """Return a table with the columns of the training data, as numbers and as categories; see :meth:`encode`."""
+        table = self.ordered(X, name, training=training)
+        columns = list(table.columns)
+        kinds = list(table.kinds)
 
         for j, kind in zip(self.number_columns, self.number_kinds, strict=True):
             of = f"column {self.columns[j]!r} of {name}"
@@ -108,7 +117,7 @@ class TableEncoding:
 
         for j in self.category_columns:
             if columns[j].dtype.kind == "f":  # a declared column of codes, or all values are missing
-                columns[j] = category_texts(columns[j], kinds[j], exact[j])
+                columns[j] = category_texts(columns[j], kinds[j], table.exact_of(j))
                 kinds[j] = CATEGORIES
         return Table(self.columns, tuple(columns), tuple(kinds), table.n, named=True)
 
@@ -281,7 +290,8 @@ class TableEncoding:
             held, first = np.unique(rounded, return_index=True)
             knots.append(held.astype(np.float64))
             functions.append(f[first])
-        return replace(self, numbers=NumberColumns.of(knots, functions, self.numbers.missing))
+        rounded_numbers = NumberColumns.of(knots, functions, self.numbers.missing)
+        return replace(self, numbers=rounded_numbers, training=None)
 
 
 def _names_of_functions(name: str, kind: str, knots: np.ndarray, functions: np.ndarray) -> list[str]:

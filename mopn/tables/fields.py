@@ -10,6 +10,7 @@ import numpy as np
 from mopn.data.cells import NUMBER_KINDS
 from mopn.data.validation import finite_numbers
 from mopn.tables.columns import CategoryColumn, NumberColumns
+from mopn.tables.distribution import SHARE_ROUNDING, TrainingDistribution
 from mopn.tables.encoding import TableEncoding
 
 # The kinds of dtypes and the numbers of axes.
@@ -31,6 +32,13 @@ FIELDS = {
     "category_means": ("f", 1),
     "mean_counts": ("iu", 1),
     "category_missing": ("b", 1),
+}
+# The same of the distribution of the training data, which files before format 4 do not have.
+TRAINING_FIELDS = {
+    "training_rows": ("iu", 0),
+    "missing_shares": ("f", 1),
+    "shares_below": ("f", 1),
+    "shares_up_to": ("f", 1),
 }
 
 
@@ -57,6 +65,18 @@ def to_fields(encoding: TableEncoding) -> dict[str, Any]:
         "category_means": np.concatenate([np.zeros(0), *(column.means for column in categories)]),
         "mean_counts": np.array([len(column.means) for column in categories], np.intp),
         "category_missing": np.array([column.missing for column in categories], bool),
+    } | _training_fields(encoding.training)
+
+
+def _training_fields(training: TrainingDistribution | None) -> dict[str, Any]:
+    """Return the arrays of the distribution of the training data, None if it is not known."""
+    if training is None:
+        return dict.fromkeys(TRAINING_FIELDS)
+    return {
+        "training_rows": training.n,
+        "missing_shares": training.missing,
+        "shares_below": _narrowed(np.concatenate([np.zeros(0), *training.below])),
+        "shares_up_to": _narrowed(np.concatenate([np.zeros(0), *training.up_to])),
     }
 
 
@@ -69,7 +89,9 @@ def _narrowed(numbers: np.ndarray) -> np.ndarray:
 
 def from_fields(values: Mapping[str, Any]) -> TableEncoding:
     """Return the encoding of such arrays; ``ValueError`` if they do not fit together."""
-    for name, (kinds, axes) in FIELDS.items():
+    is_held = any(values.get(name) is not None for name in TRAINING_FIELDS)
+    fields = FIELDS | TRAINING_FIELDS if is_held else FIELDS
+    for name, (kinds, axes) in fields.items():
         array = np.asarray(values.get(name))
         if array.dtype.kind not in kinds or array.ndim != axes:
             raise ValueError(f"{name} must have {axes} axes, and a dtype of the kinds {kinds!r}; got {array!r}")
@@ -89,6 +111,7 @@ def from_fields(values: Mapping[str, Any]) -> TableEncoding:
         numbers=_numbers(values, len(numbers)),
         category_columns=tuple(categories),
         categories=_categories(values, len(categories)),
+        training=_training(values, len(numbers)) if is_held else None,
     )
 
 
@@ -104,6 +127,23 @@ def _numbers(values: Mapping[str, Any], count: int) -> NumberColumns:
         if not len(t) or (width and len(t) == 1) or np.any(np.diff(t) <= 0.0):
             raise ValueError(f"knots of a column must be ascending numbers, got {t} for {width} functions")
     return NumberColumns.of(knots, [f[:, :w] for f, w in zip(functions, widths, strict=True)], missing)
+
+
+def _training(values: Mapping[str, Any], count: int) -> TrainingDistribution:
+    below = _arrays_by_column(values, "shares_below", "knot_counts", count)
+    up_to = _arrays_by_column(values, "shares_up_to", "knot_counts", count)
+    missing = finite_numbers(values["missing_shares"], "missing_shares")
+    n = values["training_rows"]
+    shares = np.concatenate([missing, *below, *up_to])
+    are_shares = len(missing) == count and bool(np.all((shares >= 0.0) & (shares <= 1.0)))
+    if n < 1 or not are_shares or not all(map(_are_cumulated, below, up_to)):
+        raise ValueError(f"shares of the training data must be from 0 to 1, ascending, of {count} columns of numbers")
+    return TrainingDistribution(n, missing, tuple(below), tuple(up_to))
+
+
+def _are_cumulated(below: np.ndarray, up_to: np.ndarray) -> bool:
+    """Whether shares below and up to each knot ascend."""
+    return bool(np.all(below <= up_to) and np.all(up_to[:-1] <= below[1:] + SHARE_ROUNDING))
 
 
 def _categories(values: Mapping[str, Any], count: int) -> tuple[CategoryColumn, ...]:

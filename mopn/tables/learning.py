@@ -9,11 +9,12 @@ import numpy as np
 
 from mopn.data.cells import NOTHING, NUMBERS, TEXTS
 from mopn.tables.columns import CategoryColumn, NumberColumns, features_of_codes
+from mopn.tables.distribution import TrainingDistribution
 from mopn.tables.doubts import report_of, warn_of_doubts
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.quantiles import Quantiles
 from mopn.tables.reading import Table
-from mopn.tables.summaries import NOT_HASHED, CategorySummary, Column, TableSummary, summarise
+from mopn.tables.summaries import NOT_HASHED, CategorySummary, Column, NumberSummary, TableSummary, summarise
 
 # Cosines per column of numbers.
 CURVES = 8
@@ -93,7 +94,15 @@ def encoding_of(summary: TableSummary, *, curves: int | None, smoothness: float)
             f"0 feature(s) (shape=({summary.n}, {len(summary.columns)})) while a minimum of 1 is required: with "
             f"n_samples = {summary.n}, no column of X varies, apart from categories that occur once"
         )
-    return replace(encoding, report=report_of(summary, encoding))
+    training = TrainingDistribution.of(summary.n, map(_quantiles_and_missing, numbers.values()), encoding.numbers)
+    return replace(encoding, report=report_of(summary, encoding), training=training)
+
+
+def _quantiles_and_missing(column: Column) -> tuple[Quantiles | None, float]:
+    """Return the distribution of a column of numbers, None without a number, and the weight of the missing ones."""
+    if isinstance(column, NumberSummary) and not column.is_empty:
+        return column.quantiles, column.missing
+    return None, column.missing
 
 
 def _number_columns(

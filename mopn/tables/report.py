@@ -19,6 +19,7 @@ class Report(NamedTuple):
 
     caption: str
     lines: tuple[tuple[str, ...], ...]
+    header: tuple[str, ...] = _HEADER
 
     def _shown(self) -> tuple[str, list[tuple[str, ...]]]:
         """Return the caption, and the lines with their long entries cut."""
@@ -32,14 +33,14 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         caption, lines = self._shown()
-        widths = [max(map(len, column)) for column in zip(_HEADER, *lines, strict=True)]
-        rows = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in (_HEADER, *lines))
+        widths = [max(map(len, column)) for column in zip(self.header, *lines, strict=True)]
+        rows = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in (self.header, *lines))
         return "\n".join([caption, *rows])
 
     def _repr_html_(self) -> str:
         caption, lines = self._shown()
         rows = ["".join(f"<td>{escape(cell)}</td>" for cell in line) for line in lines]
-        header = "".join(f"<th>{name}</th>" for name in _HEADER)
+        header = "".join(f"<th>{name}</th>" for name in self.header)
         body = "</tr><tr>".join([header, *rows])
         return f"<table><caption>{caption}</caption><tr>{body}</tr></table>"
 

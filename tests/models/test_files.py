@@ -336,6 +336,13 @@ def test_a_file_with_wrong_fields_is_refused(tmp_path, right, fields, message):
         ({"category_missing": np.ones(5, bool)}, "with a mean for each feature"),
         ({"category_counts": lambda n: -n}, "category_counts must be the lengths"),
         ({"category_missing": np.ones(3, bool)}, "damaged"),
+        ({"training_rows": None}, "training_rows must have 0 axes"),
+        ({"training_rows": 0}, "shares of the training data must be"),
+        ({"missing_shares": lambda p: p[1:]}, "shares of the training data must be"),
+        ({"missing_shares": lambda p: p + 2.0}, "shares of the training data must be"),
+        ({"shares_below": lambda p: p[1:]}, "knot_counts must be the lengths of 6 parts"),
+        ({"shares_below": lambda p: p[::-1].copy()}, "shares of the training data must be"),
+        ({"shares_up_to": lambda p: p * np.nan}, "shares_up_to contains NaN"),
     ],
 )
 def test_a_file_of_a_table_with_wrong_fields_is_refused(tmp_path, fields, message):

@@ -1,6 +1,7 @@
 """Models: what predict returns, fields that do not fit together, data that do not fit, and levels that cross."""
 
 import doctest
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from properties import examples
 from scipy import sparse
 from scipy.special import expit, softmax
+from table_models import network as table_network
+from table_models import table
 
 import mopn
 from mopn.data import designs
@@ -218,3 +221,11 @@ def test_probabilities_that_cross_are_put_in_order(seed, m, n):
     assert np.all(after <= before + 1e-12)
     found = expected_level(cumulative, levels)
     assert np.all((found >= levels[0] - 1e-12) & (found <= levels[-1] + 1e-12))
+
+
+def test_a_model_of_a_table_begins_with_its_rows_columns_and_classes():
+    model = table_network(table(30, 0), link="softmax", classes=np.array(["a", "b", "c"]), target="labels")
+    shown = "TableModel(rows=30, columns=4 (3 of numbers, 1 of categories), classes=['a', 'b', 'c'], "
+    assert repr(model).startswith(shown)
+    assert repr(model).count("classes=") == 1
+    assert repr(replace(model, encoding=replace(model.encoding, training=None))).startswith("TableModel(columns=4 ")

@@ -34,6 +34,9 @@ for path in sorted(Path.cwd().glob("*.X.npy")):
 row = json.loads(Path("row.json").read_text())
 row["day"] = np.datetime64(row["day"])
 assert np.allclose(mopn.load("table.npz").outputs(row), np.load("table.npy"))
+report = mopn.explain.drift(mopn.load("table.npz"), row)
+assert report.n_rows == 1
+assert str(report)
 found = [name for name in others if sys.modules.get(name)]
 assert not found, found
 if blocked:

@@ -15,8 +15,9 @@ from table_models import table
 
 import mopn
 from mopn.estimators import MultiOutputFMClassifier, TableRegressor
+from mopn.explain import drift
 from mopn.explain.shapley import Contribution
-from mopn.plotting import plot_convergence, plot_effect, plot_interactions, plot_model, plot_pair, plot_unit
+from mopn.plotting import plot_convergence, plot_drift, plot_effect, plot_interactions, plot_model, plot_pair, plot_unit
 
 mpl.use("Agg")
 
@@ -236,7 +237,7 @@ def test_curves_of_numbers_above_their_histogram():
     missing = np.isnan(TABLE["age"]).sum()
     assert texts(top.get_legend().get_texts()) == ["a", "b", "c", f"missing\n({missing / 30:.0%} of rows)"]
     assert sum(bar.get_height() for bar in bottom.patches) == 30 - missing
-    assert (top.get_ylabel(), bottom.get_xlabel()) == ("effect on the output", "age")
+    assert (top.get_ylabel(), bottom.get_xlabel()) == ("effect on the output [log-probability]", "age")
 
 
 @pytest.mark.parametrize("model", [TWO, SIGN], ids=["two outputs", "one output"])
@@ -342,6 +343,48 @@ def test_a_model_is_the_sizes_of_its_effects_and_the_largest_of_them(model):
         assert ax.get_title().endswith(f": {length:.3g}")
     mains = [ax.get_ylim() for ax, size in zip(others, sizes, strict=False) if len(size.columns) == 1]
     assert len(set(mains)) <= 1
+
+
+@pytest.mark.parametrize("with_rows", [True, False])
+def test_a_page_says_what_it_leaves_out(with_rows):
+    """Numbers outside the central 99 %, and all categories but six; a column of few values is drawn as it is."""
+    rng = np.random.default_rng(0)
+    heavy = rng.standard_cauchy(2000)
+    cities = np.array([f"city {i}" for i in range(20)])[rng.integers(0, 20, 2000)]
+    columns = {"heavy": heavy, "city": cities, "few": rng.integers(0, 3, 2000) * 1.0}
+    model = table_network(columns, outputs=1)
+    background = columns if with_rows else None
+    found = mopn.explain.effects(model, background)
+    first, *axes = plot_model(model, background)
+    assert "central 99%" in first.figure.get_supxlabel()
+    drawn = {size.columns: ax for size, ax in zip(found.sizes(), axes, strict=False)}
+    x = drawn["heavy",].get_lines()[0].get_xdata()
+    values = found.background.columns[0]  # without rows, typical values that the encoding knows
+    np.testing.assert_allclose([x[0], x[-1]], np.quantile(values, [0.005, 0.995]), rtol=0.1)
+    assert drawn["few",].get_lines()[0].get_xdata()[[0, -1]].tolist() == [0.0, 2.0]
+    assert drawn["city",].get_xlabel() == "6 of 20 categories"
+    legends = [ax.get_legend() for columns, ax in drawn.items() if "city" in columns and ax.get_legend()]
+    assert {legend.get_title().get_text() for legend in legends} == {"city (6 of 20)"}
+
+
+def test_a_page_that_leaves_out_nothing_says_nothing():
+    columns = {"few": np.tile([0.0, 1.0, 2.0], 30), "city": ["a", "b", "c", "d", "e", "f"] * 15}
+    first, *axes = plot_model(table_network(columns, outputs=1), columns)
+    assert not first.figure.get_supxlabel()
+    assert "categories" not in [ax.get_xlabel() for ax in axes]
+
+
+@pytest.mark.parametrize(
+    ("link", "unit"),
+    [("softmax", " [log-probability]"), ("logistic", " [log-odds]"), ("log", " [log of the mean]"), (None, "")],
+)
+def test_axes_name_the_unit_of_the_outputs(link, unit):
+    fields = {"classes": np.array(["a", "b", "c"]), "target": "labels"} if link in ("softmax", "logistic") else {}
+    model = table_network(TABLE, link=link, **fields)
+    first, *axes = plot_model(model)
+    labels = {ax.get_ylabel() for ax in (*axes, plot_effect(model, "size")[0])}
+    assert any(label.startswith("effect on the output") and label.endswith(unit) for label in labels)
+    assert any(ax.get_ylabel() == f"standard deviation of the effect{unit}" for ax in first.figure.axes)
 
 
 def test_targets_name_the_outputs():
@@ -452,3 +495,48 @@ def test_names_are_drawn_as_they_are(names):
         )
     legend = [text.replace(r"\$", "$").strip() for text in texts(drawn[0].get_legend().get_texts())]
     assert legend[: len(names)] == [name.strip() for name in names]
+
+
+@pytest.mark.parametrize("moved", ["number", "category", "date", "missing"])
+def test_a_page_of_drift_shows_the_report(moved):
+    """Bars and marks are the indices and their noises; the first column is the one that moved."""
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        days = np.datetime64("2024-01-01") + rng.integers(0, 60, n)
+        return {
+            "number": rng.standard_normal(n),
+            "missing": np.where(rng.uniform(size=n) < 0.2, np.nan, rng.standard_normal(n)),
+            "category": rng.choice(list("abcdefghijklm"), n),
+            "date": days,
+        }
+
+    model = table_network(rows(300), outputs=1)
+    later = rows(200)
+    later[moved] = {
+        "number": later["number"] + 1.0,
+        "missing": np.full(200, np.nan),
+        "category": np.full(200, "new $name"),
+        "date": later["date"] + 40,
+    }[moved]
+    found = drift(model, later)
+    indices, *columns = plot_drift(found)
+    assert [bar.get_width() for bar in indices.patches] == [column.psi for column in found.columns]
+    np.testing.assert_array_equal(indices.get_lines()[0].get_xdata(), [column.psi_noise for column in found.columns])
+    assert [ax.get_title() for ax in columns] == [column.column for column in found.columns]
+    assert columns[0].get_title() == moved
+    drawn = dict(zip([column.column for column in found.columns], columns, strict=True))
+    highest = max(bar.get_height() for bar in drawn["category"].patches)
+    both = np.append(found["category"].shares, found["category"].shares_before)
+    assert highest == pytest.approx(100.0 * both.max())
+    assert drawn["category"].get_xlabel().startswith("8 of ")
+    before, now = drawn["number"].get_lines()
+    np.testing.assert_allclose(before.get_ydata(), 100.0 * found["number"].shares_before)
+    np.testing.assert_allclose(now.get_ydata(), 100.0 * found["number"].shares)
+    if moved == "category":  # a name that is no formula
+        columns[0].figure.canvas.draw()
+
+
+def test_a_page_of_drift_takes_a_report():
+    with pytest.raises(TypeError, match="found must be a report"):
+        plot_drift([1.0])

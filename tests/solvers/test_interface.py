@@ -46,3 +46,19 @@ def test_what_is_not_given_has_its_default():
     assert own.reasons == {}
     assert not own.starts_at_random
     assert own.working_set(None, 50) is None
+
+
+@pytest.mark.parametrize("length", [0, 1, 20, 21, 300])
+def test_a_trace_prints_as_a_table(length):
+    trace = mopn.solvers.Trace()
+    for i in range(length):
+        trace.append(nit=i, fun=1.5 / (1 + i))
+    trace.append(gap=0.25)
+    header, *lines = str(trace).splitlines()
+    assert header.split() == [*(["nit", "fun"] if length else []), "gap"]
+    assert len(lines) == min(length + 1, 21)
+    assert lines[-1].split() == ["0.25"]
+    assert all(len(line) == len(header) for line in lines)
+    if length:
+        assert lines[0].split() == ["0", "1.5"]
+    assert any(set(line) == {".", " "} for line in lines) == (length >= 20)

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from scipy.stats import rankdata
 
-from mopn.tables.fields import FIELDS, from_fields, to_fields
+from mopn.tables.fields import FIELDS, TRAINING_FIELDS, from_fields, to_fields
 from mopn.tables.learning import CURVES, KNOTS, learn_encoding
 from mopn.tables.reading import read_table, row_of
 
@@ -226,7 +226,14 @@ def test_indicators_of_many_categories_are_sparse():
 def test_fields_bring_an_encoding_back(columns):
     encoding = learned(columns)
     again = from_fields(to_fields(encoding))
-    assert list(to_fields(encoding)) == list(FIELDS)
+    assert list(to_fields(encoding)) == [*FIELDS, *TRAINING_FIELDS]
+    assert again.training.n == encoding.training.n
+    for name in ("missing", "below", "up_to"):
+        before = np.concatenate([np.zeros(0), *map(np.atleast_1d, getattr(encoding.training, name))])
+        assert (
+            np.concatenate([np.zeros(0), *map(np.atleast_1d, getattr(again.training, name))]).tolist()
+            == before.tolist()
+        )
     assert np.array_equal(again.encode(columns), encoding.encode(columns))
     assert again.feature_names.tolist() == encoding.feature_names.tolist()
 
