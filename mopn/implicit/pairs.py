@@ -1,0 +1,114 @@
+"""Observed pairs of users and items with confidences: checked, summed, and stored by users and by items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mopn.compiled.alternating import pair_products
+from mopn.data.validation import check_input, compressed
+from mopn.solvers.tools.blas_threads import in_threads, n_workers
+from mopn.solvers.tools.decorators import cached_property
+
+# Pairs, at least, in a block of lines: with fewer, threads cost more than they save.
+_LEAST_PAIRS_IN_BLOCK = 20_000
+# Blocks of lines for each thread, so that all end at about the same time.
+_BLOCKS_PER_THREAD = 4
+
+
+def checked_counts(interactions: Any, name: str) -> sparse.csr_array:
+    """Return interactions as CSR in float64 with sorted, distinct columns: duplicates are summed, zeros dropped.
+
+    Raises
+    ------
+    TypeError
+        If they are not a sparse matrix of real numbers.
+    ValueError
+        For NaN, infinity, negative numbers, no rows or columns, or arrays that do not fit each other.
+    """
+    if not sparse.issparse(interactions) or interactions.ndim != 2:
+        shape = getattr(interactions, "shape", None)
+        given = type(interactions).__name__ + ("" if shape is None else f" of shape {shape}")
+        raise TypeError(
+            f"{name} must be a SciPy sparse matrix of users and items, got {given}; "
+            "build one by scipy.sparse.coo_array((counts, (users, items)), shape)"
+        )
+    # A copy of the structure: sums of duplicates change it in place.
+    matrix = compressed(interactions, name)
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {matrix.dtype}; give counts or weights")
+    if 0 in matrix.shape:
+        raise ValueError(f"{name} must have users and items, got shape {matrix.shape}")
+    matrix = sparse.csr_array(matrix, copy=True).astype(np.float64)
+    if not np.isfinite(matrix.data).all():
+        raise ValueError(f"{name} contains NaN or infinity; drop these pairs")
+    if matrix.data.min(initial=0.0) < 0.0:
+        raise ValueError(
+            f"{name} must hold numbers >= 0, got {matrix.data.min():g}; leave out pairs of users who dislike an item"
+        )
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    check_input(matrix.data, name)
+    return matrix
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Pairs by users, or by items: line i has the entries ``starts[i]`` to ``starts[i + 1]``."""
+
+    starts: np.ndarray
+    partners: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def line_of_entry(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Return ranges of lines with about as many pairs each, for threads."""
+        pairs = int(self.starts[-1])
+        number = n_workers() * _BLOCKS_PER_THREAD if n_workers() > 1 else 1
+        number = max(1, min(number, pairs // _LEAST_PAIRS_IN_BLOCK))
+        cuts = np.searchsorted(self.starts, np.linspace(0, pairs, number + 1)[1:-1])
+        ends = [0, *cuts.tolist(), len(self)]
+        return list(zip(ends[:-1], ends[1:], strict=True))
+
+    def in_blocks(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a compiled function for each block of lines, the range last."""
+        for _ in in_threads(lambda block: function(*arguments, *block), self.blocks()):
+            pass
+
+
+class Pairs:
+    """Observed pairs (n_users, n_items) with confidences above 0, in the order of users and in that of items."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self.shape = matrix.shape
+        self.confidences = matrix.data
+        self.users = Lines(matrix.indptr, matrix.indices)
+        # The places of the pairs in the order of items; matrices forget explicit zeros.
+        places = sparse.csr_array((np.arange(1, matrix.nnz + 1), matrix.indices, matrix.indptr), shape=matrix.shape)
+        by_items = sparse.csc_array(places)
+        self.items = Lines(by_items.indptr, by_items.indices)
+        self.order = by_items.data - 1
+
+    @property
+    def number(self) -> int:
+        """The number of pairs."""
+        return len(self.confidences)
+
+    def matrix(self, values: np.ndarray) -> sparse.csr_array:
+        """Return the sparse matrix (n_users, n_items) with a value for each pair."""
+        return sparse.csr_array((values, self.users.partners, self.users.starts), shape=self.shape)
+
+    def products(self, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
+        """Return <p_u, q_i> of all pairs."""
+        found = np.zeros(self.number)
+        self.users.in_blocks(pair_products, P, Q, self.users.starts, self.users.partners, found)
+        return found
