@@ -16,7 +16,7 @@ from mopn.implicit.pairs import Lines, Pairs, checked_counts
 from mopn.implicit.proof import ImplicitDual, Residuals, estimated_lower, proven_dual
 from mopn.solvers.alternating import AlternatingLeastSquares
 from mopn.solvers.interface import Alternating, Estimate, Measure
-from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.numerics.precision import EPS, NULL
 from mopn.solvers.result import Result
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
@@ -26,7 +26,7 @@ from mopn.solvers.tools.display import Displayed
 
 # Factors are in single precision only if confidences are at most this multiple of the strength and of each other.
 _LARGEST_SINGLE = 1e4
-# Singular values of the product below this, relative to the largest, are rounding errors of single precision.
+# Units below this leave, relative to the largest: they are rounding errors of single precision, or on the way to 0.
 _NULL_UNIT = 1e-7
 # Steps of the power method to the best new units.
 _POWER_STEPS = 2
@@ -167,12 +167,12 @@ class ImplicitProblem(Displayed, Alternating):
         users = point.P.size
         return {"x": flat, "P": flat[:users].reshape(point.P.shape), "Q": flat[users:].reshape(point.Q.shape)}
 
-    def balanced(self, point: Factors) -> Factors:
-        """Return the factors of the same W with the least penalty, without units that are zero up to rounding."""
+    def balanced(self, point: Factors, null: float = NULL) -> Factors:
+        """Return the factors of the same W with the least penalty, without units below ``null``, relative."""
         P, left = np.linalg.qr(point.P)
         Q, right = np.linalg.qr(point.Q)
         U, values, Vt = np.linalg.svd(left @ right.T, full_matrices=False)
-        kept = values > _NULL_UNIT * values.max(initial=0.0)
+        kept = values > null * values.max(initial=0.0)
         roots = np.sqrt(values[kept])
         return Factors(P @ (U[:, kept] * roots), Q @ (Vt[kept].T * roots))
 
@@ -320,7 +320,7 @@ class ImplicitProblem(Displayed, Alternating):
         confidences = self._single_confidences if single else (pairs.confidences, pairs.confidences[pairs.order])
         P = self._minimized(point.Q, pairs.users, confidences[0], single=single)
         Q = self._minimized(P, pairs.items, confidences[1], single=single)
-        return self.balanced(Factors(P.astype(np.float64), Q.astype(np.float64)))
+        return self.balanced(Factors(P.astype(np.float64), Q.astype(np.float64)), _NULL_UNIT)
 
     @cached_property
     def _single_confidences(self) -> tuple[np.ndarray, np.ndarray]:
@@ -338,9 +338,8 @@ class ImplicitProblem(Displayed, Alternating):
 
 def _outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of directions without their parts along an orthonormal basis."""
-    rest = np.linalg.qr(directions - basis @ (basis.T @ directions))[0]
-    # Once more, as the parts outside may be small.
-    return np.linalg.qr(rest - basis @ (basis.T @ rest))[0]
+    # Householder's columns are orthogonal to the basis, even if nothing is left of a direction.
+    return np.linalg.qr(np.hstack([basis, directions]))[0][:, basis.shape[1] :]
 
 
 def minimized_factor(

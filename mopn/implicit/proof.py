@@ -289,7 +289,7 @@ class _RestOfMatrix:
         """Return ||G - Y||^2, rounded up, for the feasible Y of the file's head; ``bound`` is tau."""
         G = self.matrix
         length = G.length
-        theta = max(1.0 - self.strength / bound * (1.0 - 4.0 * EPS), 0.0) ** 2
+        theta = max(1.0 - self.strength / max(bound, self.strength) * (1.0 - 4.0 * EPS), 0.0) ** 2
         if not self.V.shape[1]:
             return theta * length * length * (1.0 + 8.0 * EPS)
         U, values, rotation = np.linalg.svd(self.L, full_matrices=False)
