@@ -1,4 +1,4 @@
-"""Observed pairs of users and items with confidences: checked, summed, and stored by users and by items."""
+"""Observed pairs of users and items with confidences, stored by users and by items."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from mopn.compiled.alternating import pair_products
-from mopn.data.validation import check_input, compressed
 from mopn.solvers.tools.blas_threads import in_threads, n_workers
 from mopn.solvers.tools.decorators import cached_property
 
@@ -18,42 +17,6 @@ from mopn.solvers.tools.decorators import cached_property
 _LEAST_PAIRS_IN_BLOCK = 20_000
 # Blocks of lines for each thread, so that all end at about the same time.
 _BLOCKS_PER_THREAD = 4
-
-
-def checked_counts(interactions: Any, name: str) -> sparse.csr_array:
-    """Return interactions as CSR in float64 with sorted, distinct columns: duplicates are summed, zeros dropped.
-
-    Raises
-    ------
-    TypeError
-        If they are not a sparse matrix of real numbers.
-    ValueError
-        For NaN, infinity, negative numbers, no rows or columns, or arrays that do not fit each other.
-    """
-    if not sparse.issparse(interactions) or interactions.ndim != 2:
-        shape = getattr(interactions, "shape", None)
-        given = type(interactions).__name__ + ("" if shape is None else f" of shape {shape}")
-        raise TypeError(
-            f"{name} must be a SciPy sparse matrix of users and items, got {given}; "
-            "build one by scipy.sparse.coo_array((counts, (users, items)), shape)"
-        )
-    # A copy of the structure: sums of duplicates change it in place.
-    matrix = compressed(interactions, name)
-    if matrix.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {matrix.dtype}; give counts or weights")
-    if 0 in matrix.shape:
-        raise ValueError(f"{name} must have users and items, got shape {matrix.shape}")
-    matrix = sparse.csr_array(matrix, copy=True).astype(np.float64)
-    if not np.isfinite(matrix.data).all():
-        raise ValueError(f"{name} contains NaN or infinity; drop these pairs")
-    if matrix.data.min(initial=0.0) < 0.0:
-        raise ValueError(
-            f"{name} must hold numbers >= 0, got {matrix.data.min():g}; leave out pairs of users who dislike an item"
-        )
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    check_input(matrix.data, name)
-    return matrix
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from scipy.sparse.linalg import svds
 
 from mopn.compiled.alternating import half_step
 from mopn.core.regularizers import Ratio
+from mopn.data.interactions import checked_interactions
 from mopn.data.validation import check_input, check_start_size, finite_numbers
-from mopn.implicit.pairs import Lines, Pairs, checked_counts
+from mopn.implicit.pairs import Lines, Pairs
 from mopn.implicit.proof import ImplicitDual, Residuals, estimated_lower, proven_dual
 from mopn.solvers.alternating import AlternatingLeastSquares
 from mopn.solvers.interface import Alternating, Estimate, Measure
@@ -106,7 +107,7 @@ class ImplicitProblem(Displayed, Alternating):
     oracles = frozenset({"alternating"})
 
     def __init__(self, interactions: Any, strength: Any, unobserved_weight: float = 0.3) -> None:
-        self.pairs = Pairs(checked_counts(interactions, "interactions"))
+        self.pairs = Pairs(checked_interactions(interactions, "interactions"))
         self.unobserved_weight = check_positive(unobserved_weight, "unobserved_weight")
         check_input(self.unobserved_weight, "unobserved_weight")
         self.strength = self._strength(strength)

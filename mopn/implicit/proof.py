@@ -167,7 +167,7 @@ def proven_dual(
     of_norms = rest.squared_distance(bound) / (2.0 * ridge) * (1.0 + 8.0 * EPS)
     quotients = r * (r / (2.0 * pairs.confidences))
     sums = float(r.sum()) - float(quotients.sum())
-    error = (len(r) + 8) * (EPS * float(np.abs(r).sum() + quotients.sum()) + TINY)
+    error = (len(r) + 8) * EPS * float(np.abs(r).sum() + quotients.sum()) + len(r) * TINY
     lower = float(proven_lower((sums - error - of_norms) - 4.0 * EPS * (abs(sums) + error + of_norms)))
     return ImplicitDual(lower, bound, pairs.matrix(r))
 
