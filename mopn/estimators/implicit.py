@@ -25,18 +25,24 @@ from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_positive, count
 
 # Strengths that are tried, relative to the largest singular value, the largest first.
-_RATIOS = (0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025)
+_RATIOS = (0.14, 0.1, 0.07, 0.05, 0.035, 0.025)
 # Weights of unobserved pairs that are tried: the strength is chosen with the first.
 _WEIGHTS = (0.3, 1.0, 0.1)
-# Strengths without a better score after which the search ends.
-_PATIENCE = 2
+# Strengths in a row without a better score after which the search ends.
+_PATIENCE = 1
 # Part of the pairs that are held out.
 _HELD_OUT = 0.1
+# Factor by which another weight than the first has to be better: means over users are that uncertain.
+_WEIGHT_MARGIN = 1.03
 # Length of the lists that are scored, and users whose lists are.
 _LIST_LENGTH = 10
 _MOST_SCORED_USERS = 1000
-# Relative tolerance of the fits of the choice, which are not proven.
-_CHOICE_TOL = 2e-3
+# Relative tolerance, and sweeps at most, of the fits of the choice, which are not proven.
+_CHOICE_TOL = 3e-3
+_CHOICE_SWEEPS = 3
+
+# Sweeps of a fit, at most, by default.
+_MAX_SWEEPS = 100
 
 _STRENGTH = Rule(
     "a finite number > 0, a mopn.Ratio",
@@ -183,12 +189,14 @@ class ImplicitFactorization(Fitted, BaseEstimator):
     def _minimized(
         self, problem: ImplicitProblem, tol: float, deadline: Deadline, start: Any = None, **options: Any
     ) -> Result:
+        # Only the last fit is proven, which does not start from another one.
         prove = start is None
         solver = AlternatingLeastSquares(max_units=self.max_units, prove=prove)
-        most = 100 if self.max_iter is None else self.max_iter
+        most = _MAX_SWEEPS if self.max_iter is None else self.max_iter
+        if not prove:
+            most = min(most, _CHOICE_SWEEPS)
         seconds = None if self.max_time is None else deadline.left
-        given = None if prove else start
-        result = minimize(problem, solver, start=given, tol=tol, max_iter=most, max_time=seconds, **options)
+        result = minimize(problem, solver, start=start, tol=tol, max_iter=most, max_time=seconds, **options)
         raise_interruption(result)
         return result
 
@@ -221,7 +229,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         ratios: tuple[Any, ...] = tuple(map(Ratio, _RATIOS)) if chooses_strength else (self.strength,)
         train, held = _held_out(liked, check_random_state(self.random_state))
         if len(weights) == len(ratios) == 1 or not held.nnz:
-            middle = Ratio(_RATIOS[3]) if chooses_strength else self.strength
+            middle = Ratio(_RATIOS[2]) if chooses_strength else self.strength
             return (middle, weights[0]), []
         walk = _Walk(self, train, held, deadline)
         walk.try_strengths(ratios, weights[0])
@@ -304,7 +312,7 @@ class _Walk:
             if worse >= _PATIENCE or (self.tried and self.deadline.is_over):
                 return
             problem = self.estimator._problem(self.train, strength, weight)
-            start = problem.start() if self.result is None else self.result
+            start = tuple(problem.start()) if self.result is None else self.result
             self.result = self.estimator._minimized(problem, _CHOICE_TOL, self.deadline.share(0.5), start)
             model = self.estimator._model(problem, self.train, self.result)
             score = self._score(model)
@@ -312,7 +320,8 @@ class _Walk:
             self.tried.append(_Choice(ratio, weight, score))
             print_progress(self.estimator.verbose, f"strength {ratio:.3g}, weight {weight:g}: nDCG {score:.4f}")
             worse += 1
-            if score > self.best_score:
+            is_first = weight == self.tried[0].weight
+            if score > self.best_score * (1.0 if is_first else _WEIGHT_MARGIN):
                 worse = 0
                 self.best_strength = strength
                 self.best_weight = weight

@@ -211,9 +211,7 @@ class ImplicitModel(Displayed, Fitted):
         common = self.unobserved_weight * (self.item_factors.T @ self.item_factors)
         return common + self.strength * np.eye(self.n_units)
 
-    def _normal_equations(
-        self, liked: sparse.csr_array, row: int, common: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _normal_equations(self, liked: sparse.csr_array, row: int, common: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrix (k, k) of a user, and the factors of the user's items times confidences."""
         places = slice(liked.indptr[row], liked.indptr[row + 1])
         factors = self.item_factors[liked.indices[places]]
