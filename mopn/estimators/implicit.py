@@ -1,4 +1,4 @@
-"""The estimator of implicit feedback: a convex factorization with a proven gap, its options chosen on held-out pairs."""
+"""The estimator of implicit feedback: a convex factorization with a proven gap, options chosen on held-out pairs."""
 
 from __future__ import annotations
 
@@ -57,12 +57,21 @@ _RULES = {
 }
 
 
-class _Choice(NamedTuple):
+class _Tried(NamedTuple):
     """Options and their mean nDCG on held-out pairs."""
 
     ratio: float
     weight: float
     score: float
+
+
+class _Chosen(NamedTuple):
+    """The chosen options, a fit of other pairs to start from, and all that were tried."""
+
+    strength: Any
+    weight: float
+    start: Result | None = None
+    tried: Any = ()
 
 
 class ImplicitFactorization(Fitted, BaseEstimator):
@@ -174,11 +183,13 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         liked = checked_interactions(interactions, "interactions")
         if not liked.nnz:
             raise ValueError("interactions holds no pair above 0, so there is nothing to learn from")
-        chosen, tried = self._choose(liked, deadline)
-        problem = self._problem(liked, *chosen)
-        result = self._minimized(problem, self.tol, deadline, verbose=self.verbose)
+        choice = self._choose(liked, deadline)
+        problem = self._problem(liked, choice.strength, choice.weight)
+        solver = AlternatingLeastSquares(max_units=self.max_units)
+        most = _MAX_SWEEPS if self.max_iter is None else self.max_iter
+        result = self._minimized(problem, solver, self.tol, most, deadline, choice.start, verbose=self.verbose)
         warn_of_failure(result)
-        self.scores_ = tried
+        self.scores_ = list(choice.tried)
         self._set(problem, liked, result)
         return self
 
@@ -187,16 +198,18 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         return ImplicitProblem(confidences, strength, weight)
 
     def _minimized(
-        self, problem: ImplicitProblem, tol: float, deadline: Deadline, start: Any = None, **options: Any
+        self,
+        problem: ImplicitProblem,
+        solver: AlternatingLeastSquares,
+        tol: float,
+        most: int,
+        deadline: Deadline,
+        start: Result | None,
+        verbose: int = 0,
     ) -> Result:
-        # Only the last fit is proven, which does not start from another one.
-        prove = start is None
-        solver = AlternatingLeastSquares(max_units=self.max_units, prove=prove)
-        most = _MAX_SWEEPS if self.max_iter is None else self.max_iter
-        if not prove:
-            most = min(most, _CHOICE_SWEEPS)
         seconds = None if self.max_time is None else deadline.left
-        result = minimize(problem, solver, start=start, tol=tol, max_iter=most, max_time=seconds, **options)
+        options = {"tol": tol, "max_iter": most, "max_time": seconds, "verbose": verbose}
+        result = minimize(problem, solver, start=start, **options)
         raise_interruption(result)
         return result
 
@@ -217,25 +230,29 @@ class ImplicitFactorization(Fitted, BaseEstimator):
 
     def _model(self, problem: ImplicitProblem, liked: sparse.csr_array, result: Result) -> ImplicitModel:
         parts = liked.indptr, liked.indices, liked.data
-        options = problem.strength, problem.unobserved_weight, float(self.alpha)
-        return ImplicitModel(np.array(result.P), np.array(result.Q), *[*parts, *options])
+        options = {
+            "strength": problem.strength,
+            "unobserved_weight": problem.unobserved_weight,
+            "alpha": float(self.alpha),
+        }
+        return ImplicitModel(np.array(result.P), np.array(result.Q), *parts, **options)
 
     # -- the choice -------------------------------------------------------------------------------------------------
 
-    def _choose(self, liked: sparse.csr_array, deadline: Deadline) -> tuple[tuple[Any, float], list[_Choice]]:
-        """Return strength and weight, and the scores of all that were tried."""
+    def _choose(self, liked: sparse.csr_array, deadline: Deadline) -> _Chosen:
+        """Return strength and weight, a fit to start from, and the scores of all that were tried."""
         weights = _WEIGHTS if self.unobserved_weight == "auto" else (float(self.unobserved_weight),)
         chooses_strength = isinstance(self.strength, str)
         ratios: tuple[Any, ...] = tuple(map(Ratio, _RATIOS)) if chooses_strength else (self.strength,)
         train, held = _held_out(liked, check_random_state(self.random_state))
         if len(weights) == len(ratios) == 1 or not held.nnz:
             middle = Ratio(_RATIOS[2]) if chooses_strength else self.strength
-            return (middle, weights[0]), []
+            return _Chosen(middle, weights[0])
         walk = _Walk(self, train, held, deadline)
         walk.try_strengths(ratios, weights[0])
         for weight in weights[1:]:
-            walk.try_strengths([walk.best_strength], weight)
-        return (walk.best_strength, walk.best_weight), walk.tried
+            walk.try_strengths([walk.best.strength], weight)
+        return walk.best._replace(tried=walk.tried)
 
     # -- use --------------------------------------------------------------------------------------------------------
 
@@ -299,10 +316,10 @@ class _Walk:
         self.train = train
         self.held = held
         self.deadline = deadline
-        self.result: Any = None
-        self.tried: list[_Choice] = []
-        self.best_strength: Any = None
-        self.best_weight = 0.0
+        self.solver = AlternatingLeastSquares(max_units=estimator.max_units, prove=False)
+        self.result: Result | None = None
+        self.tried: list[_Tried] = []
+        self.best = _Chosen(None, 0.0)
         self.best_score = -1.0
 
     def try_strengths(self, strengths: Any, weight: float) -> None:
@@ -312,26 +329,25 @@ class _Walk:
             if worse >= _PATIENCE or (self.tried and self.deadline.is_over):
                 return
             problem = self.estimator._problem(self.train, strength, weight)
-            start = tuple(problem.start()) if self.result is None else self.result
-            self.result = self.estimator._minimized(problem, _CHOICE_TOL, self.deadline.share(0.5), start)
-            model = self.estimator._model(problem, self.train, self.result)
-            score = self._score(model)
+            deadline = self.deadline.share(0.5)
+            limits = _CHOICE_TOL, _CHOICE_SWEEPS, deadline
+            self.result = self.estimator._minimized(problem, self.solver, *limits, self.result)
+            score = self._score(self.result)
             ratio = problem.strength / problem.largest_singular_value
-            self.tried.append(_Choice(ratio, weight, score))
+            self.tried.append(_Tried(ratio, weight, score))
             print_progress(self.estimator.verbose, f"strength {ratio:.3g}, weight {weight:g}: nDCG {score:.4f}")
             worse += 1
             is_first = weight == self.tried[0].weight
             if score > self.best_score * (1.0 if is_first else _WEIGHT_MARGIN):
                 worse = 0
-                self.best_strength = strength
-                self.best_weight = weight
+                self.best = _Chosen(strength, weight, self.result)
                 self.best_score = score
 
-    def _score(self, model: ImplicitModel) -> float:
+    def _score(self, result: Result) -> float:
         users = np.flatnonzero(np.diff(self.held.indptr))
         if len(users) > _MOST_SCORED_USERS:
             users = users[np.linspace(0, len(users) - 1, _MOST_SCORED_USERS).astype(int)]
-        scores = model.user_factors[users] @ model.item_factors.T
+        scores = result.P[users] @ result.Q.T
         return ndcg_at_k(self.held[users], scores, _LIST_LENGTH, seen=self.train[users])
 
 

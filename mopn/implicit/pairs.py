@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class Lines:
 
     @cached_property
     def line_of_entry(self) -> np.ndarray:
+        """The line (n,) of each pair."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
     def blocks(self) -> list[tuple[int, int]]:
@@ -40,11 +42,11 @@ class Lines:
         number = max(1, min(number, pairs // _LEAST_PAIRS_IN_BLOCK))
         cuts = np.searchsorted(self.starts, np.linspace(0, pairs, number + 1)[1:-1])
         ends = [0, *cuts.tolist(), len(self)]
-        return list(zip(ends[:-1], ends[1:], strict=True))
+        return list(pairwise(ends))
 
     def in_blocks(self, function: Callable[..., None], *arguments: Any) -> None:
         """Call a compiled function for each block of lines, the range last."""
-        for _ in in_threads(lambda block: function(*arguments, *block), self.blocks()):
+        for _ in in_threads(lambda block: function(*arguments, block[0], block[1]), self.blocks()):
             pass
 
 

@@ -14,8 +14,9 @@ tau)_+^2 of each squared singular value, so that
     ||G - Y||^2 <= ||G - U D V'||^2 - (1 - theta) ||H||^2.
 
 Errors of U and V, and values above the strength that they miss, enter by their squares. tau bounds ||G (1 - V V')||_2,
-which is at least ||H||_2: by a Cholesky factorisation (Rump, BIT, 2006) or, for many users and items, with a probability
-over random starts. At r_e = c_e (1 - W_e) of the minimum all is equal, so the gap is of second order in the error of W.
+which is at least ||H||_2: by a Cholesky factorisation (Rump, BIT, 2006) or, for many users and items, with a
+probability over random starts. At r_e = c_e (1 - W_e) of the minimum all is equal, so the gap is of second order in the
+error of W.
 """
 
 from __future__ import annotations

@@ -123,10 +123,12 @@ class ImplicitModel(Displayed, Fitted):
             liked = self._rows(users)
             factors = self._folded(liked)
         elif users is None:
-            liked, factors = self.liked, self.user_factors
+            liked = self.liked
+            factors = self.user_factors
         else:
-            ids = self._ids(users, len(self.user_factors), "users")
-            liked, factors = self.liked[np.atleast_1d(ids)], self.user_factors[np.atleast_1d(ids)]
+            ids = np.atleast_1d(self._ids(users, len(self.user_factors), "users"))
+            liked = self.liked[ids]
+            factors = self.user_factors[ids]
         items = np.empty((len(factors), n), np.int64)
         scores = np.empty((len(factors), n))
         for rows, block in self._score_blocks(factors):
