@@ -40,7 +40,7 @@ from mopn.solvers.tools.display import Displayed
 # Users or items, whichever are fewer, up to which bounds are deterministic: a factorisation then takes some 3 s.
 MAX_FACTORIZED = 6000
 # Searches for singular vectors that are missed, at most; bounds hold without them.
-_MAX_SEARCHES = 6
+_MAX_SEARCHES = 30
 # Steps of Lanczos in a search: so much over the root of the relative excess that matters, within limits.
 _LANCZOS_GROWTH = 4.0
 _MIN_LANCZOS_STEPS = 20
@@ -186,27 +186,32 @@ class SingularVectors:
 
 def _rest_of_matrix(matrix: Residuals, vectors: SingularVectors, strength: float, excess: float) -> _RestOfMatrix:
     """Return the rest of G outside the vectors above the strength, among which are those that Lanczos still finds."""
-    rest = _RestOfMatrix(matrix, vectors, strength)
+    above = vectors.values > strength
+    rest = _RestOfMatrix(matrix, vectors.V[:, above], vectors.images[:, above], strength)
     rng = np.random.default_rng(0)
+    known = rest.V.shape[1]
     for _ in range(_MAX_SEARCHES):
         missed = rest.directions_above(strength * (1.0 + 0.5 * excess), excess, rng)
         if not missed.shape[1]:
             break
-        rest = _RestOfMatrix(matrix, SingularVectors(matrix, np.hstack([rest.V, missed])), strength)
+        images = np.hstack([rest.L, matrix.G @ missed])
+        rest = _RestOfMatrix(matrix, np.hstack([rest.V, missed]), images, strength)
+    if rest.V.shape[1] > known:
+        vectors = SingularVectors(matrix, rest.V)
+        above = vectors.values > strength
+        rest = _RestOfMatrix(matrix, vectors.V[:, above], vectors.images[:, above], strength)
     return rest
 
 
 class _RestOfMatrix:
     """The matrix G (1 - V V'), for vectors V near the singular vectors of G above the strength."""
 
-    def __init__(self, matrix: Residuals, vectors: SingularVectors, strength: float) -> None:
-        above = vectors.values > strength
+    def __init__(self, matrix: Residuals, V: np.ndarray, images: np.ndarray, strength: float) -> None:
         self.matrix = matrix
         self.strength = strength
-        self.V = np.ascontiguousarray(vectors.V[:, above])
-        # The image G V, and G'G V.
-        self.L = np.ascontiguousarray(vectors.images[:, above])
-        self.crossed = matrix.transposed @ self.L
+        self.V = np.ascontiguousarray(V)
+        # The image G V.
+        self.L = np.ascontiguousarray(images)
         # The length of the moduli of all terms: rounding errors are relative to its square.
         self.size = matrix.length * (1.0 + float(np.vdot(self.V, self.V))) * (1.0 + 8.0 * EPS)
         # Roundings on the way to an entry of a product, at most.
@@ -253,7 +258,7 @@ class _RestOfMatrix:
         """Return a bound of ||G (1 - V V')||_2 that is about ``excess`` above the strength, or inf."""
         K = np.array(self.matrix.gram, order="F")
         if self.V.shape[1]:
-            X = self.crossed - 0.5 * (self.V @ (self.L.T @ self.L))
+            X = self.matrix.transposed @ self.L - 0.5 * (self.V @ (self.L.T @ self.L))
             K = dsyr2k(-1.0, X, self.V, beta=1.0, c=K, lower=1, overwrite_c=1)
         n = len(K)
         trace = float(np.abs(np.diag(K)).sum()) * (1.0 + n * EPS)
