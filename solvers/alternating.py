@@ -38,7 +38,7 @@ class AlternatingLeastSquares(Solver[Alternating]):
     max_units : int, optional
         Largest number of units, the rank; default as many as the strength allows.
     first_units : int, default 32
-        Units that enter at a time, at most; later half as many as there are, if these are more.
+        Units that enter at a time, at most.
     prove : bool, default True
         Whether the gap is proven, when it is estimated to be small enough and at the end; else a run ends as
         ``ESTIMATED``, and ``mopn.certify`` may prove the gap later.
@@ -122,10 +122,8 @@ class _Run:
         self.sweeps_since_search = 0
         least = _LEAST_GAP_OF_UNIT * max(self.monitor.tol, NOISE) * abs(at.value)
         estimate = self.problem.estimate(point, at, self.probes, least, self.monitor.seed)
-        # Fewer directions do once the rank has settled; new ones while it grows.
+        # The next search goes on from these directions.
         self.probes = estimate.probes
-        if estimate.units.n_units:
-            self.probes = max(self.solver.first_units, point.n_units // 2)
         return estimate
 
     def _report(self, point: Any, at: Any, estimate: Any, *, levelled: bool) -> None:
