@@ -13,7 +13,7 @@ from mopn.data.interactions import checked_interactions
 from mopn.data.validation import check_count, check_flag, check_nonnegative, compressed, finite_numbers
 from mopn.models.base import Fitted
 from mopn.solvers.tools.checks import check_positive, shown
-from mopn.solvers.tools.decorators import quiet
+from mopn.solvers.tools.decorators import cached_property, quiet
 from mopn.solvers.tools.display import Displayed
 
 # Scores that are held in memory at a time.
@@ -74,14 +74,13 @@ class ImplicitModel(Displayed, Fitted):
         check_positive(self.strength, "strength")
         check_positive(self.unobserved_weight, "unobserved_weight")
         check_nonnegative(self.alpha, "alpha")
-        parts = self.liked_counts, self.liked_items, self.liked_starts
-        liked = compressed(sparse.csr_array(parts, shape=(len(users), len(items))), "liked")
-        object.__setattr__(self, "_liked", liked)
+        compressed(self.liked, "liked")
 
-    @property
+    @cached_property
     def liked(self) -> sparse.csr_array:
         """The interactions of the fit (n_users, n_items)."""
-        return self._liked  # type: ignore[attr-defined, no-any-return]
+        parts = self.liked_counts, self.liked_items, self.liked_starts
+        return sparse.csr_array(parts, shape=(len(self.user_factors), len(self.item_factors)))
 
     def _fitted_model(self) -> ImplicitModel:
         return self
@@ -223,7 +222,7 @@ class ImplicitModel(Displayed, Fitted):
     def _folded(self, liked: sparse.csr_array) -> np.ndarray:
         common = self._common
         found = np.zeros((liked.shape[0], self.n_units))
-        for row in np.flatnonzero(np.diff(liked.indptr)):
+        for row in np.flatnonzero(np.diff(liked.indptr)).tolist():
             matrix, weighted = self._normal_equations(liked, row, common)
             found[row] = np.linalg.solve(matrix, weighted.sum(axis=0))
         return found
