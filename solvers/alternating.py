@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mopn.solvers.interface import Alternating, Measure, Monitor, Solver
 from mopn.solvers.numerics.precision import NOISE
 from mopn.solvers.result import Status
@@ -123,7 +125,7 @@ class _Run:
         least = _LEAST_GAP_OF_UNIT * max(self.monitor.tol, NOISE) * abs(at.value)
         estimate = self.problem.estimate(point, at, self.probes, least, self.monitor.seed)
         # The next search goes on from these directions.
-        self.probes = estimate.probes
+        self.probes = estimate.probes[:, : self.solver.first_units]
         return estimate
 
     def _report(self, point: Any, at: Any, estimate: Any, *, levelled: bool) -> None:
@@ -141,6 +143,8 @@ class _Run:
             allowance = _PROOF_PART * max(goal, gap)
             columns["dual"] = self.problem.dual(point, at, allowance, self.monitor.failure_budget)
             columns["lower"] = columns["dual"].lower
+            # Directions that the proof found may be units that are missing.
+            self.probes = np.hstack([columns["dual"].vectors, self.probes])
             columns["rounding"] = self.problem.rounding(point, at)
         self.monitor(point, fun=at.value, **columns)
         if gap <= goal and not self.solver.prove:

@@ -245,7 +245,7 @@ class ImplicitProblem(Displayed, Alternating):
     def estimate(self, point: Factors, at: AtFactors, probes: int | np.ndarray, least: float, seed: int) -> Estimate:
         """Estimate the lower bound at a point, and find units to add, the best first.
 
-        ``probes`` are the directions of an earlier estimate, or a number of random ones. Units are those whose slopes
+        ``probes`` are directions to begin with, or a number of random ones; the best are first in the result. Units are those whose slopes
         exceed the strength, if each adds more than ``least`` to the gap.
         """
         matrix = Residuals(self.pairs, at.residuals)
@@ -254,7 +254,7 @@ class ImplicitProblem(Displayed, Alternating):
         if not isinstance(probes, np.ndarray):
             number = max(0, min(probes, n - basis.shape[1]))
             probes = np.random.default_rng(seed).standard_normal((n, number))
-        probes = _outside(basis, probes)
+        probes = _outside(basis, probes[:, : n - basis.shape[1]])
         for _ in range(_POWER_STEPS):
             probes = _outside(basis, matrix.transposed @ (matrix.G @ probes))
         image = matrix.G @ np.hstack([basis, probes])
@@ -267,7 +267,7 @@ class ImplicitProblem(Displayed, Alternating):
         long = long[:, new] * roots
         short = (probes @ rotation[new].T) * roots
         units = Factors(short, long) if matrix.by_items else Factors(long, short)
-        return Estimate(bound.lower, units, probes)
+        return Estimate(bound.lower, units, probes @ rotation.T)
 
     def _on_short_side(self, point: Factors) -> np.ndarray:
         """Return the factor of users or items, whichever are fewer."""

@@ -72,11 +72,15 @@ class ImplicitDual(Displayed):
         above the strength.
     matrix : sparse array of shape (n_users, n_items)
         The numbers r of the observed pairs.
+    vectors : ndarray of shape (n, k)
+        Right vectors of the matrix, or left ones if there are fewer users than items, for the singular values above the
+        strength, as found.
     """
 
     lower: float
     bound: float
     matrix: sparse.csr_array = field(compare=False)
+    vectors: np.ndarray = field(compare=False)
 
     def _entries(self) -> dict[str, str]:
         return {"lower": f"{self.lower:.6g}", "bound": f"{self.bound:.6g}", "matrix": str(self.matrix.shape)}
@@ -170,7 +174,7 @@ def proven_dual(
     sums = float(r.sum()) - float(quotients.sum())
     error = (len(r) + 8) * EPS * float(np.abs(r).sum() + quotients.sum()) + len(r) * TINY
     lower = float(proven_lower((sums - error - of_norms) - 4.0 * EPS * (abs(sums) + error + of_norms)))
-    return ImplicitDual(lower, bound, pairs.matrix(r))
+    return ImplicitDual(lower, bound, pairs.matrix(r), rest.V)
 
 
 class SingularVectors:
@@ -192,7 +196,8 @@ def _rest_of_matrix(matrix: Residuals, vectors: SingularVectors, strength: float
     known = rest.V.shape[1]
     for _ in range(_MAX_SEARCHES):
         missed = rest.directions_above(strength * (1.0 + 0.5 * excess), excess, rng)
-        if not missed.shape[1]:
+        # With many more values above the strength than units the point is far from the minimum.
+        if not missed.shape[1] or rest.V.shape[1] > 2 * known + _MAX_LANCZOS_STEPS:
             break
         images = np.hstack([rest.L, matrix.G @ missed])
         rest = _RestOfMatrix(matrix, np.hstack([rest.V, missed]), images, strength)
