@@ -245,7 +245,7 @@ class ImplicitProblem(Displayed, Alternating):
     def estimate(self, point: Factors, at: AtFactors, probes: int | np.ndarray, least: float, seed: int) -> Estimate:
         """Estimate the lower bound at a point, and find units to add, the best first.
 
-        ``probes`` are directions to begin with, or a number of random ones; the best are first in the result. Units are those whose slopes
+        ``probes`` are directions to begin with, or a number of random ones. Units are those whose slopes
         exceed the strength, if each adds more than ``least`` to the gap.
         """
         matrix = Residuals(self.pairs, at.residuals)
