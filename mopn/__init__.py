@@ -42,17 +42,22 @@ if TYPE_CHECKING:  # imported on use
     from mopn import testing as testing
     from mopn.factorization.direct import FactorizationProblem
     from mopn.factorization.lifted import LiftedProblem
+    from mopn.implicit.problem import ImplicitProblem
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "FactorizationModel", "FactorizationProblem", "Huber", "LiftedProblem", "Loss", "Model", "NetworkProblem",
-    "OutputLayerProblem", "Poisson", "Quantile", "Ratio", "RelationBlocks", "Result", "RowBlocks", "Status", "certify",
-    "certify_network", "load", "minimize", "path",
+    "FactorizationModel", "FactorizationProblem", "Huber", "ImplicitProblem", "LiftedProblem", "Loss", "Model",
+    "NetworkProblem", "OutputLayerProblem", "Poisson", "Quantile", "Ratio", "RelationBlocks", "Result", "RowBlocks",
+    "Status", "certify", "certify_network", "load", "minimize", "path",
 ]  # fmt: skip
 
 # Imported on use, as they import numba.
-_LAZY = {"FactorizationProblem": "mopn.factorization.direct", "LiftedProblem": "mopn.factorization.lifted"}
+_LAZY = {
+    "FactorizationProblem": "mopn.factorization.direct",
+    "ImplicitProblem": "mopn.implicit.problem",
+    "LiftedProblem": "mopn.factorization.lifted",
+}
 # Imported on use, as they need extras or few programs use them.
 _LAZY_MODULES = ("estimators", "explain", "export", "plotting", "ranking", "testing")
 

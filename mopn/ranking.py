@@ -1,21 +1,23 @@
-"""Ranking metrics by group, such as users; the best items for a user; similar items.
+"""Ranking metrics by group, such as users, and of lists from all items; the best items for a user; similar items.
 
 nDCG (Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS, 2002) is computed with
 scikit-learn's ``ndcg_score``. The gain of an item is its relevance y, or 2^y - 1 (Burges et al., Learning to rank using
 gradient descent, ICML 2005); discounts are 1 / log2(1 + rank).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mopn.data.interactions import checked_interactions
 from mopn.data.validation import distinct_labels, finite_numbers
+from mopn.models.implicit import best_of_rows
 from mopn.models.ranker import Ranker, similar_features
 from mopn.solvers.tools.checks import choice, count
 from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.signals import signals_later
 
-__all__ = ["Ranker", "grouped_ndcg", "similar_features"]
+__all__ = ["Ranker", "average_precision_at_k", "grouped_ndcg", "ndcg_at_k", "recall_at_k", "similar_features"]
 
 _GAINS = {"exponential": lambda y: np.exp2(y) - 1.0, "linear": lambda y: y}
 # The largest relevances whose gains can be added up, by the kind of gain.
@@ -98,6 +100,108 @@ def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.nda
     if y_true.min() < 0:
         raise ValueError(f"relevances must be >= 0, got {y_true.min():g} in y_true; shift them")
     return y_true, y_score, codes
+
+
+class _Lists(NamedTuple):
+    """Of each user with a relevant item: which of the list's items are relevant (m, k), and how many could be (m,)."""
+
+    hits: np.ndarray
+    possible: np.ndarray
+
+
+def _lists(relevant: Any, scores: Any, k: int, seen: Any) -> _Lists:
+    relevant = checked_interactions(relevant, "relevant")
+    scores = np.array(finite_numbers(scores, "scores"))
+    k = count()(k, "k")
+    if scores.shape != relevant.shape:
+        raise ValueError(f"scores must have the shape {relevant.shape} of relevant, got {scores.shape}")
+    wanted = relevant.astype(bool).toarray()
+    if seen is not None:
+        seen = checked_interactions(seen, "seen")
+        if seen.shape != relevant.shape:
+            raise ValueError(f"seen must have the shape {relevant.shape} of relevant, got {seen.shape}")
+        known = seen.astype(bool).toarray()
+        scores[known] = -np.inf
+        wanted &= ~known
+    users = wanted.any(axis=1)
+    if not users.any():
+        raise ValueError("no user has a relevant item that was not seen, so nothing is measured")
+    places, _ = best_of_rows(scores[users], min(k, scores.shape[1]))
+    hits = np.take_along_axis(wanted[users], places, axis=1) & (places >= 0)
+    return _Lists(hits, np.minimum(wanted[users].sum(axis=1), k))
+
+
+@quiet()
+def recall_at_k(relevant: Any, scores: Any, k: int = 10, *, seen: Any = None) -> float:
+    """Return the mean share of users' relevant items that are among the k items of the largest scores.
+
+    Parameters
+    ----------
+    relevant : sparse matrix of shape (n_users, n_items)
+        Above 0 for the held-out items of a user. Users without any are left out.
+    scores : array-like of shape (n_users, n_items)
+        Scores of all items. Of equal scores the smaller column is first; if they reach beyond the list, any may be in
+        it.
+    k : int, default 10
+        Length of the lists. A user with more than k relevant items has k that can be found.
+    seen : sparse matrix of shape (n_users, n_items), optional
+        Above 0 for items that are not recommended, such as those of the fit. They are not relevant either.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arrays of other shapes or types, NaN, k < 1, or no user with a relevant item.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> recall_at_k(sparse.csr_array([[1, 1, 0], [0, 0, 1]]), [[0.9, 0.1, 0.5], [0.9, 0.1, 0.5]], k=2)
+    0.75
+    """
+    lists = _lists(relevant, scores, k, seen)
+    return float(np.mean(lists.hits.sum(axis=1) / lists.possible))
+
+
+@quiet()
+def ndcg_at_k(relevant: Any, scores: Any, k: int = 10, *, seen: Any = None) -> float:
+    """Return the mean over users of the normalised discounted cumulative gain of lists of k from all items.
+
+    The gain of a relevant item at rank r is 1 / log2(1 + r); the sum is divided by that of the best possible list.
+    Parameters, errors and equal scores are as for :func:`recall_at_k`.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> round(ndcg_at_k(sparse.csr_array([[1, 0, 0]]), [[0.5, 0.9, 0.1]], k=2), 4)
+    0.6309
+    """
+    lists = _lists(relevant, scores, k, seen)
+    discounts = 1.0 / np.log2(np.arange(2, lists.hits.shape[1] + 2))
+    best = np.cumsum(discounts)[np.minimum(lists.possible, len(discounts)) - 1]
+    return float(np.mean(lists.hits @ discounts / best))
+
+
+@quiet()
+def average_precision_at_k(relevant: Any, scores: Any, k: int = 10, *, seen: Any = None) -> float:
+    """Return the mean over users of the average precision of lists of k from all items (MAP@k).
+
+    The precision at the rank of each relevant item in the list is added up, and divided by the number of relevant
+    items, at most k. Parameters, errors and equal scores are as for :func:`recall_at_k`.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> average_precision_at_k(sparse.csr_array([[1, 0, 1]]), [[0.9, 0.5, 0.1]], k=3)
+    0.8333333333333333
+    """
+    lists = _lists(relevant, scores, k, seen)
+    precisions = np.cumsum(lists.hits, axis=1) / np.arange(1, lists.hits.shape[1] + 1)
+    return float(np.mean(np.sum(precisions * lists.hits, axis=1) / lists.possible))
 
 
 def __dir__() -> list[str]:

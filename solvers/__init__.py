@@ -3,6 +3,7 @@
 This package imports nothing from the rest of mopn; polynomials, class labels and data sets do not occur in it.
 """
 
+from mopn.solvers.alternating import AlternatingLeastSquares
 from mopn.solvers.conditional_gradient import ConditionalGradient, FullRefit, OutputRefit, PlainStep
 from mopn.solvers.coordinate_descent import CoordinateDescent
 from mopn.solvers.driver import minimize
@@ -15,8 +16,8 @@ from mopn.solvers.result import Trace as Trace
 from mopn.solvers.sgd import SGD, AdaGrad
 
 __all__ = [
-    "FISTA", "LBFGS", "SGD", "AdaGrad", "ConditionalGradient", "CoordinateDescent", "FullRefit", "InteriorPoint",
-    "OutputRefit", "PlainStep", "Result", "Solver", "Status", "minimize",
+    "FISTA", "LBFGS", "SGD", "AdaGrad", "AlternatingLeastSquares", "ConditionalGradient", "CoordinateDescent",
+    "FullRefit", "InteriorPoint", "OutputRefit", "PlainStep", "Result", "Solver", "Status", "minimize",
 ]  # fmt: skip
 
 

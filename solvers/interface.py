@@ -9,6 +9,7 @@ A problem lists the oracles that it offers in ``problem.oracles``; a solver list
 "barrier"        :class:`WithBarrier` interior point
 "blocks"         :class:`Blockwise`   coordinate descent
 "passes"         :class:`WithPasses`  SGD, AdaGrad
+"alternating"    :class:`Alternating` alternating least squares
 "atomic"         :class:`Atomic`      conditional gradient by plain steps
 "corrective"     :class:`Corrective`  conditional gradient with refits
 ================ ==================== ==================================================
@@ -42,6 +43,7 @@ SERVED_BY = {
     "barrier": "InteriorPoint()",
     "blocks": "CoordinateDescent()",
     "passes": "SGD(), AdaGrad()",
+    "alternating": "AlternatingLeastSquares()",
     "atomic": "ConditionalGradient(refit='none')",
     "corrective": "ConditionalGradient()",
 }
@@ -275,6 +277,40 @@ class WithPasses(Problem, Protocol):
 
     def passes(self, x: np.ndarray) -> Passes:
         """Return the state of passes at a point, which is not changed."""
+
+
+class Estimate(NamedTuple):
+    """A lower bound without a proof, units to add, the best first, and the directions in which they were sought."""
+
+    lower: float
+    units: Any
+    probes: np.ndarray
+
+
+class Alternating(Problem, Protocol):
+    """The oracle "alternating": two factors, over each of which the objective can be minimised exactly."""
+
+    @data_member
+    def allows_single(self) -> bool:
+        """Whether sweeps may begin in single precision."""
+
+    def evaluate(self, point: Any) -> Any:
+        """Return an object with the objective at a point as ``value``, for ``estimate`` and ``dual``."""
+
+    def sweep(self, point: Any, *, single: bool) -> Any:
+        """Minimise over one factor, then the other; units that became zero leave."""
+
+    def estimate(self, point: Any, at: Any, probes: Any, least: float, seed: int) -> Estimate:
+        """Estimate the gap, and find units that would each lower it by more than ``least``, by some directions."""
+
+    def with_units(self, point: Any, new: Any, most: int) -> Any:
+        """Return a point with the first ``most`` of some new units."""
+
+    def dual(self, point: Any, at: Any, allowance: float, failure_budget: FailureBudget) -> Any:
+        """Return a dual point with its bound ``lower``, looser by about ``allowance``, and directions ``vectors``."""
+
+    def rounding(self, point: Any, at: Any) -> float:
+        """Upper bound of the exact objective of the point minus the computed one."""
 
 
 # -- problems over infinitely many units ------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ BELOW = {
     "core": {"compiled", "solvers", "losses", "data"},
     "network": {"compiled", "solvers", "losses", "data", "core"},
     "factorization": {"compiled", "solvers", "losses", "data", "core"},
+    "implicit": {"compiled", "solvers", "losses", "data", "core"},
     "tables": {"solvers", "data"},
     "models": {"compiled", "solvers", "losses", "data", "core", "tables"},
     "explain": {"compiled", "solvers", "losses", "data", "core", "tables", "models"},
@@ -40,12 +41,12 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # CONTRIBUTING.md, "What may enter". Code is measured in nodes of its syntax tree, which neither packing nor unpacking
 # changes; 2 % of slack keep small changes out of this file.
 CEILINGS = {
-    "packages and modules right below mopn": 19,
-    "nodes of mopn and solvers": 175_500,
-    "nodes of tests": 223_000,
-    "nodes of benchmarks": 82_600,
-    "public names": 70,
-    "numeric constants": 420,
+    "packages and modules right below mopn": 20,
+    "nodes of mopn and solvers": 190_500,
+    "nodes of tests": 234_500,
+    "nodes of benchmarks": 84_500,
+    "public names": 80,
+    "numeric constants": 482,
 }
 PACKAGES = "dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers"
 PUBLIC = ("mopn", *(f"mopn.{name}" for name in PACKAGES))
@@ -202,6 +203,7 @@ ONE_IDEA_A_LINE = {
     "explain",
     "export",
     "factorization",
+    "implicit",
     "losses",
     "models",
     "network",

@@ -5,7 +5,7 @@ from __future__ import annotations
 ORDER = (
     *("regions", "digit_units", "certificate", "units_accuracy", "norms", "path", "pareto"),
     *("shap", "interactions", "radius"),
-    *("table", "losses", "levels", "movielens", "degree", "blackbox"),
+    *("table", "losses", "levels", "movielens", "implicit", "degree", "blackbox"),
     *("refits", "scipy", "certify_any", "own_loss", "completion"),
 )
 

@@ -15,6 +15,7 @@ with signals_later():
 
     from mopn.estimators.classifiers import MultiOutputFMClassifier, MultiOutputPNClassifier
     from mopn.estimators.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
+    from mopn.estimators.implicit import ImplicitFactorization
     from mopn.estimators.ordinal import OrdinalFMRegressor, OrdinalPNRegressor
     from mopn.estimators.path_cv import PathCV
     from mopn.estimators.pn import PolynomialNetworkClassifier, PolynomialNetworkRegressor
@@ -23,9 +24,9 @@ with signals_later():
     from mopn.estimators.tables import TableClassifier, TableRegressor
 
 __all__ = [
-    "FactorizationMachineClassifier", "FactorizationMachineRegressor", "MultiOutputFMClassifier",
-    "MultiOutputFMRegressor", "MultiOutputPNClassifier", "MultiOutputPNRegressor", "OrdinalFMRegressor",
-    "OrdinalPNRegressor", "PathCV", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor",
+    "FactorizationMachineClassifier", "FactorizationMachineRegressor", "ImplicitFactorization",
+    "MultiOutputFMClassifier", "MultiOutputFMRegressor", "MultiOutputPNClassifier", "MultiOutputPNRegressor",
+    "OrdinalFMRegressor", "OrdinalPNRegressor", "PathCV", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor",
     "TableClassifier", "TableEncoder", "TableRegressor",
 ]  # fmt: skip
 

@@ -4,13 +4,14 @@ import os
 from dataclasses import replace
 
 from mopn.models.files import read
+from mopn.models.implicit import ImplicitModel
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
 from mopn.tables.fields import FIELDS, TRAINING_FIELDS, from_fields
 
 
-def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel:
+def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel | ImplicitModel:
     """Read a model file of ``save``, without pickle, scikit-learn or numba.
 
     Parameters
@@ -19,7 +20,7 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
 
     Returns
     -------
-    Model, FactorizationModel or TableModel
+    Model, FactorizationModel, TableModel or ImplicitModel
 
     Raises
     ------
@@ -55,6 +56,8 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
             return Model(**values)
         if "factors" in values:
             return FactorizationModel(**values)
+        if "item_factors" in values:
+            return ImplicitModel(**values)
         raise TypeError("it has neither a basis nor factors")
     except (AttributeError, TypeError, ValueError) as error:
         # Fields that are missing, unknown, of another type, or do not fit together.

@@ -311,7 +311,7 @@ def _certificate(
 
 @quiet()
 def certify(
-    problem: NetworkProblem,
+    problem: Any,
     basis: Any = None,
     weights: Any = None,
     oracle: OracleName | BasisOracle = "auto",
@@ -323,7 +323,8 @@ def certify(
 
     Parameters
     ----------
-    problem : NetworkProblem
+    problem : NetworkProblem or ImplicitProblem
+        Of an ``ImplicitProblem`` the two arrays are P and Q; a result may take their place.
     basis : array-like of shape (k, d), Model, fitted estimator or Result
         Units of any length; K(c h, x) = c^2 K(h, x), so lengths go into the weights. Arrays are in the coordinates of
         the problem, like results: with ``center`` or ``scale`` units for X as given are other numbers. So give a
@@ -348,7 +349,7 @@ def certify(
     Raises
     ------
     TypeError
-        If the problem is not a ``NetworkProblem``, or there is no network.
+        If the problem is of another kind, or there is no network.
     ValueError
         For shapes that do not fit the problem, NaN or infinity, weights outside the problem's ball, a strength of 0, or
         a model that is no network of the problem.
@@ -363,6 +364,9 @@ def certify(
     >>> zero.fun - zero.gap <= best.fun <= zero.fun
     True
     """
+    if "alternating" in getattr(problem, "oracles", ()):
+        with limited_threads(n_threads):
+            return problem.measure(problem.start(basis if weights is None else (basis, weights)))
     if not isinstance(problem, NetworkProblem):
         fitted = "; a fitted estimator has its gap already, as relative_gap_" if hasattr(problem, "fit") else ""
         raise TypeError(f"problem must be a NetworkProblem, got {shown(problem)}{fitted}")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mopn
 from mopn.solvers import (
@@ -9,6 +10,7 @@ from mopn.solvers import (
     LBFGS,
     SGD,
     AdaGrad,
+    AlternatingLeastSquares,
     ConditionalGradient,
     CoordinateDescent,
     FullRefit,
@@ -34,6 +36,10 @@ def factorization():
     return mopn.FactorizationProblem(X, X[:, 0] * X[:, 1] + X[:, 2], n_components=2, fit_linear=True)
 
 
+def implicit():
+    return mopn.ImplicitProblem(sparse.csr_array(np.maximum(X, 0.0)), 0.5)
+
+
 SOLVERS = {
     "conditional gradient": (network, ConditionalGradient()),
     "plain conditional gradient": (network, ConditionalGradient(refit="none")),
@@ -45,5 +51,6 @@ SOLVERS = {
     "coordinate descent": (factorization, CoordinateDescent()),
     "SGD": (factorization, SGD()),
     "AdaGrad": (factorization, AdaGrad()),
+    "alternating least squares": (implicit, AlternatingLeastSquares()),
 }
 every_solver = pytest.mark.parametrize(("make", "solver"), SOLVERS.values(), ids=SOLVERS)

@@ -1,0 +1,1 @@
+"""Implicit feedback: the convex problem behind alternating least squares, and the proof of its gap."""

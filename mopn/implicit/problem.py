@@ -1,0 +1,366 @@
+"""The convex problem of implicit feedback, as alternating least squares minimise it: value, gradient, proven gap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import svds
+
+from mopn.compiled.alternating import half_step
+from mopn.core.regularizers import Ratio
+from mopn.data.interactions import checked_interactions
+from mopn.data.validation import check_input, check_start_size, finite_numbers
+from mopn.implicit.pairs import Lines, Pairs
+from mopn.implicit.proof import ImplicitDual, Residuals, estimated_lower, proven_dual
+from mopn.solvers.alternating import AlternatingLeastSquares
+from mopn.solvers.interface import Alternating, Estimate, Measure
+from mopn.solvers.numerics.precision import EPS, NULL
+from mopn.solvers.result import Result
+from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.budgets import FailureBudget
+from mopn.solvers.tools.checks import check_positive, shown
+from mopn.solvers.tools.decorators import cached_property, quiet
+from mopn.solvers.tools.display import Displayed
+
+# Factors are in single precision only if confidences are at most this multiple of the strength and of each other.
+_LARGEST_SINGLE = 1e4
+# Units below this leave, relative to the largest: they are rounding errors of single precision, or on the way to 0.
+_NULL_UNIT = 1e-7
+# Steps of the power method to the best new units.
+_POWER_STEPS = 2
+# Part of the objective that the bound of a norm may add to the gap of a certificate.
+_CERTIFIED = 1e-6
+
+
+class Factors(NamedTuple):
+    """A point: the factors P (n_users, k) and Q (n_items, k) of W = P Q'."""
+
+    P: np.ndarray
+    Q: np.ndarray
+
+    @property
+    def n_units(self) -> int:
+        """The number k of units."""
+        return self.P.shape[1]
+
+
+@dataclass(frozen=True)
+class AtFactors:
+    """The objective at a point, and r = c (1 - W) of the observed pairs (n,): minus the gradient of their losses."""
+
+    value: float
+    residuals: np.ndarray
+
+
+class ImplicitProblem(Displayed, Alternating):
+    r"""Minimise :math:`\sum_{ui} \frac{c_{ui}}{2} (W_{ui} - 1)^2 + \frac{\rho}{2} \|W\|_F^2 + \lambda \|W\|_*`.
+
+    The sum is over the observed pairs; W has a number for each user and item. In factors W = P Q' it is the problem of
+    alternating least squares for implicit feedback, as :math:`\lambda \|W\|_*` is the least
+    :math:`\frac{\lambda}{2} (\|P\|_F^2 + \|Q\|_F^2)` (Hu, Koren and Volinsky, Collaborative filtering for implicit
+    feedback datasets, ICDM 2008). It is convex in W, so a gap to the best matrix of any rank can be proven.
+
+    Parameters
+    ----------
+    interactions : sparse matrix of shape (n_users, n_items)
+        The confidence c of each observed pair, above its weight as an unobserved one; of any SciPy format. Duplicates
+        are summed, explicit zeros are not observed.
+    strength : float or Ratio
+        :math:`\lambda`, above 0; a :class:`mopn.Ratio` is relative to the largest singular value of the
+        confidences, from which on W = 0 is best.
+    unobserved_weight : float, default 0.3
+        :math:`\rho`, above 0: the weight of every pair as a zero.
+
+    Raises
+    ------
+    TypeError
+        For interactions that are not sparse, or not real.
+    ValueError
+        For NaN, infinity, negative numbers, or no users or items; for options out of range.
+
+    Notes
+    -----
+    Results have ``P`` (n_users, k) and ``Q`` (n_items, k), balanced, in the order of decreasing singular values of W;
+    the number k is found. ``dual`` is a :class:`mopn.implicit.proof.ImplicitDual`. Starts are earlier results and pairs
+    ``(P, Q)``.
+
+    It is ``NetworkProblem(kernel="anova", loss="squared", norm="l1", strength=strength / 2, ridge=unobserved_weight)``
+    on the one-hot columns of users and items, all targets 1 and ``sample_weight=c``.
+
+    Gaps are deterministic up to 6,000 users or items, whichever are fewer; beyond they hold with a probability of at
+    least 1 - 1e-9.
+
+    Examples
+    --------
+    >>> import mopn, numpy as np
+    >>> from scipy import sparse
+    >>> likes = sparse.csr_array((np.random.default_rng(0).random((50, 20)) < 0.3).astype(float))
+    >>> problem = mopn.ImplicitProblem(likes, mopn.Ratio(0.2))
+    >>> result = mopn.minimize(problem, tol=1e-4)
+    >>> result.success, result.P.shape[0], result.Q.shape[0]
+    (True, 50, 20)
+    """
+
+    oracles = frozenset({"alternating"})
+
+    def __init__(self, interactions: Any, strength: Any, unobserved_weight: float = 0.3) -> None:
+        self.pairs = Pairs(checked_interactions(interactions, "interactions"))
+        self.unobserved_weight = check_positive(unobserved_weight, "unobserved_weight")
+        check_input(self.unobserved_weight, "unobserved_weight")
+        self.strength = self._strength(strength)
+        check_input(self.strength, "strength")
+        # The last point with a proof, and its dual point: runs often end there.
+        self._last_proof: tuple[Any, Any] = None, None
+
+    def _strength(self, strength: Any) -> float:
+        if isinstance(strength, Ratio):
+            return strength(self.largest_singular_value) or 1.0
+        return check_positive(strength, "strength")
+
+    @cached_property
+    @limited_threads()
+    @quiet()
+    def largest_singular_value(self) -> float:
+        """The largest singular value of the confidences, as found: the least strength whose solution is 0."""
+        matrix = self.pairs.matrix(self.pairs.confidences)
+        if min(matrix.shape) == 1 or not self.pairs.number:
+            return float(np.linalg.norm(matrix.data))
+        start = np.ones(min(matrix.shape))
+        return float(svds(matrix, k=1, v0=start, return_singular_vectors=False)[0])
+
+    def _entries(self) -> dict[str, str]:
+        users, items = self.pairs.shape
+        return {
+            "users": str(users),
+            "items": str(items),
+            "pairs": str(self.pairs.number),
+            "strength": f"{self.strength:.6g}",
+            "unobserved_weight": f"{self.unobserved_weight:.6g}",
+        }
+
+    # -- points -----------------------------------------------------------------------------------------------------
+
+    def start(self, start: Any = None) -> Factors:
+        """Return a start: no units for None; factors of an earlier result, or given as a pair (P, Q)."""
+        n_users, n_items = self.pairs.shape
+        if start is None:
+            return Factors(np.zeros((n_users, 0)), np.zeros((n_items, 0)))
+        if isinstance(start, Result):
+            start = start.get("P"), start.get("Q")
+        if not (isinstance(start, tuple | list) and len(start) == 2):
+            raise TypeError(f"start must be an earlier result or a pair (P, Q), got {shown(start)}")
+        P = finite_numbers(start[0], "start: P")
+        Q = finite_numbers(start[1], "start: Q")
+        if P.ndim != 2 or P.shape[0] != n_users or Q.shape != (n_items, P.shape[1]):
+            raise ValueError(
+                f"start must be P of shape ({n_users}, k) and Q of shape ({n_items}, k), got {P.shape} and {Q.shape}"
+            )
+        check_start_size(P, "start: P")
+        check_start_size(Q, "start: Q")
+        return self.balanced(Factors(P, Q))
+
+    def unpack(self, point: Factors) -> dict[str, Any]:
+        """Return the flat point and its parts ``P`` and ``Q``."""
+        flat = np.concatenate([point.P.ravel(), point.Q.ravel()])
+        users = point.P.size
+        return {"x": flat, "P": flat[:users].reshape(point.P.shape), "Q": flat[users:].reshape(point.Q.shape)}
+
+    def balanced(self, point: Factors, null: float = NULL) -> Factors:
+        """Return the factors of the same W with the least penalty, without units below ``null``, relative."""
+        P, left = np.linalg.qr(point.P)
+        Q, right = np.linalg.qr(point.Q)
+        U, values, Vt = np.linalg.svd(left @ right.T, full_matrices=False)
+        kept = values > null * values.max(initial=0.0)
+        roots = np.sqrt(values[kept])
+        return Factors(P @ (U[:, kept] * roots), Q @ (Vt[kept].T * roots))
+
+    # -- objective --------------------------------------------------------------------------------------------------
+
+    def evaluate(self, point: Factors) -> AtFactors:
+        """Return the objective, with the penalty as of the factors, and the residuals of the observed pairs."""
+        distances = 1.0 - self.pairs.products(point.P, point.Q)
+        residuals = self.pairs.confidences * distances
+        of_fit = 0.5 * float(residuals @ distances)
+        of_ridge = 0.5 * self.unobserved_weight * float(np.vdot(point.P.T @ point.P, point.Q.T @ point.Q))
+        of_penalty = 0.5 * self.strength * float(np.vdot(point.P, point.P) + np.vdot(point.Q, point.Q))
+        return AtFactors(of_fit + of_ridge + of_penalty, residuals)
+
+    @quiet()
+    def value(self, P: Any, Q: Any) -> float:
+        """Return the objective at W = P Q', with the nuclear norm of W."""
+        with limited_threads():
+            return self.evaluate(self.start((P, Q))).value
+
+    @quiet()
+    def gradient(self, P: Any, Q: Any) -> tuple[Any, float]:
+        """Return the gradient of the smooth part at W = P Q': a sparse matrix G and a factor, for G + factor * W.
+
+        At the minimum it is minus strength times U V' on the singular vectors of W, and its other singular values are
+        at most the strength.
+        """
+        with limited_threads():
+            residuals = self.evaluate(self.start((P, Q))).residuals
+        return self.pairs.matrix(-residuals), self.unobserved_weight
+
+    def rounding(self, point: Factors, at: AtFactors) -> float:
+        """Bound how far the exact objective of the point may be above its computed one."""
+        P, Q = point
+        k = point.n_units
+        users = np.linalg.norm(P, axis=1)
+        items = np.linalg.norm(Q, axis=1)
+        lines = self.pairs.users
+        # Errors of the products of pairs, and of their distances from 1.
+        sizes = users[lines.line_of_entry] * items[lines.partners]
+        errors = (k + 8) * EPS * (1.0 + sizes)
+        of_products = float(np.abs(at.residuals) @ errors) + 0.5 * float(self.pairs.confidences @ errors**2)
+        lengths = float(np.vdot(users, users))
+        other_lengths = float(np.vdot(items, items))
+        # The sum of the moduli of all terms is at most this.
+        terms = at.value + 0.5 * self.unobserved_weight * lengths * other_lengths
+        n_terms = self.pairs.number + sum(self.pairs.shape) * max(k, 1) + k * k + 64
+        return of_products * (1.0 + n_terms * EPS) + n_terms * EPS * terms
+
+    # -- proofs -----------------------------------------------------------------------------------------------------
+
+    @quiet()
+    def measure(self, point: Factors) -> Measure:
+        """Objective and proven bounds, from scratch."""
+        at = self.evaluate(point)
+        budget = FailureBudget()
+        proven_point, dual = self._last_proof
+        if point is not proven_point:
+            dual = self.dual(point, at, _CERTIFIED * at.value, budget)
+        return Measure(
+            at.value,
+            lower=dual.lower,
+            rounding=self.rounding(point, at),
+            failure=budget.failure,
+            seed=budget.seed,
+            dual=dual,
+        )
+
+    def estimate(self, point: Factors, at: AtFactors, probes: int | np.ndarray, least: float, seed: int) -> Estimate:
+        """Estimate the lower bound at a point, and find units to add, the best first.
+
+        ``probes`` are directions to begin with, or a number of random ones. Units are those whose slopes
+        exceed the strength, if each adds more than ``least`` to the gap.
+        """
+        matrix = Residuals(self.pairs, at.residuals)
+        basis = np.linalg.qr(self._on_short_side(point))[0]
+        n = len(basis)
+        if not isinstance(probes, np.ndarray):
+            number = max(0, min(probes, n - basis.shape[1]))
+            probes = np.random.default_rng(seed).standard_normal((n, number))
+        probes = _outside(basis, probes[:, : n - basis.shape[1]])
+        for _ in range(_POWER_STEPS):
+            probes = _outside(basis, matrix.transposed @ (matrix.G @ probes))
+        image = matrix.G @ np.hstack([basis, probes])
+        values = np.linalg.svd(image, compute_uv=False)
+        bound = estimated_lower(self.pairs, at.residuals, values, self.strength, self.unobserved_weight)
+        long, slopes, rotation = np.linalg.svd(image[:, basis.shape[1] :], full_matrices=False)
+        new = slopes > self.strength + math.sqrt(2.0 * self.unobserved_weight * least)
+        weights = (slopes[new] - self.strength) / (self.unobserved_weight + self._mean_confidence)
+        roots = np.sqrt(weights)
+        long = long[:, new] * roots
+        short = (probes @ rotation[new].T) * roots
+        units = Factors(short, long) if matrix.by_items else Factors(long, short)
+        return Estimate(bound.lower, units, probes @ rotation.T)
+
+    def _on_short_side(self, point: Factors) -> np.ndarray:
+        """Return the factor of users or items, whichever are fewer."""
+        return point.P if self.pairs.shape[0] < self.pairs.shape[1] else point.Q
+
+    @cached_property
+    def _mean_confidence(self) -> float:
+        c = self.pairs.confidences
+        return float(c.mean()) if len(c) else 0.0
+
+    def dual(
+        self,
+        point: Factors,
+        at: AtFactors,
+        allowance: float,
+        failure_budget: FailureBudget,
+        seed: int | None = None,
+    ) -> ImplicitDual:
+        """Return the proven lower bound by the residuals at a point; see :mod:`mopn.implicit.proof`."""
+        dual = proven_dual(
+            self.pairs,
+            at.residuals,
+            self._on_short_side(point),
+            self.strength,
+            self.unobserved_weight,
+            allowance=allowance,
+            failure_budget=failure_budget,
+            seed=seed,
+        )
+        self._last_proof = point, dual
+        return dual
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    @property
+    def allows_single(self) -> bool:
+        """Whether half-steps in single precision are accurate enough to begin with."""
+        c = self.pairs.confidences
+        if not len(c):
+            return True
+        least = min(float(c.min()), self.unobserved_weight, self.strength)
+        return float(c.max()) <= _LARGEST_SINGLE * least
+
+    def with_units(self, point: Factors, new: Factors, most: int) -> Factors:
+        """Return a point with the first ``most`` of the new units."""
+        return Factors(np.hstack([point.P, new.P[:, :most]]), np.hstack([point.Q, new.Q[:, :most]]))
+
+    def sweep(self, point: Factors, *, single: bool) -> Factors:
+        """Minimise over P, then over Q; return the balanced factors."""
+        pairs = self.pairs
+        confidences = self._single_confidences if single else (pairs.confidences, pairs.confidences[pairs.order])
+        P = self._minimized(point.Q, pairs.users, confidences[0], single=single)
+        Q = self._minimized(P, pairs.items, confidences[1], single=single)
+        return self.balanced(Factors(P.astype(np.float64), Q.astype(np.float64)), _NULL_UNIT)
+
+    @cached_property
+    def _single_confidences(self) -> tuple[np.ndarray, np.ndarray]:
+        confidences = self.pairs.confidences.astype(np.float32)
+        return confidences, confidences[self.pairs.order]
+
+    def _minimized(self, other: np.ndarray, lines: Lines, confidences: np.ndarray, *, single: bool) -> np.ndarray:
+        """Return the factor of some lines that is best, given the other factor."""
+        return minimized_factor(other, lines, confidences, self.strength, self.unobserved_weight, single=single)
+
+    def default_solver(self) -> AlternatingLeastSquares:
+        """Return the solver that :func:`mopn.minimize` takes by default."""
+        return AlternatingLeastSquares()
+
+
+def _outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of directions without their parts along an orthonormal basis."""
+    # Householder's columns are orthogonal to the basis, even if nothing is left of a direction.
+    return np.linalg.qr(np.hstack([basis, directions]))[0][:, basis.shape[1] :]
+
+
+def minimized_factor(
+    other: np.ndarray,
+    lines: Lines,
+    confidences: np.ndarray,
+    strength: float,
+    unobserved_weight: float,
+    *,
+    single: bool,
+) -> np.ndarray:
+    """Return the rows a (n, k) that minimise sum c/2 (<a, b> - 1)^2 + weight/2 |a'B'|^2 + strength/2 |a|^2 each.
+
+    The sum is over the partners b of a line, rows of the ``other`` factor B.
+    """
+    k = other.shape[1]
+    dtype = np.float32 if single else np.float64
+    common = unobserved_weight * (other.T @ other)
+    common[np.diag_indices(k)] += strength
+    found = np.zeros((len(lines), k), dtype)
+    B = np.ascontiguousarray(other, dtype)
+    lines.in_blocks(half_step, found, B, lines.starts, lines.partners, confidences, common.astype(dtype))
+    return found

@@ -1,0 +1,332 @@
+r"""Proven lower bounds of the minimum for implicit feedback, of second order, from residuals of the observed pairs.
+
+For any number r_e for each observed pair, and G the sparse matrix of them, Fenchel's inequality of each term gives
+
+    F(W) >= sum_e (r_e - r_e^2 / (2 c_e)) + ridge / 2 ||W||^2 + strength ||W||_* - <G, W>
+         >= sum_e (r_e - r_e^2 / (2 c_e)) - ||G - Y||^2 / (2 ridge)      for every Y with ||Y||_2 <= strength.
+
+The best Y has the singular values of G, clipped at the strength. Let the columns of U and V be nearly orthonormal,
+such as singular vectors of G above the strength, with projections P and R on their spans, and H = (1 - P) G (1 - R). If
+D is diagonal with entries up to the strength, then Y = U D V' + (H clipped at the strength) is feasible, up to the
+lengths of U and V, as ranges are orthogonal. If tau bounds ||H||_2, clipping loses at most theta = (1 - strength /
+tau)_+^2 of each squared singular value, so that
+
+    ||G - Y||^2 <= ||G - U D V'||^2 - (1 - theta) ||H||^2.
+
+Errors of U and V, and values above the strength that they miss, enter by their squares. tau bounds ||G (1 - V V')||_2,
+which is at least ||H||_2: by a Cholesky factorisation (Rump, BIT, 2006) or, for many users and items, with a
+probability over random starts. At r_e = c_e (1 - W_e) of the minimum all is equal, so the gap is of second order in the
+error of W.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg.blas import dsyr2k
+from scipy.linalg.lapack import dpotrf
+
+from mopn.compiled.alternating import add_outer_products
+from mopn.implicit.pairs import Pairs
+from mopn.solvers.numerics.precision import EPS, TINY, proven_lower
+from mopn.solvers.sphere.probable import chebyshev_bound, least_component, steps_for
+from mopn.solvers.tools.budgets import FailureBudget
+from mopn.solvers.tools.decorators import cached_property
+from mopn.solvers.tools.display import Displayed
+
+# Users or items, whichever are fewer, up to which bounds are deterministic: a factorisation then takes some 3 s.
+MAX_FACTORIZED = 6000
+# Searches for singular vectors that are missed, at most; bounds hold without them.
+_MAX_SEARCHES = 30
+# Steps of Lanczos in a search: so much over the root of the relative excess that matters, within limits.
+_LANCZOS_GROWTH = 4.0
+_MIN_LANCZOS_STEPS = 20
+_MAX_LANCZOS_STEPS = 120
+# Excess of the norm bound over the strength that is tried first, at least and at most.
+_LEAST_EXCESS = 1e-9
+_MOST_EXCESS = 0.1
+# Factor of the excess after attempts without success.
+_GROWTH = 3.0
+# The least excess of bounds by random starts: the steps grow with its inverse root.
+_LEAST_PROBABLE_EXCESS = 1e-3
+# Random starts of a bound with a probability; see mopn.solvers.sphere.probable.
+_STARTS = 2
+# Scales of the residuals that are compared.
+_SCALES = np.linspace(0.8, 1.05, 101)
+
+
+@dataclass(frozen=True, repr=False)
+class ImplicitDual(Displayed):
+    """The residuals that prove a lower bound for implicit feedback: ``result.dual``.
+
+    Attributes
+    ----------
+    lower : float
+        The lower bound, rounding errors included: at most the sum of r - r^2 / (2 c) over the observed pairs, minus
+        the sum of max(sigma_j - strength, 0)^2 / (2 unobserved_weight) over the singular values of ``matrix``.
+    bound : float
+        Proven bound of the singular values of ``matrix`` after those above the strength were clipped there; a little
+        above the strength.
+    matrix : sparse array of shape (n_users, n_items)
+        The numbers r of the observed pairs.
+    vectors : ndarray of shape (n, k)
+        Right vectors of the matrix, or left ones if there are fewer users than items, for the singular values above the
+        strength, as found.
+    """
+
+    lower: float
+    bound: float
+    matrix: sparse.csr_array = field(compare=False)
+    vectors: np.ndarray = field(compare=False)
+
+    def _entries(self) -> dict[str, str]:
+        return {"lower": f"{self.lower:.6g}", "bound": f"{self.bound:.6g}", "matrix": str(self.matrix.shape)}
+
+
+class Residuals:
+    """The residuals r of the observed pairs, as a matrix with at least as many rows as columns."""
+
+    def __init__(self, pairs: Pairs, r: np.ndarray) -> None:
+        self.pairs = pairs
+        self.r = r
+        self.by_items = pairs.shape[0] < pairs.shape[1]
+        self.n_columns = min(pairs.shape)
+        self.n_rows = max(pairs.shape)
+        lines = pairs.items if self.by_items else pairs.users
+        values = r[pairs.order] if self.by_items else r
+        self.G = sparse.csr_array((values, lines.partners, lines.starts), shape=(self.n_rows, self.n_columns))
+        self.transposed = self.G.T.tocsr() if self.n_columns > MAX_FACTORIZED else self.G.T
+        self.length = float(np.linalg.norm(r)) * (1.0 + (len(r) + 8) * EPS)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the bound is by a factorisation."""
+        return self.n_columns <= MAX_FACTORIZED
+
+    @cached_property
+    def gram(self) -> np.ndarray:
+        """The lower triangle of G'G, in Fortran's order."""
+        K = np.zeros((self.n_columns, self.n_columns), order="F")
+        add_outer_products(self.G.indptr, self.G.indices, self.G.data, K)
+        return K
+
+
+def estimated_lower(pairs: Pairs, r: np.ndarray, values: np.ndarray, strength: float, ridge: float) -> LowerEstimate:
+    """Return about the best lower bound over multiples of residuals, given the largest singular values."""
+    linear = float(r.sum())
+    square = 0.5 * float(np.sum(r * (r / pairs.confidences)))
+    clipped = np.maximum(_SCALES[:, None] * values - strength, 0.0)
+    bounds = _SCALES * linear - _SCALES**2 * square - np.sum(clipped**2, axis=1) / (2.0 * ridge)
+    best = int(np.argmax(bounds))
+    return LowerEstimate(float(bounds[best]), float(_SCALES[best]))
+
+
+@dataclass(frozen=True)
+class LowerEstimate:
+    """A lower bound of the minimum without a proof, and the scale of the residuals that it is for."""
+
+    lower: float
+    scale: float
+
+
+def proven_dual(
+    pairs: Pairs,
+    r: np.ndarray,
+    guess: np.ndarray,
+    strength: float,
+    ridge: float,
+    *,
+    allowance: float,
+    failure_budget: FailureBudget,
+    seed: int | None = None,
+) -> ImplicitDual:
+    """Return a proven lower bound, by about the best multiple of the residuals r.
+
+    Parameters
+    ----------
+    guess : ndarray of shape (n, k)
+        Columns near the singular vectors of G above the strength, on the side of users or items with fewer; the bound
+        holds for any.
+    allowance : float
+        Part of the gap, absolute, that the bound of the norm may add.
+    failure_budget : FailureBudget
+        From which a bound by random starts spends.
+    seed : int, optional
+        Of random starts.
+    """
+    matrix = Residuals(pairs, r)
+    vectors = SingularVectors(matrix, guess)
+    scale = estimated_lower(pairs, r, vectors.values, strength, ridge).scale
+    if scale != 1.0:
+        r = scale * r
+        matrix = Residuals(pairs, r)
+        vectors = SingularVectors(matrix, vectors.V)
+    # Where (1 - strength / tau)^2 ||G||^2 / (2 ridge) is the allowance.
+    excess = math.sqrt(2.0 * ridge * allowance) / max(matrix.length, TINY)
+    excess = min(max(excess, _LEAST_EXCESS), _MOST_EXCESS)
+    rest = _rest_of_matrix(matrix, vectors, strength, excess)
+    bound = rest.bound(excess, failure_budget, seed)
+    of_norms = rest.squared_distance(bound) / (2.0 * ridge) * (1.0 + 8.0 * EPS)
+    quotients = r * (r / (2.0 * pairs.confidences))
+    sums = float(r.sum()) - float(quotients.sum())
+    error = (len(r) + 8) * EPS * float(np.abs(r).sum() + quotients.sum()) + len(r) * TINY
+    lower = float(proven_lower((sums - error - of_norms) - 4.0 * EPS * (abs(sums) + error + of_norms)))
+    return ImplicitDual(lower, bound, pairs.matrix(r), rest.V)
+
+
+class SingularVectors:
+    """Right vectors V (n, k) near singular vectors of G, their images G V and values, by a step of the power method."""
+
+    def __init__(self, matrix: Residuals, guess: np.ndarray) -> None:
+        V = np.linalg.qr(guess)[0]
+        V = np.linalg.qr(matrix.transposed @ (matrix.G @ V))[0]
+        U, self.values, rotation = np.linalg.svd(matrix.G @ V, full_matrices=False)
+        self.V = V @ rotation.T
+        self.images = U * self.values
+
+
+def _rest_of_matrix(matrix: Residuals, vectors: SingularVectors, strength: float, excess: float) -> _RestOfMatrix:
+    """Return the rest of G outside the vectors above the strength, among which are those that Lanczos still finds."""
+    above = vectors.values > strength
+    rest = _RestOfMatrix(matrix, vectors.V[:, above], vectors.images[:, above], strength)
+    rng = np.random.default_rng(0)
+    known = rest.V.shape[1]
+    for _ in range(_MAX_SEARCHES):
+        missed = rest.directions_above(strength * (1.0 + 0.5 * excess), excess, rng)
+        # With many more values above the strength than units the point is far from the minimum.
+        if not missed.shape[1] or rest.V.shape[1] > 2 * known + _MAX_LANCZOS_STEPS:
+            break
+        images = np.hstack([rest.L, matrix.G @ missed])
+        rest = _RestOfMatrix(matrix, np.hstack([rest.V, missed]), images, strength)
+    if rest.V.shape[1] > known:
+        vectors = SingularVectors(matrix, rest.V)
+        above = vectors.values > strength
+        rest = _RestOfMatrix(matrix, vectors.V[:, above], vectors.images[:, above], strength)
+    return rest
+
+
+class _RestOfMatrix:
+    """The matrix G (1 - V V'), for vectors V near the singular vectors of G above the strength."""
+
+    def __init__(self, matrix: Residuals, V: np.ndarray, images: np.ndarray, strength: float) -> None:
+        self.matrix = matrix
+        self.strength = strength
+        self.V = np.ascontiguousarray(V)
+        # The image G V.
+        self.L = np.ascontiguousarray(images)
+        # The length of the moduli of all terms: rounding errors are relative to its square.
+        self.size = matrix.length * (1.0 + float(np.vdot(self.V, self.V))) * (1.0 + 8.0 * EPS)
+        # Roundings on the way to an entry of a product, at most.
+        self.roundings = 2 * (matrix.n_rows + matrix.n_columns) + 4 * self.V.shape[1] + 64
+
+    def directions_above(self, least: float, excess: float, rng: np.random.Generator) -> np.ndarray:
+        """Return directions (n, q) outside V of singular values above ``least``, by Lanczos from a random start."""
+        n = self.matrix.n_columns
+        steps = math.ceil(_LANCZOS_GROWTH / math.sqrt(excess))
+        steps = min(max(steps, _MIN_LANCZOS_STEPS), _MAX_LANCZOS_STEPS, n - self.V.shape[1])
+        basis = np.zeros((steps, n))
+        images = np.zeros((steps, n))
+        vector = rng.standard_normal(n)
+        for step in range(steps):
+            known = basis[:step]
+            for _ in range(2):
+                vector = vector - self.V @ (self.V.T @ vector)
+                vector -= known.T @ (known @ vector)
+            length = float(np.linalg.norm(vector))
+            if not length > TINY:
+                break
+            basis[step] = vector / length
+            images[step] = self._squared_rows(basis[step : step + 1])[0]
+            vector = images[step]
+        squares, rotation = np.linalg.eigh(basis @ images.T)
+        return basis.T @ rotation[:, squares > least * least]
+
+    def bound(self, excess: float, failure_budget: FailureBudget, seed: int | None) -> float:
+        """Return a proven bound of ||G (1 - V V')||_2, about ``excess`` above the strength, or more if it has to be."""
+        if not self.matrix.is_small:
+            return self._probable_bound(excess, failure_budget, seed)
+        bound = self._factorized_bound(excess)
+        while bound == math.inf:
+            excess *= _GROWTH
+            bound = self._factorized_bound(excess)
+        return bound
+
+    @property
+    def _error(self) -> float:
+        """Bound of the rounding errors of the matrix of the squares, in the spectral norm."""
+        return self.roundings * EPS * self.size * self.size
+
+    def _factorized_bound(self, excess: float) -> float:
+        """Return a bound of ||G (1 - V V')||_2 that is about ``excess`` above the strength, or inf."""
+        K = np.array(self.matrix.gram, order="F")
+        if self.V.shape[1]:
+            X = self.matrix.transposed @ self.L - 0.5 * (self.V @ (self.L.T @ self.L))
+            K = dsyr2k(-1.0, X, self.V, beta=1.0, c=K, lower=1, overwrite_c=1)
+        n = len(K)
+        trace = float(np.abs(np.diag(K)).sum()) * (1.0 + n * EPS)
+        square = max((self.strength * (1.0 + excess)) ** 2, 2.0 * self._error)
+        if square >= trace:
+            return _root_above(trace + n * self._error)
+        np.negative(K, out=K)
+        K[np.diag_indices(n)] += square
+        if dpotrf(K, lower=1, overwrite_a=1, clean=0)[1] != 0:
+            return math.inf
+        # (n + 2) eps times the trace of the factorised matrix, and the rounding of its diagonal.
+        of_factor = (n + 4) * EPS * (n * square + trace)
+        return _root_above(square + self._error + of_factor)
+
+    def _probable_bound(self, excess: float, failure_budget: FailureBudget, seed: int | None) -> float:
+        """Return a bound of ||G (1 - V V')||_2 that holds with the probability of the budget, over random starts."""
+        failure = failure_budget.next
+        rng = failure_budget.draw(seed)
+        n = self.matrix.n_columns
+        steps = steps_for(n, 2.0 * max(excess, _LEAST_PROBABLE_EXCESS), failure)
+        starts = rng.standard_normal((_STARTS, n))
+        scale = np.full(_STARTS, self.strength * self.strength)
+        found = chebyshev_bound(self._squared_rows, starts, scale, steps, least_component(failure))
+        return _root_above(float(np.max(found)) + self._error * steps)
+
+    def _squared_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return the products of (1 - V V') G'G (1 - V V') with vectors in rows."""
+        X = np.ascontiguousarray(rows.T)
+        image = self.matrix.G @ X - self.L @ (self.V.T @ X)
+        product = self.matrix.transposed @ image - self.V @ (self.L.T @ image)
+        return np.ascontiguousarray(product.T)
+
+    def squared_distance(self, bound: float) -> float:
+        """Return ||G - Y||^2, rounded up, for the feasible Y of the file's head; ``bound`` is tau."""
+        G = self.matrix
+        length = G.length
+        theta = max(1.0 - self.strength / max(bound, self.strength) * (1.0 - 4.0 * EPS), 0.0) ** 2
+        if not self.V.shape[1]:
+            return theta * length * length * (1.0 + 8.0 * EPS)
+        U, values, rotation = np.linalg.svd(self.L, full_matrices=False)
+        V = self.V @ rotation.T
+        skew = max(_skewness(U), _skewness(V))
+        clipped = np.minimum(values, self.strength * (1.0 - 2.0 * skew))
+        left = G.transposed @ U
+        right = G.G @ V
+        inner = float(np.einsum("ij,ij->j", left, V) @ clipped)
+        of_clipped = float(np.einsum("ij,ij->", (U.T @ U) * clipped, (V.T @ V) * clipped))
+        of_left = float(np.vdot(left, left))
+        of_right = float(np.vdot(right, right))
+        product = U.T @ right
+        of_both = float(np.vdot(product, product))
+        total = theta * length * length - 2.0 * inner + of_clipped + (1.0 - theta) * (of_left + of_right - of_both)
+        sizes = length * length + of_left + of_right + of_both + of_clipped
+        k = self.V.shape[1]
+        error = ((2 * self.roundings + k * k + 64) * k * EPS + 4.0 * skew) * sizes
+        return max(total + error, 0.0)
+
+
+def _skewness(U: np.ndarray) -> float:
+    """Bound ||U'U - 1||_2 from above, rounding errors included."""
+    k = U.shape[1]
+    return float(np.linalg.norm(U.T @ U - np.eye(k))) + 2.0 * k * (len(U) + 8) * EPS
+
+
+def _root_above(square: float) -> float:
+    return math.sqrt(square) * (1.0 + 4.0 * EPS)
