@@ -348,6 +348,7 @@ class Result(Displayed, OptimizeResult):
     lams: np.ndarray
     theta: np.ndarray
     P: Any
+    Q: Any
     U: Any
 
     @property

@@ -73,7 +73,7 @@ class HeldOut:
         before = self.networks[-1] if self.networks else None
         if before is not None and before.status.ends_path:
             return None
-        solver = self.solver(self.n_strengths, self.fit.options.max_units, iterations)
+        solver = self.solver(self.n_strengths, self.fit.max_units(self.problem), iterations)
         options: dict[str, Any] = {"tol": self.fit.options.tol, "max_iter": 1}
         ((_, network),) = solutions(self.problem, [self.part * strength], solver, deadline, before, **options)
         self.networks.append(network)

@@ -109,7 +109,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         For recommendations without scikit-learn; ``save`` writes it.
     strength_, unobserved_weight_ : float
         The options of the fit.
-    user_factors_, item_factors_ : ndarray of shape (n, n_units_)
+    user_factors_, item_factors_ : ndarray of shape (n, k)
     n_units_ : int
     objective_, gap_, relative_gap_ : float
         The objective and its proven gap to the minimum over all matrices.
@@ -208,7 +208,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         verbose: int = 0,
     ) -> Result:
         seconds = None if self.max_time is None else deadline.left
-        options = {"tol": tol, "max_iter": most, "max_time": seconds, "verbose": verbose}
+        options: dict[str, Any] = {"tol": tol, "max_iter": most, "max_time": seconds, "verbose": verbose}
         result = minimize(problem, solver, start=start, **options)
         raise_interruption(result)
         return result
@@ -283,7 +283,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         return self._fitted_model().predict(users, items)
 
     def fold_in(self, interactions: Any) -> np.ndarray:
-        """Return the factors (m, n_units_) of new users with interactions (m, n_items), in closed form."""
+        """Return the factors (m, k) of new users with interactions (m, n_items), in closed form."""
         return self._fitted_model().fold_in(interactions)
 
     def explain(self, user: Any, item: int) -> Reasons:

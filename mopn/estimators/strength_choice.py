@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -111,7 +111,7 @@ class _Search:
 
     def __init__(self, problem: NetworkProblem, verbose: int, deadline: Deadline) -> None:
         ratios = (*RATIOS, *_LARGER_RATIOS, _OF_CONSTANT)
-        self.strengths = {ratio: problem.with_strength(ratio).strength for ratio in ratios}
+        self.strengths = {ratio: cast(float, problem.with_strength(ratio).strength) for ratio in ratios}
         self.verbose, self.deadline = verbose, deadline
         self.folds: list[HeldOut] = []
         self.first_losses: list[RowLosses] = []
