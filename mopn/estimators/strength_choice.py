@@ -43,6 +43,8 @@ _PATIENCE = 2
 _SLIGHTLY = 0.02
 # Relative increase of the loss in the first of several folds after which the others are not asked.
 _CLEARLY = 0.05
+# The same after a rise: a strength that is no better in the first folds ends the choice.
+_CLEARLY_LATER = 0.0
 # Refits of the choice end when ten iterations lower the objective by less than this, relative: if they are cut short,
 # small strengths seem to fit no noise (benchmarks/tables).
 _LEAST_DECREASE = 5e-3
@@ -124,7 +126,13 @@ class _Search:
 
     def go_down(self) -> None:
         """Try smaller strengths until the losses rise."""
-        rule = partial(until_losses_rise, patience=_PATIENCE, slightly=_SLIGHTLY, clearly=_CLEARLY)
+        rule = partial(
+            until_losses_rise,
+            patience=_PATIENCE,
+            slightly=_SLIGHTLY,
+            clearly=_CLEARLY,
+            clearly_later=_CLEARLY_LATER,
+        )
         for losses, verdict in self._walk(RATIOS, self.folds, rule):
             self._say(RATIOS[self.n_tried], losses, len(self.folds[0].networks[self.n_tried].basis))
             if not self.n_tried:

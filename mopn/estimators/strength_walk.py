@@ -82,13 +82,17 @@ def walk(
 
 
 def until_losses_rise(
-    trials: Trials, patience: int = 1, slightly: float = math.inf, clearly: float = math.inf
+    trials: Trials,
+    patience: int = 1,
+    slightly: float = math.inf,
+    clearly: float = math.inf,
+    clearly_later: float = math.inf,
 ) -> Verdict:
     """Return the verdict that ends a walk ``patience`` strengths after the one of least loss.
 
     It ends it before at a loss that is larger than the least one by more than the part ``slightly``. It also ends it
     where the loss in the first of several folds is larger than the best strength's in the same folds by more than the
-    part ``clearly``.
+    part ``clearly``; after a rise by more than ``clearly_later``.
     """
     n_folds = len(trials[0])
     complete = [trial for trial in trials if len(trial) == n_folds]
@@ -97,7 +101,8 @@ def until_losses_rise(
     last = trials[-1]
     if len(last) < n_folds:
         least = _total(complete[best][: len(last)])
-        return Verdict(not _total(last) > least + clearly * abs(least), best)
+        part = clearly if best == len(complete) - 1 else clearly_later
+        return Verdict(not _total(last) > least + part * abs(least), best)
     least = totals[best]
     rises = totals[-1] > least
     is_slight = totals[-1] <= least + slightly * abs(least)
