@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from estimator_names import OF_SAMPLES
 from scipy import sparse
 
 import mopn
@@ -151,7 +152,7 @@ def test_a_correction_in_place_of_a_solver(part):
             mopn.minimize(problem, given)
 
 
-MACHINES = [name for name in mopn.estimators.__all__ if "FM" in name or name.startswith("Factorization")]
+MACHINES = [name for name in OF_SAMPLES if "FM" in name or name.startswith("Factorization")]
 
 
 @pytest.mark.filterwarnings("ignore:.*predictions are the same")

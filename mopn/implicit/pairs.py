@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mopn.compiled.alternating import pair_products
 from mopn.solvers.tools.blas_threads import in_threads, n_workers
 from mopn.solvers.tools.decorators import cached_property
 
@@ -74,6 +73,8 @@ class Pairs:
 
     def products(self, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
         """Return <p_u, q_i> of all pairs."""
+        from mopn.compiled.alternating import pair_products
+
         found = np.zeros(self.number)
         self.users.in_blocks(pair_products, P, Q, self.users.starts, self.users.partners, found)
         return found

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import svds
 
-from mopn.compiled.alternating import half_step
 from mopn.core.regularizers import Ratio
 from mopn.data.interactions import checked_interactions
 from mopn.data.validation import check_input, check_start_size, finite_numbers
@@ -356,6 +355,8 @@ def minimized_factor(
 
     The sum is over the partners b of a line, rows of the ``other`` factor B.
     """
+    from mopn.compiled.alternating import half_step
+
     k = other.shape[1]
     dtype = np.float32 if single else np.float64
     common = unobserved_weight * (other.T @ other)

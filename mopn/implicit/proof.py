@@ -29,7 +29,6 @@ from scipy import sparse
 from scipy.linalg.blas import dsyr2k
 from scipy.linalg.lapack import dpotrf
 
-from mopn.compiled.alternating import add_outer_products
 from mopn.implicit.pairs import Pairs
 from mopn.solvers.numerics.precision import EPS, TINY, proven_lower
 from mopn.solvers.sphere.probable import chebyshev_bound, least_component, steps_for
@@ -109,6 +108,8 @@ class Residuals:
     @cached_property
     def gram(self) -> np.ndarray:
         """The lower triangle of G'G, in Fortran's order."""
+        from mopn.compiled.alternating import add_outer_products
+
         K = np.zeros((self.n_columns, self.n_columns), order="F")
         add_outer_products(self.G.indptr, self.G.indices, self.G.data, K)
         return K

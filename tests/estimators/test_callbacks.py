@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from estimator_names import OF_SAMPLES
 from sklearn.base import clone
 
 import mopn
@@ -17,7 +18,7 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 4))
 LABELS = (X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.4 * RNG.standard_normal(60) > 0).astype(int)
 WEIGHT = RNG.uniform(0.5, 2.0, 60)
-KINDS = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name != "TableEncoder"]
+KINDS = [getattr(mopn.estimators, name) for name in OF_SAMPLES if name != "TableEncoder"]
 SINGLE = [kind for kind in KINDS if kind is not mopn.estimators.PathCV]
 # The last point is not the best one where steps are long.
 STOPPED = [

@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from estimator_names import OF_SAMPLES
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 
@@ -26,7 +27,7 @@ TARGETS = {
 }
 
 
-@pytest.fixture(scope="module", params=[name for name in estimators.__all__ if name not in ("PathCV", "TableEncoder")])
+@pytest.fixture(scope="module", params=[name for name in OF_SAMPLES if name not in ("PathCV", "TableEncoder")])
 def fitted(request):
     cls = getattr(estimators, request.param)
     y = TARGETS.get(cls, CODES)

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from estimator_names import OF_SAMPLES
 from sklearn.exceptions import ConvergenceWarning
 
 import mopn
@@ -21,7 +22,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4))
 NUMBERS = X[:, 0] * X[:, 1] + 0.3 * RNG.normal(size=150)
 LEVELS = np.digitize(NUMBERS, [-0.5, 0.5])
-KINDS = [name for name in mopn.estimators.__all__ if name not in ("TableEncoder", "PathCV")]
+KINDS = [name for name in OF_SAMPLES if name not in ("TableEncoder", "PathCV")]
 OPTIONS = {"tol": 0.0, "random_state": 0, "max_units": 100, "max_iter": 10000}
 # Sums over the samples by which a call may exceed its limit: a round and the last measurement of the network, where a
 # ridge has three bounds.

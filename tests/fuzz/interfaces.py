@@ -6,6 +6,7 @@ Every step of a call, such as "init" and "fit", has its arguments, by name.
 from functools import cache
 
 import numpy as np
+from estimator_names import OF_SAMPLES
 from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils import get_tags
@@ -153,7 +154,7 @@ class Search(Fit):
 @cache
 def estimators():
     """All estimators, and those that learn part by part."""
-    classes = [getattr(mopn.estimators, name) for name in mopn.estimators.__all__ if name != "PathCV"]
+    classes = [getattr(mopn.estimators, name) for name in OF_SAMPLES if name != "PathCV"]
     learners = [cls for cls in classes if hasattr(cls, "partial_fit")]
     return [*map(Fit, classes), Search(), *map(PartialFit, learners)]
 
