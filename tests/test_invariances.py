@@ -253,8 +253,9 @@ def test_predictions_are_the_same(key, relation):
     expected = outputs(key, samples)
     found = outputs(key, RELATIONS[relation](samples))
     # By default fits end earlier near the same minimum, and networks of classes are refitted in single precision.
-    tolerance = 1e-3 if key.endswith("-defaults") else 1e-5
-    tolerance *= 100.0 if key.startswith("Multi") and "Classifier" in key else 1.0
+    # Fits within their tolerance of the minimum may leave out other units, as rounding decides.
+    tolerance = 4e-3 if key.endswith("-defaults") else 1e-5
+    tolerance *= 200.0 if key.startswith("Multi") and "Classifier" in key else 1.0
     assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 

@@ -222,7 +222,8 @@ def instructions():
 
 
 def run_on(core):
-    environment = os.environ | {"OPENBLAS_CORETYPE": core}
+    paths = os.pathsep.join([path for path in sys.path if path])  # the folder of helpers among them
+    environment = os.environ | {"OPENBLAS_CORETYPE": core, "PYTHONPATH": paths}
     program = [sys.executable, __file__]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, (core, done.stderr)
