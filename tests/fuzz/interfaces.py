@@ -250,7 +250,8 @@ def public(module, base):
 @cache
 def solves():
     """Every problem with every solver whose oracles it offers, with some options."""
-    makers = [Maker(cls) for cls in public(mopn, Problem)]
+    # Implicit feedback has pairs of users and items in place of X and y, and attacks of its own.
+    makers = [Maker(cls) for cls in public(mopn, Problem) if cls is not mopn.ImplicitProblem]
     pairs = [Solve(maker, solver) for maker in makers for solver in public(mopn.solvers, Solver)]
     pairs += map(_correct, public(mopn.solvers, CorrectiveStep))
     rng = np.random.default_rng(0)
