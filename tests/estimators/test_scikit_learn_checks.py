@@ -59,6 +59,7 @@ def test_one_estimator_of_each_kind(estimator, check):
 @pytest.mark.slow
 @slow_data
 @many_levels
+@pytest.mark.filterwarnings("ignore:.*predictions are the same")  # of noise
 @parametrize_with_checks(
     [
         estimators.MultiOutputFMClassifier(**NETWORK),
