@@ -209,7 +209,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         self._check_arguments(X)
         deadline = Deadline(self.estimator.max_time)
         most = self.estimator.max_units if self.max_units is None else self.max_units
-        sizes = None if most == "auto" else _SIZES(most, "max_units")
+        sizes = None if isinstance(most, str) and most == "auto" else _SIZES(most, "max_units")
         unfitted = clone(self.estimator).set_params(max_units=most if sizes is None else sizes[0])
         fit = network_fit_of(unfitted)
         self.scorer_ = check_scoring(unfitted, self.scoring)
