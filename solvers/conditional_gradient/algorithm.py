@@ -256,17 +256,11 @@ class _Rounds:
         if is_level:
             monitor.stop(Status.LEVELLED_OFF)
         self.fun = at.value
-        if proof.at is not at and proof.at.value <= at.value:
-            at = self._move(proof, at)
+        is_allowed = self.options.max_units is None or proof.point.n_units <= self.options.max_units
+        if is_allowed and proof.at.value <= at.value:
+            self.point = proof.point
+            at = proof.at
         return at, selection
-
-    def _move(self, proof: Proof, at: Any) -> Any:
-        """Go on from the point of a better dual point, if it has few units enough; return the gradient at the point."""
-        moved, at_moved = cast(Corrective, self.problem).thinned(proof.point, proof.at, at.value)
-        if self.options.max_units is not None and moved.n_units > self.options.max_units:
-            return at
-        self.point = moved
-        return at_moved
 
     @property
     def _is_full(self) -> bool:
