@@ -29,7 +29,6 @@ _INNER_OF_MODELS = {
 _INNER = {
     *(
         "depends_on_difference",
-        "is_shift_invariant",
         "offers_better_duals",
         "dual_rounding",
         "dummies",

@@ -435,6 +435,11 @@ class SumOfLosses:
     def total_weight(self) -> float:
         return self.rows.target_sums[1]
 
+    @cached_property
+    def is_shift_invariant(self) -> bool:
+        """Whether the losses stay the same where all outputs of a row change by the same number, as a hessian says."""
+        return self.loss.has_hessian and self.rows.reduce(_is_shift_invariant, combine=min)
+
     @property
     def output_unit(self) -> float:
         """The size of outputs: the loss's scale or, if larger, the root mean square of targets that are numbers."""
@@ -469,6 +474,11 @@ class SumOfLosses:
         if not self.is_built_in:
             return 1.0
         return self.rows.reduce(_max_scale, along=(G,), combine=min)
+
+
+def _is_shift_invariant(block: Block) -> bool:
+    losses = block.losses
+    return losses.hessian(np.zeros((losses.n, losses.n_outputs))).shift_invariant
 
 
 def _value(block: Block, O: Any) -> Any:  # noqa: E741

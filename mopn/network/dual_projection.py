@@ -168,7 +168,7 @@ class DualProjection:
         values = scale * values
         m = len(values)
         directions = dict(enumerate(np.eye(m)))
-        if m == 2 and problem.is_shift_invariant:
+        if m == 2 and problem.losses.is_shift_invariant:
             # Gamma_0 is -Gamma_1, with a ridge at the minimum, and both classes move alike.
             directions = {1: np.array([-1.0, 1.0])}
         least = _least_modulus([values[c] for c in directions], self.strength)
@@ -248,8 +248,7 @@ class DualProjection:
         G = np.asarray(G)
         return np.concatenate([each.slopes(_along(G, each.outputs)) for each in self.compressions])
 
-    def _hessian(self, rows: slice | np.ndarray, outputs: np.ndarray | None = None) -> Hessian:
-        outputs = self.outputs if outputs is None else outputs
+    def _hessian(self, rows: slice | np.ndarray, outputs: np.ndarray) -> Hessian:
         return self.losses.in_memory.rows(rows).hessian(outputs[rows])
 
     def _curvature(self, outputs: np.ndarray) -> np.ndarray:

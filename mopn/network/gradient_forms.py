@@ -25,7 +25,7 @@ _GRAM_SAMPLES = 3000
 # Random vectors that estimate the Gram matrix for more samples.
 _GRAM_PROBES = 4
 # The cost of an operation on a stored entry, in operations of a matrix product.
-_COST_OF_ENTRY = 30.0
+COST_OF_ENTRY = 30.0
 
 
 class GradientForms:
@@ -77,7 +77,7 @@ class GradientForms:
             n, d = self.rows.shape
             return 4.0 * n * d, 1.0 * n * d * d
         entries, pairs = self.rows.sum(lambda block: block.design.work)
-        return _COST_OF_ENTRY * 4.0 * entries, _COST_OF_ENTRY * pairs
+        return COST_OF_ENTRY * 4.0 * entries, COST_OF_ENTRY * pairs
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""

@@ -172,13 +172,6 @@ class OutputLayerProblem(Displayed, Smooth):
     def _row_maxima(self) -> Any:
         return self.rows.map(_largest_entries, along=(self.features,))
 
-    @cached_property
-    def _shift_invariant(self) -> bool:
-        """Whether the second derivatives do not change if equal numbers are added to all outputs of a sample."""
-        size = sum(map(math.prod, self._shapes))
-        at_zero = _outputs(self.image(np.zeros(size)))
-        return self.rows.reduce(_is_shift_invariant, along=(at_zero,), combine=min)
-
     def start(self, start: Any = None) -> np.ndarray:
         """Return a point: zero, or given weights (k, m), which are projected onto the ball if there is one.
 
@@ -271,7 +264,7 @@ class OutputLayerProblem(Displayed, Smooth):
 
     def hessian(self, image: Any) -> OutputLayerHessian:
         """Second derivative of F, and of the ridge, with respect to V, at outputs."""
-        invariant = self._shift_invariant and self.ridge is None
+        invariant = self.losses.is_shift_invariant and self.ridge is None
         return OutputLayerHessian(self.rows, self.features, _outputs(image), self.ridge, shift_invariant=invariant)
 
     def barrier(self, V: np.ndarray, mu: float, gradient: np.ndarray) -> Barrier:
@@ -383,10 +376,6 @@ def _largest_feature(block: Block) -> np.ndarray:
 
 def _largest_entries(block: Block, features: np.ndarray) -> np.ndarray:
     return np.abs(features).max(axis=1, initial=0.0)
-
-
-def _is_shift_invariant(block: Block, image: np.ndarray) -> bool:
-    return block.losses.hessian(image).shift_invariant
 
 
 def _weighted_gram(block: Block, features: np.ndarray) -> np.ndarray:

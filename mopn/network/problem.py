@@ -20,7 +20,7 @@ from mopn.core.regularizers import NormRegularizer, Penalty, Ratio, make_norm_re
 from mopn.data.chunked_rows import rows_of_data
 from mopn.data.designs import Design
 from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
-from mopn.data.rows import Block, Rows, SumOfLosses
+from mopn.data.rows import Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
 from mopn.network.dual_projection import DualProjection
@@ -54,11 +54,6 @@ _RELATIVE_LENGTH_OF_RANDOM_UNITS = 0.1
 _SCALE = choice(SCALES).or_none()
 # Iterations of the fit of the linear term, for the largest strength.
 _MAX_LINEAR_ITERATIONS = 1000
-
-
-def _is_shift_invariant(block: Block) -> bool:
-    losses = block.losses
-    return losses.hessian(np.zeros((losses.n, losses.n_outputs))).shift_invariant
 
 
 class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective):
@@ -542,12 +537,7 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
     @property
     def depends_on_difference(self) -> bool:
         """Whether the objective depends on the difference of two outputs alone, as for two classes without a ridge."""
-        return self.losses.n_outputs == 2 and not self.ridge and self.is_shift_invariant
-
-    @property
-    def is_shift_invariant(self) -> bool:
-        """Whether the losses stay the same where all outputs of a row change by the same number."""
-        return self.losses.loss.has_hessian and self.rows.reduce(_is_shift_invariant, combine=min)
+        return self.losses.n_outputs == 2 and not self.ridge and self.losses.is_shift_invariant
 
     @property
     def offers_better_duals(self) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from mopn.core.kernels import Kernel
 from mopn.data.designs import Design
 from mopn.data.rows import ArrayRows, Rows
+from mopn.network.gradient_forms import COST_OF_ENTRY
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network, of_unit_length
 from mopn.solvers.numerics.precision import EPS
@@ -22,8 +23,6 @@ from mopn.solvers.tools.decorators import quiet
 _LEAST_FEATURES_PER_ROW = 1.25
 # Rows up to which it does: beyond, its basis takes as long as many rounds.
 _MOST_ROWS = 5000
-# The cost of an operation on a stored entry, in operations of a matrix product.
-_COST_OF_ENTRY = 30.0
 # The least and the largest modulus in a row of X whose products neither underflow nor overflow.
 _LEAST, _MOST = 1e-140, 1e140
 # A basis with a larger error, relative to the lengths of rows and units, is not used.
@@ -163,7 +162,7 @@ def _pays(rows: Rows) -> bool:
         return True
     entries, _ = rows.sum(lambda block: block.design.work)
     # Products with the coordinates, of n entries a row, are to take less time than those with sparse rows.
-    return n * n <= _COST_OF_ENTRY * entries
+    return n * n <= COST_OF_ENTRY * entries
 
 
 def _dense(design: Design) -> np.ndarray:

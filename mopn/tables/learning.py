@@ -218,20 +218,20 @@ def _sizes_of_hats(columns: Sequence[Column], n: int) -> list[np.ndarray]:
             sizes.append(np.zeros(0))
         else:
             sizes.append(_sizes_in_column(column.quantiles.rounded(), column.missing, n))
-    codes = sum(size.sum() for size in sizes) / _SIZE_OF_HAT
+    codes = sum(size.sum() for size in sizes)
     fading = min(max(2.0 - codes / _MAX_HATS, 0.0), 1.0)
-    return [fading * size for size in sizes]
+    return [_SIZE_OF_HAT * fading * size for size in sizes]
 
 
 def _sizes_in_column(quantiles: Quantiles, missing: float, n: int) -> np.ndarray:
-    """Return the sizes (q,) of the hats of a column that is alone in its table."""
+    """Return the sizes (q,) of the hats of a column that is alone in its table, relative to the full one."""
     weights = quantiles.weights
     total = weights.sum() + missing
     rows = weights / min(1.0, total / n)  # as for categories
     is_whole = quantiles.values == np.rint(quantiles.values)
     fading = is_whole * _fading_in(rows, _MIN_ROWS_OF_HAT) * _fading_in(weights / total, _MIN_SHARE_OF_HAT)
     codes = fading.sum()
-    sizes: np.ndarray = _SIZE_OF_HAT * fading * np.clip((codes - CURVES) / _CODES_OF_FADING, 0.0, 1.0)
+    sizes: np.ndarray = fading * np.clip((codes - CURVES) / _CODES_OF_FADING, 0.0, 1.0)
     return sizes
 
 

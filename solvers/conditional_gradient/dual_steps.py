@@ -13,8 +13,8 @@ _MOST_STEPS = 4
 _LEFT_BY_TWO_STEPS = 0.8
 # Fraction of the tolerance to which the gap falls, so that units that change little may leave.
 _ROOM = 0.8
-# Operations of the bound on all units; the search for units gives it without a proof of its own.
-_WORK = 2e8
+# Operations for the bound in a round; there is no limit of time, so that runs repeat.
+ROUND_WORK = 2e8
 
 
 class Proof(NamedTuple):
@@ -28,7 +28,7 @@ class Proof(NamedTuple):
 
     def gap(self, fun: float, rounding: float) -> float:
         """Return the gap relative to an objective."""
-        return Measure(fun, self.lower, rounding).gap / max(abs(fun), math.ulp(0.0))
+        return relative_gap(fun, self.lower, rounding)
 
 
 class DualSteps:
@@ -65,6 +65,15 @@ class DualSteps:
 
     def _proof(self, point: AtomicPoint, at: AtOutputs) -> Proof:
         """Return what a point proves, as far as a thorough search without a proof of its own tells."""
-        effort = Effort(self.monitor.tol, work=_WORK, seconds=self.monitor.left, thorough=True)
-        atoms = self.problem.lmo(at, self.oracle, effort)
+        atoms = self.problem.lmo(at, self.oracle, thorough_effort(self.monitor))
         return Proof(point, at, atoms, atoms.bound, self.problem.lower(at, atoms.bound))
+
+
+def relative_gap(fun: float, lower: float, rounding: float) -> float:
+    """Return the gap relative to the objective."""
+    return Measure(fun, lower, rounding).gap / max(abs(fun), math.ulp(0.0))
+
+
+def thorough_effort(monitor: Monitor) -> Effort:
+    """Return the effort of a search that refines units, also where the oracle's own method leaves that out."""
+    return Effort(monitor.tol, work=ROUND_WORK, seconds=monitor.left, thorough=True)

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from mopn.solvers.conditional_gradient.dual_steps import Proof
+from mopn.solvers.conditional_gradient.dual_steps import ROUND_WORK, Proof, relative_gap, thorough_effort
 from mopn.solvers.conditional_gradient.schedule import Schedule
-from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
+from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Monitor
 
-# Operations for the bound in a round; there is no limit of time, so that runs repeat.
-_ROUND_WORK = 2e8
 # Fraction of the tolerance at which the final proof is tried. Below the tolerance it is also tried if the estimated gap
 # is more than this fraction of the last round's; in a run for a model, always.
 _WELL_BELOW = 0.5
@@ -98,7 +96,7 @@ class ProofSchedule:
         """Return the answer of the oracle, with a final proof or a tight bound where one is due."""
         tol, before = self.monitor.tol, self.estimate
         gap = partial(_relative_gap, self.problem, point, at)
-        effort = Effort(max(before, tol), work=_ROUND_WORK if self.prove else 0.0, seconds=self.monitor.left)
+        effort = Effort(max(before, tol), work=ROUND_WORK if self.prove else 0.0, seconds=self.monitor.left)
         atoms = self.problem.lmo(at, self.oracle, effort)
         # A gap takes as long as many products. Once the time is over, the proven gap serves, which is needed anyway.
         self.estimate = gap(atoms.values[0] if self.monitor.left > 0.0 else atoms.bound)
@@ -149,8 +147,7 @@ class ProofSchedule:
 
     def _with_refined_units(self, point: AtomicPoint, at: AtOutputs, selection: Selection) -> Selection:
         """Search again before a run ends by an estimate: the method of the oracle may miss the best unit."""
-        effort = Effort(self.monitor.tol, work=_ROUND_WORK, seconds=self.monitor.left, thorough=True)
-        atoms = self.problem.lmo(at, self.oracle, effort)
+        atoms = self.problem.lmo(at, self.oracle, thorough_effort(self.monitor))
         found = _relative_gap(self.problem, point, at, atoms.values[0])
         self.estimate = max(selection.estimate, found)
         bound = min(selection.bound, atoms.bound)
@@ -202,5 +199,4 @@ def _deciding_precision(gap: Callable[[float], float], value: float, tol: float)
 
 def _relative_gap(problem: Atomic, point: AtomicPoint, at: AtOutputs, bound: float) -> float:
     """Return the gap relative to the objective, for a bound on all units, or for a value in its place."""
-    gap = Measure(at.value, problem.lower(at, bound), problem.rounding(point, at)).gap
-    return gap / max(abs(at.value), math.ulp(0.0))
+    return relative_gap(at.value, problem.lower(at, bound), problem.rounding(point, at))
