@@ -139,8 +139,8 @@ class TableEncoder(TransformerMixin, TableReader):
     ----------
     curves : int or None, default None
         Number of curves of a column of numbers, at most. None for 8, and hats: a function for each whole number that
-        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on, and
-        fade out in tables of more than 48 such codes.
+        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on; of more than
+        128 in a table the rarer ones fade out.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()

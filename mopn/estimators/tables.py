@@ -316,8 +316,8 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
     curves : int or None, default None
         Number of curves of a column of numbers, at most. None for 8, and hats: a function for each whole number that
-        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on, and
-        fade out in tables of more than 48 such codes.
+        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on; of more than
+        128 in a table the rarer ones fade out.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
@@ -412,8 +412,8 @@ class TableRegressor(RegressorMethods, TableEstimator):
         it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
     curves : int or None, default None
         Number of curves of a column of numbers, at most. None for 8, and hats: a function for each whole number that
-        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on, and
-        fade out in tables of more than 48 such codes.
+        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on; of more than
+        128 in a table the rarer ones fade out.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()

@@ -32,9 +32,8 @@ _RANK_TIE = 1e-9
 _MAX_NUMBER_FEATURES = 256
 # Height of a hat: the function that is this at one value, and 0 from the next knots on.
 _SIZE_OF_HAT = 0.7
-# Hats of a table up to which they have their full height. More fade out together, and there are none from twice as many
-# on: tables of many codes, such as pictures, are slow with them and no better (benchmarks/tables).
-_MAX_HATS = 48
+# Hats of a table at full height; the next as many fade out.
+_MAX_HATS = 128
 # Rows of a value, and its share of all rows, from which its hat fades in; at twice as many it has its full height.
 _MIN_ROWS_OF_HAT = 24
 _MIN_SHARE_OF_HAT = 1 / 128
@@ -210,17 +209,25 @@ def _sizes_of_hats(columns: Sequence[Column], n: int) -> list[np.ndarray]:
     """Return the sizes (q,) of the hats at the q values of every column of a table of n rows, 0 for no hat.
 
     Whole numbers that many rows share have hats, in columns of more such codes than curves can tell apart. Hats fade
-    out where rows, shares or codes become few, or the codes of the table many: nothing is switched off.
+    out where rows, shares or codes become few, or other codes of the table are more frequent: nothing is switched off.
     """
     sizes = []
+    shares = []
     for column in columns:
         if isinstance(column, CategorySummary):
             sizes.append(np.zeros(0))
+            shares.append(np.zeros(0))
         else:
-            sizes.append(_sizes_in_column(column.quantiles.rounded(), column.missing, n))
-    codes = sum(size.sum() for size in sizes)
-    fading = min(max(2.0 - codes / _MAX_HATS, 0.0), 1.0)
-    return [_SIZE_OF_HAT * fading * size for size in sizes]
+            quantiles = column.quantiles.rounded()
+            sizes.append(_sizes_in_column(quantiles, column.missing, n))
+            shares.append(quantiles.weights / (quantiles.weights.sum() + column.missing))
+
+    of_codes = [share[size > 0.0] for share, size in zip(shares, sizes, strict=True)]
+    ascending = np.sort(np.concatenate([np.zeros(0), *of_codes]))
+    for size, share in zip(sizes, shares, strict=True):
+        ranks = len(ascending) - np.searchsorted(ascending, share * (1.0 - _WEIGHT_TOL))
+        size *= _SIZE_OF_HAT * (2.0 - ranks / _MAX_HATS).clip(0.0, 1.0)
+    return sizes
 
 
 def _sizes_in_column(quantiles: Quantiles, missing: float, n: int) -> np.ndarray:

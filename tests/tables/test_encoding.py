@@ -104,7 +104,7 @@ def codes_of(n, count):
 
 
 CHANGES = {
-    "columns": lambda n: ({f"x{j}": codes_of(3000, 14) for j in range(n)}, range(1, 12)),
+    "columns": lambda n: ({f"x{j}": codes_of(3000, 30 - j) for j in range(n)}, range(1, 12)),
     "rows": lambda n: ({"x0": codes_of(n, 30)}, range(600, 1600, 20)),
     "codes": lambda n: ({"x0": codes_of(3000, n)}, range(8, 100)),
     "a value that is no code": lambda n: ({"x0": np.append(codes_of(3000, 30), np.full(n, 7.5))}, range(40)),
