@@ -87,7 +87,7 @@ CALLS = {
     "feature_importances": lambda model, X: mopn.explain.feature_importances(model, X, X),
     "strongest_interactions": lambda model, X: mopn.explain.strongest_interactions(model, 2),
     "interaction_weights": lambda model, X: mopn.explain.interaction_weights(model, [(0, 1)]),
-    "certified_radius": lambda model, X: mopn.explain.certified_radius(model, X).radii,
+    "certified_radius": lambda model, X: mopn.explain.certified_radius(model, X),
     "certified_flips": lambda model, X: mopn.explain.certified_flips(model, np.sign(X) > 0).proven,
     "to_c": header,
     "to_qubo": lambda model, X: mopn.export.to_qubo(model, output=0),
