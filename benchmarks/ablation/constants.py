@@ -56,7 +56,7 @@ class Constant:
 
 _POLICY = "mopn.solvers.conditional_gradient"
 CONSTANTS = (
-    Constant(f"{_POLICY}.proofs", "_ROUND_WORK", 0.0),
+    Constant(f"{_POLICY}.proofs", "ROUND_WORK", 0.0),
     Constant(f"{_POLICY}.proofs", "_WELL_BELOW", 0.0, 1.0),
     Constant(f"{_POLICY}.proofs", "_LOOSEST", 0.01),
     Constant(f"{_POLICY}.proofs", "_TIGHTEST", 8.0),
