@@ -20,7 +20,7 @@ from mopn.estimators.tables import TableEstimator
 from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.signals import signals_later
-from mopn.tables.learning import CURVES
+from mopn.tables.functions import CURVES
 from mopn.tables.reading import read_table
 
 Estimator = TypeVar("Estimator", bound=NetworkAttributes)

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.data.chunked_rows import Chunks, LocalChunks
@@ -16,6 +18,7 @@ from mopn.data.validation import check_sample_weight, check_weights
 from mopn.data.values import to_host
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.solvers.tools.decorators import quiet
+from mopn.tables.effects import Effects, Response
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.learning import encoding_of, learn_encoding
 from mopn.tables.reading import Table, read_table, row_of
@@ -78,30 +81,41 @@ class TableReader(BaseEstimator):
             validate_data(self, [list(row)], skip_check_array=True, reset=False)
         return row
 
-    def _learn(self, table: Table, weights: np.ndarray | None) -> None:
+    def _learn(
+        self, table: Table, weights: np.ndarray | None, y: np.ndarray | None = None, *, is_labels: bool = False
+    ) -> None:
         self.encoding_ = learn_encoding(
             table,
             weights,
+            y,
+            is_labels=is_labels,
             curves=self.curves,
             smoothness=self.smoothness,
             categorical_features=self._checked_categories(),
         )
 
-    def _learn_of_row_blocks(self, X: RowBlocks) -> None:
+    def _learn_of_row_blocks(self, X: RowBlocks, response: Response | None = None) -> None:
         """Learn the encoding, and the names of the columns, from blocks whose X are tables."""
-        summary = self._learn_in_blocks(LocalChunks(X))
+        summary = self._learn_in_blocks(LocalChunks(X), response)
         self.n_features_in_ = len(summary.names)
         self.__dict__.pop("feature_names_in_", None)
         if summary.named:
             self.feature_names_in_ = np.array(summary.names, object)
 
-    def _learn_in_blocks(self, tables: Chunks) -> TableSummary:
-        """Learn the encoding in one pass over tables, and return their summary."""
+    def _learn_in_blocks(self, tables: Chunks, response: Response | None = None) -> TableSummary:
+        """Learn the encoding in a pass over tables, or two if there are targets, and return the summary of these."""
         task = partial(named, function=partial(_summary, categorical_features=self._checked_categories()))
         summary: TableSummary = tables.reduce(task, operator.add)
         if not summary.n:
             raise ValueError("sample_weight is zero for all samples; at least one must be positive")
-        self.encoding_ = encoding_of(summary, curves=self.curves, smoothness=self.smoothness)
+
+        def effects_of(task: Any) -> Effects:
+            effects: Effects = tables.reduce(partial(named, function=task), operator.add)
+            return effects
+
+        self.encoding_ = encoding_of(
+            summary, curves=self.curves, smoothness=self.smoothness, response=response, effects_of=effects_of
+        )
         return summary
 
     def _checked_categories(self) -> list[str | int]:
@@ -204,7 +218,13 @@ class TableEncoder(TransformerMixin, TableReader):
             self._learn_of_row_blocks(X.read_by(read_table).with_targets(None, sample_weight))
         else:
             table = self._read(X, reset=True)
-            self._learn(table, check_sample_weight(sample_weight, table.n))
+            weights = check_sample_weight(sample_weight, table.n)
+            if y is None:
+                self._learn(table, weights)
+            else:
+                y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+                check_consistent_length(y, np.empty(table.n))
+                self._learn(table, weights, y, is_labels=type_of_target(y) in ("binary", "multiclass"))
         return self
 
     @quiet()

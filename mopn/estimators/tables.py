@@ -40,6 +40,7 @@ from mopn.solvers.result import parts_in_words
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice
 from mopn.solvers.tools.decorators import quiet
+from mopn.tables.effects import Response
 from mopn.tables.reading import read_table
 
 # Rows times features times outputs up to which gaps are proven to ``tol``: beyond, half of the time would be for the
@@ -241,10 +242,11 @@ class TableEstimator(TableReader, NetworkAttributes):
         With ``every_row`` these are of all rows, as of blocks, and not of those of positive weight alone.
         """
         if isinstance(X, Chunks):
+            X, y, sample_weight, present = samples_of_chunks(self._encoding(), X)
             if reset:
-                self._learn_in_blocks(X)
+                self._learn_in_blocks(X, self._response(y, sample_weight))
             features = X.replaced(partial(features_of, encoding=self.encoding_), X.classes)
-            return samples_of_chunks(self._encoding(), features)
+            return features, y, sample_weight, present
         if isinstance(X, RowBlocks):
             return self._samples_of_blocks(X.with_targets(y, sample_weight, self._plain_targets), reset)
         y = self._plain_targets(y, reset=reset)  # before X: an error leaves the names of the fit before
@@ -257,7 +259,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         if len(present) < table.n:
             table = table.rows(present)
         if reset:
-            self._learn(table, sample_weight)
+            self._learn(table, sample_weight, y, is_labels=self._encoding().kind == "labels")
         features = self.encoding_.encode(whole, training=True) if every_row else self.encoding_.encode(table)
         return features, y, sample_weight, present
 
@@ -266,11 +268,15 @@ class TableEstimator(TableReader, NetworkAttributes):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Learn the encoding if it is to be ``reset``; return blocks of features, and all targets and weights."""
         tables, y, sample_weight = X.read_by(read_table).with_targets_in_memory()
-        if reset:
-            self._learn_of_row_blocks(tables.with_targets(y, sample_weight))
-        features = tables.read_by(partial(self.encoding_.encode, training=True))
         y = of_present(self._plain_targets(y, reset=reset), sample_weight)
+        if reset:
+            self._learn_of_row_blocks(tables.with_targets(y, sample_weight), self._response(y, sample_weight))
+        features = tables.read_by(partial(self.encoding_.encode, training=True))
         return features, y, sample_weight, np.arange(len(y))
+
+    def _response(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Response:
+        """Return how the targets of blocks are told, given those of all rows, or all labels."""
+        return Response.of(y, sample_weight, is_labels=self._encoding().kind == "labels")
 
     def _checked(self, X: Any) -> Any:
         """Return a table for a prediction; the model checks dictionaries, rows, and arrays like the fit's."""

@@ -23,7 +23,7 @@ from mopn.solvers.tools.display import Displayed
 from mopn.tables.columns import CategoryColumn, hats_among
 from mopn.tables.distribution import category_shares
 from mopn.tables.encoding import TableEncoding
-from mopn.tables.learning import KNOTS, fading_of_curves
+from mopn.tables.functions import KNOTS, fading_of_curves
 from mopn.tables.reading import Table, read_table
 
 # Values of each column in a background without rows: the sizes of effects are then exact to 1 %.

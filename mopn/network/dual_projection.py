@@ -262,7 +262,12 @@ class DualProjection:
             image = hessian.product(np.ones((len(rows), 1)) * one.outputs)
             for j, other in enumerate(self.compressions[: i + 1]):
                 h = weights * _along(image, other.outputs)
-                if h.any():
+                if i == j:
+                    # The product of a matrix with its own transpose takes half of the time.
+                    scaled = np.sqrt(h.clip(0.0)) * features[i]
+                    block = scaled @ scaled.T
+                    K[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
+                elif h.any():
                     block = features[i] @ (h * features[j]).T
                     K[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
                     K[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = block.T

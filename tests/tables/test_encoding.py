@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import rankdata
 
 from mopn.tables.fields import FIELDS, TRAINING_FIELDS, from_fields, to_fields
-from mopn.tables.learning import CURVES, KNOTS, learn_encoding
+from mopn.tables.functions import CURVES, KNOTS
+from mopn.tables.learning import learn_encoding
 from mopn.tables.reading import read_table, row_of
 
 RNG = np.random.default_rng(0)
@@ -96,49 +97,6 @@ def test_features_of_numbers():
 def test_every_column_has_as_many_curves(n, columns):
     x = RNG.standard_normal((n, columns))
     assert learned(x, curves=None).numbers.widths.tolist() == [1 + CURVES] * columns
-
-
-def codes_of(n, count):
-    """Codes that are equally frequent, up to one row."""
-    return np.arange(n) % count
-
-
-CHANGES = {
-    "columns": lambda n: ({f"x{j}": codes_of(3000, 30 - j) for j in range(n)}, range(1, 12)),
-    "rows": lambda n: ({"x0": codes_of(n, 30)}, range(600, 1600, 20)),
-    "codes": lambda n: ({"x0": codes_of(3000, n)}, range(8, 100)),
-    "a value that is no code": lambda n: ({"x0": np.append(codes_of(3000, 30), np.full(n, 7.5))}, range(40)),
-    "missing": lambda n: ({"x0": np.append(codes_of(1500, 30), np.full(n, np.nan))}, range(0, 5000, 100)),
-    "curves": lambda n: ({f"x{j}": np.arange(9.0) ** 2 for j in range(n)}, range(110, 150, 2)),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_features_fade_and_none_is_switched_off(change):
-    """The squared distance between the features of two rows changes little at a time."""
-    make = CHANGES[change]
-    distances = []
-    for n in make(1)[1]:
-        encoding = learned(make(n)[0], curves=None)
-        one, other = encoding.of_column(0).encode({"x0": [3.0, 4.0]})
-        distances.append((one - other) @ (one - other))
-    assert np.ptp(distances) > 0.0
-    assert np.abs(np.diff(distances)).max() < 0.5
-
-
-def test_hats_of_codes():
-    """A code that many rows share has a function of its own, in the default encoding alone."""
-    x = np.append(codes_of(3000, 30), [7.5, 40.0, 41.0])
-    encoding = learned({"x": x, "y": np.arange(float(len(x))) + 0.5}, curves=None)
-    at = np.array([3.0, 3.25, 4.0, 7.25, 40.0, 99.0])
-    names = encoding.feature_names.tolist()
-    features = encoding.encode({"x": at, "y": at})
-    hat = features[:, names.index("x near 3")]
-    assert hat[0] > 0.5
-    np.testing.assert_allclose(hat, hat[0] * np.array([1.0, 0.75, 0.0, 0.0, 0.0, 0.0]), atol=1e-7)
-    assert [name for name in names if "near" in name] == [f"x near {k}" for k in range(30)]
-    assert not any("near" in name for name in learned({"x": x}, curves=8).feature_names)
-    assert np.array_equal(from_fields(to_fields(encoding)).encode({"x": at, "y": at}), features)
 
 
 def test_outliers_do_not_decide_the_slope_of_a_column():

@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 import mopn
 from mopn.estimators import TableClassifier, TableEncoder, TableRegressor
 from mopn.tables import summaries
-from mopn.tables.learning import KNOTS
+from mopn.tables.functions import KNOTS
 from mopn.tables.texts import MISSING, numbers_of
 
 mpl.use("Agg")

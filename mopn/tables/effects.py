@@ -1,0 +1,171 @@
+"""How the targets depend on each column of numbers alone, which decides over its finer functions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from mopn.data.row_blocks import RawBlock
+from mopn.data.validation import check_weights, distinct_labels, label_codes
+from mopn.tables.encoding import TableEncoding
+from mopn.tables.quantiles import Quantiles
+
+# Targets that are numbers end at these ranks from either end: outliers would be all of their variance otherwise.
+_RANK_OF_ENDS = 0.005
+# Share of the variance of the targets that each finer function explains on average: from the first on they fade in, and
+# at twice as much they have their full size.
+_LEAST_SHARE = 0.002
+# What chance explains varies by its standard deviation; what goes beyond so many of them is no chance.
+_DEVIATIONS_OF_CHANCE = 4.0
+# Functions that depend on the ones before, up to this part of their length, are left out.
+_DEPENDENT = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """Targets as numbers: indicators of the labels, or numbers up to their outer ranks, minus a level of theirs."""
+
+    labels: np.ndarray | None = None
+    lower: np.ndarray | None = None  # (m,)
+    upper: np.ndarray | None = None  # (m,)
+
+    @classmethod
+    def of(cls, y: np.ndarray, weights: np.ndarray | None, *, is_labels: bool) -> Response:
+        """Return how to tell the targets of rows, given the targets and the weights of all rows, or all labels."""
+        if is_labels and y.ndim == 1:
+            return cls(distinct_labels(y)[0])
+        columns = y.reshape(len(y), -1).astype(np.float64)
+        present = slice(None) if weights is None else weights > 0.0
+        rows = np.ones(len(y)) if weights is None else weights
+        outer = [_RANK_OF_ENDS, 1.0 - _RANK_OF_ENDS]
+        ends = np.array([Quantiles.of(column[present], rows[present]).at(outer) for column in columns.T])
+        return cls(None, ends[:, 0], ends[:, 1])
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        """Return the targets (n, m) of some rows."""
+        if self.labels is not None:
+            indicators: np.ndarray = label_codes(y, self.labels)[:, None] == np.arange(len(self.labels))
+            return indicators.astype(np.float64)
+        numbers: np.ndarray = y.reshape(len(y), -1).astype(np.float64)
+        return numbers.clip(self.lower, self.upper) - self.lower
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """Weighted sums over rows: in the cells of each column, and of all rows."""
+
+    weights: tuple[np.ndarray, ...]  # (q,) of each column: the weights in its cells
+    targets: tuple[np.ndarray, ...]  # (q, m) of each column: the targets in its cells
+    weight: float  # of all rows
+    sums: np.ndarray  # (m,), the targets of all rows
+    squares: np.ndarray  # (m,), their squares
+
+    def __add__(self, other: Effects) -> Effects:
+        return Effects(
+            tuple(a + b for a, b in zip(self.weights, other.weights, strict=True)),
+            tuple(a + b for a, b in zip(self.targets, other.targets, strict=True)),
+            self.weight + other.weight,
+            self.sums + other.sums,
+            self.squares + other.squares,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of the columns of numbers of a table: each number belongs to the nearest of some knots."""
+
+    encoding: TableEncoding
+    knots: tuple[np.ndarray, ...]
+    response: Response
+
+    def effects(self, block: RawBlock) -> Effects:
+        """Return the effects in a block of rows, whose X is a table."""
+        table = block.X
+        y = np.asarray(block.y)
+        weights = check_weights(block.sample_weight, table.n)
+        if weights is None:
+            weights = np.ones(table.n)
+        elif not weights.all():
+            present = np.flatnonzero(weights)
+            table = table.rows(present)
+            y = y[present]
+            weights = weights[present]
+        arranged = self.encoding.arranged(table, training=True)
+        targets = self.response(y)
+
+        columns = zip(self.encoding.number_columns, self.knots, strict=True)
+        sums = [_sums_in_cells(arranged.columns[j], knots, weights, targets) for j, knots in columns]
+        return Effects(
+            tuple(of_cells for of_cells, _ in sums),
+            tuple(of_targets for _, of_targets in sums),
+            float(weights.sum()),
+            weights @ targets,
+            weights @ targets**2,
+        )
+
+
+def _sums_in_cells(
+    x: np.ndarray, knots: np.ndarray, weights: np.ndarray, targets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights (q,) in the cells around some knots, and the sums (q, m) of the targets there."""
+    rows = np.flatnonzero(~np.isnan(x))
+    middles = knots[:-1] + 0.5 * np.diff(knots)
+    cells = np.searchsorted(middles, x[rows])
+    matrix = sparse.csr_array((weights[rows], (cells, rows)), shape=(len(knots), len(x)))
+    return np.asarray(matrix.sum(axis=1)), matrix @ targets
+
+
+def part_of_size(effects: Effects, column: int, n: int, common: np.ndarray, finer: np.ndarray) -> float:
+    """Return how far finer functions (q, w) of a column fade in, from 0 to 1, by what they explain of the targets.
+
+    Functions are given by their values at the column's knots, for a table of n rows. What counts is the part of the
+    variance of the targets that the finer functions explain beyond the common ones, on average of each, minus what
+    chance may explain.
+    """
+    # Weights below 1 on average count as parts of the rows, and others as repetitions.
+    one_row = min(1.0, effects.weight / n)
+    rows = effects.weights[column] / one_row
+    mean = effects.sums / effects.weight
+    variances = effects.squares / effects.weight - mean**2
+    number = rows.sum()
+    if not finer.size or not variances.sum() > 0.0:
+        return 0.0
+
+    explained, independent = _explained(rows, effects.targets[column] / one_row, mean, np.column_stack([common, finer]))
+    is_finer = independent & (np.arange(len(independent)) > common.shape[1])
+    count = is_finer.sum()
+    freedom = number - independent.sum()
+    if not count or freedom <= 0:
+        return 0.0
+
+    left = (number * variances - explained[independent].sum(axis=0)).clip(0.0)
+    by_chance = left / freedom  # by each function, of each output
+    total = by_chance.sum()
+    # Outputs whose variances differ count as fewer equal ones.
+    outputs = total**2 / (by_chance @ by_chance) if total else 1.0
+    deviation = math.sqrt(2.0 / (count * outputs))
+    surely = explained[is_finer].sum() / count - total * (1.0 + _DEVIATIONS_OF_CHANCE * deviation)
+    share = surely / (effects.weight / one_row * variances.sum())
+    # In single precision: the order of the rows changes the last bits.
+    return float(np.float32(np.clip(share / _LEAST_SHARE - 1.0, 0.0, 1.0)))
+
+
+def _explained(
+    rows: np.ndarray, targets: np.ndarray, mean: np.ndarray, functions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the squares (w, m) that a constant and functions explain, each beyond the ones before it.
+
+    ``rows`` (q,) and ``targets`` (q, m) are sums in cells, and ``mean`` (m,) is of all rows. Also returns which
+    functions are independent of the ones before.
+    """
+    roots = np.sqrt(rows)[:, None]
+    distances = targets - rows[:, None] * mean
+    projected = np.divide(distances, roots, out=np.zeros_like(distances), where=roots > 0.0)
+    matrix = roots * np.column_stack([np.ones(len(rows)), functions])
+    basis, triangle = np.linalg.qr(matrix)
+    lengths = np.linalg.norm(matrix, axis=0)[: basis.shape[1]]
+    explained: np.ndarray = (basis.T @ projected) ** 2
+    return explained, np.abs(np.diag(triangle)) > _DEPENDENT * lengths
