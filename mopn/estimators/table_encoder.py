@@ -152,9 +152,10 @@ class TableEncoder(TransformerMixin, TableReader):
     Parameters
     ----------
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, and hats: a function for each whole number that
-        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on; of more than
-        128 in a table the rarer ones fade out.
+        Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
+        fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
+        up to 32 curves, or hats: a function for each whole number that 48 rows or more share (from 24 rows on they
+        fade in).
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
@@ -194,7 +195,9 @@ class TableEncoder(TransformerMixin, TableReader):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n, c), dict, or RowBlocks of these
-        y : ignored
+        y : array-like of shape (n,) or (n, m), optional
+            Targets, which decide over finer functions; without them, or in blocks, there are none. Integers, booleans
+            and texts are labels, as for :func:`sklearn.utils.multiclass.type_of_target`.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 equals a repeated row.
 

@@ -321,9 +321,10 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
         it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, and hats: a function for each whole number that
-        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on; of more than
-        128 in a table the rarer ones fade out.
+        Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
+        fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
+        up to 32 curves, or hats: a function for each whole number that 48 rows or more share (from 24 rows on they
+        fade in).
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
@@ -417,9 +418,10 @@ class TableRegressor(RegressorMethods, TableEstimator):
         to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
         it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, and hats: a function for each whole number that
-        48 rows or more share, in columns of about ten or more such codes. Hats fade in from 24 rows on; of more than
-        128 in a table the rarer ones fade out.
+        Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
+        fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
+        up to 32 curves, or hats: a function for each whole number that 48 rows or more share (from 24 rows on they
+        fade in).
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
