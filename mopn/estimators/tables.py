@@ -32,6 +32,7 @@ from mopn.estimators.regressors import RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
 from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
+from mopn.estimators.training_answers import training_answers
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
@@ -218,6 +219,7 @@ class TableEstimator(TableReader, NetworkAttributes):
             start = fit.start_from(problem, model.basis, model.weights, model.linear, model.offset)
         limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
         fitted = self._solved(task, run, start, limit)
+        self.model_ = replace(self.model_, answers=training_answers(problem, self.model_.model))
         choice.overrule(fitted.result)
         choice.warn()
         self.status_ = fitted.result.status
