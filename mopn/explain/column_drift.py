@@ -47,8 +47,8 @@ class ColumnDrift:
     Attributes
     ----------
     column, kind : str
-        The name of the column and what it held in the training data, such as "numbers"; "probabilities" or
-        "predictions" for a prediction.
+        The name of the column and what it held in the training data, such as "numbers". Predictions are named
+        "P(yes)", after the class, or "prediction of price", after the target.
     missing_before, missing : float
         Share of missing values, in the training data and now.
     new : float
@@ -193,7 +193,7 @@ class Drift:
             counts += f" and {_count(self.predictions)} predictions"
         caption = (
             f"{self.n_rows:,} rows against {self.n_training_rows:,} of the training data: {counts} stand out (*) from "
-            "the noise (in brackets)"
+            "noise (in brackets)"
         )
         header = "column", "type", "missing", "new", "beyond", "distance", "PSI", "shift", "look at"
         return Report(caption, tuple(self._line(column) for column in (*self.columns, *self.predictions)), header)
@@ -426,14 +426,13 @@ def _drift_of_predictions(model: TableModel, X: Any, n_before: int, outputs: tup
     if before is None:
         return []
     answers = model.model.answers_of(model.model.outputs(model.encoding.encode(X, training=True)))
-    kind = "probabilities" if model.has_probabilities else "predictions"
-    noun = "probability" if model.has_probabilities else "prediction"
+    form = "P({})" if model.has_probabilities else "prediction of {}"
     names = outputs[-answers.shape[1] :]
     found = []
     for j, name in enumerate(names):
         of_answer = _NumbersBefore(
-            name=f"{noun} of {name}" if name else noun,
-            kind=kind,
+            name=form.format(name) if name else "prediction",
+            kind="predictions",
             knots=before.knots[j],
             below=before.below[j],
             up_to=before.up_to[j],

@@ -53,18 +53,18 @@ def numbers(model, X):
 
 # An estimator, its targets, the answers, and their names.
 KINDS = {
-    "two classes": (TableClassifier(), signs, second_probability, ["probability of yes"]),
+    "two classes": (TableClassifier(), signs, second_probability, ["P(yes)"]),
     "three classes": (
         TableClassifier(),
         grades,
         probabilities,
-        ["probability of high", "probability of low", "probability of middle"],
+        ["P(high)", "P(low)", "P(middle)"],
     ),
     "labels": (
         TableClassifier(),
         lambda X: np.column_stack([targets(X) > 0.0, targets(X) > 1.0]).astype(int),
         probabilities,
-        ["probability of output 0", "probability of output 1"],
+        ["P(output 0)", "P(output 1)"],
     ),
     "no probabilities": (
         TableClassifier(loss="smoothed-hinge"),
@@ -133,7 +133,7 @@ def test_the_distances_of_few_answers_are_scipys_however_rows_come(way):
 def test_a_model_without_units_has_one_answer():
     X = table(N, 0)
     model = TableClassifier(strength=1e6).fit(X, signs(X))
-    found = drift(model, table(9, 1))["probability of yes"]
+    found = drift(model, table(9, 1))["P(yes)"]
     assert (found.distance, found.beyond, found.stands_out) == (0.0, 0.0, False)
     assert found.shift == pytest.approx(0.0, abs=1e-12)
 
@@ -157,7 +157,7 @@ def test_report_frame_and_picture_have_the_predictions():
     frame = report.to_frame().set_index("column")
     for found in report.predictions:
         assert frame.loc[found.column, "shift of prediction"] == found.shift
-        assert frame.loc[found.column, "kind"] == "probabilities"
+        assert frame.loc[found.column, "kind"] == "predictions"
     assert frame["shift of prediction"].isna().sum() == 2
     titles = [ax.get_title() for ax in plot_drift(report)[1:]]
     assert titles == ["a", "b", report.predictions[0].column]
