@@ -333,15 +333,15 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
-        Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
-        usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
+        Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
+        is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
+        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
         rows times features times outputs, and under l1 until three rounds have lowered the objective by at most half
         of ``tol``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
-        those that are left after reading. Without a rise of the loss by then the fit has the best strength so far,
-        but at most the ratio 0.01, and a warning says so if fewer than half of the strengths were tried.
+        them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
+        0.01, and a warning says so if fewer than half of the strengths were tried.
     verbose : int, default 0
         Print a line for every strength, and every ``verbose``-th round of the last fit.
 
@@ -427,15 +427,15 @@ class TableRegressor(RegressorMethods, TableEstimator):
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
-        Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
-        usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
+        Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
+        is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
+        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
         rows times features times outputs, and under l1 until three rounds have lowered the objective by at most half
         of ``tol``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
-        those that are left after reading. Without a rise of the loss by then the fit has the best strength so far,
-        but at most the ratio 0.01, and a warning says so if fewer than half of the strengths were tried.
+        them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
+        0.01, and a warning says so if fewer than half of the strengths were tried.
     verbose : int, default 0
         Print a line for every strength, and every ``verbose``-th round of the last fit.
 
