@@ -335,9 +335,9 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
         is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
-        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
-        rows times features times outputs, and under l1 until three rounds have lowered the objective by at most half
-        of ``tol``.
+        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond
+        500,000 rows times features times outputs, and under l1 until three rounds have lowered the objective by at
+        most half of ``tol``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
         them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
@@ -429,9 +429,9 @@ class TableRegressor(RegressorMethods, TableEstimator):
     prove : "auto" or bool, default "auto"
         Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
         is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
-        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
-        rows times features times outputs, and under l1 until three rounds have lowered the objective by at most half
-        of ``tol``.
+        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond
+        500,000 rows times features times outputs, and under l1 until three rounds have lowered the objective by at
+        most half of ``tol``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
         them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
