@@ -1,7 +1,7 @@
 """Writes customers.csv and customers_later.csv: customers of a telephone company, and whether they left.
 
-The tables are drawn at random, so that what is in them is known. In the second one, of a later month, there is a new
-plan, prices have risen, and one office no longer asks for the age.
+The tables are drawn at random, so their effects and their drift are known. In the second one, of a later month, there
+is a new plan, prices have risen, and one office no longer asks for the age.
 """
 
 import numpy as np

@@ -145,7 +145,7 @@ def recall_at_k(relevant: Any, scores: Any, k: int = 10, *, seen: Any = None) ->
     k : int, default 10
         Length of the lists. A user with more than k relevant items has k that can be found.
     seen : sparse matrix of shape (n_users, n_items), optional
-        Above 0 for items that are not recommended, such as those of the fit. They are not relevant either.
+        Above 0 for items that are not recommended, such as the items of the fit. They are not relevant either.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def recall_at_k(relevant: Any, scores: Any, k: int = 10, *, seen: Any = None) ->
 def ndcg_at_k(relevant: Any, scores: Any, k: int = 10, *, seen: Any = None) -> float:
     """Return the mean over users of the normalised discounted cumulative gain of lists of k from all items.
 
-    The gain of a relevant item at rank r is 1 / log2(1 + r); the sum is divided by that of the best possible list.
+    The gain of a relevant item at rank r is 1 / log2(1 + r); the sum is divided by the sum of the best possible list.
     Parameters, errors and equal scores are as for :func:`recall_at_k`.
 
     Examples

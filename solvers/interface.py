@@ -288,7 +288,7 @@ class Estimate(NamedTuple):
 
 
 class Alternating(Problem, Protocol):
-    """The oracle "alternating": two factors, over each of which the objective can be minimised exactly."""
+    """The oracle "alternating": two factors; over each alone the objective can be minimised exactly."""
 
     @data_member
     def allows_single(self) -> bool:

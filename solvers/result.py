@@ -134,13 +134,13 @@ _MESSAGES = {
     "Scale the features (to [-1, 1], say).",
     Status.MAX_UNITS: "max_units is reached (or 2 * max_units candidates were tried). The gap may be due "
     "to this limit, or to a loose bound: raise max_units, or take a tighter oracle.",
-    Status.ESTIMATED: "The gap is estimated to be below tol, but the bound of the oracle does not prove it; "
-    "a tighter oracle may.",
+    Status.ESTIMATED: "No unit was found that lowers the objective by more than tol. A gap below tol is not proven, as "
+    "the bound of the oracle is loose; a tighter oracle may prove it.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
     Status.CALLBACK_FAILED: "The callback raised an exception (see `error`); the best point so far is returned.",
     Status.FAILED: "A numerical routine failed, or data could not be read (see `error`); the best point so far is "
     "returned.",
-    Status.RETURNED: "The solver ended the run by itself; how close the result is to the minimum, its gap tells.",
+    Status.RETURNED: "The solver returned before the stopping test held; see the gap.",
     Status.NO_BETTER_UNIT: "The oracle of your own found no better unit in 20 rounds, or hardly; other units may be.",
     Status.NOT_BETTER_THAN_ZERO: "No pass led to a better model than zeros, which are returned. "
     "Scale the features (to [-1, 1], say), or give another step.",

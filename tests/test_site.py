@@ -37,11 +37,11 @@ console.error = (...words) => faults.push(words.join(" "));
 addEventListener("error", event => faults.push(event.message));
 addEventListener("unhandledrejection", event => faults.push(event.reason));
 </script>"""
-# A page within a page has the width of its frame, also for the rules of its style sheets. Code, tables and formulas
-# alone may scroll sideways.
+# A page within a page has the width of its frame, also for the rules of its style sheets. Code, tables, formulas
+# and pictures alone may scroll sideways.
 WALK = """<!doctype html><link rel="icon" href="data:,"><iframe height="800"></iframe><script>
 (async () => {
-  const PARTS = "html, body :not(pre, pre *, table, table *, .formula, .long-formula, math, math *)";
+  const PARTS = "html, body :not(pre, pre *, table, table *, .formula, .long-formula, math, math *, p:has(> img))";
   const frame = document.querySelector("iframe"), faults = [];
   for (const page of %s) {
     frame.width = %d;

@@ -42,7 +42,7 @@ TIMES = {"nips": 60.0, "movielens": 10.0, "gene-disease": 60.0, "ion-channels": 
 DEGREES, EPOCH_DEGREES = (2, 3, 4), tuple(range(2, 11))
 STEPS = (1.0, 0.1, 0.01, 0.001)
 _TRIAL_EPOCHS = 3
-# Epochs of which the fastest counts.
+# Timed epochs; the fastest one counts.
 _REPEATS = 3
 # Exponents are fitted from this degree on too: what does not depend on the degree weighs less there.
 _HIGH = 5

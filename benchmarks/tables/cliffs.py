@@ -61,7 +61,7 @@ def _codes(rng: np.random.Generator, n: int, count: int, columns: int = _COLUMNS
 
 
 def _code_columns(rng: np.random.Generator, n: int, columns: int) -> Samples:
-    """Make columns of 30 codes, of which the first has effects."""
+    """Make columns of 30 codes; only the first has effects."""
     noise = rng.normal(size=n)
     codes = rng.integers(0, 30, (columns, n)).T
     return Samples(_frame(codes), _EFFECTS[codes[:, 0]] + 0.1 * noise)

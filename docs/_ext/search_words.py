@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sphinx.application import Sphinx
 
 WORDS = {
@@ -102,7 +104,7 @@ WORDS = {
         "time limit",
     ),
     "sphere": ("tensor", "spectral norm", "sum of squares", "polynomial optimisation"),
-    "start": ("what is a unit", "hidden unit", "getting started", "install", "glossary"),
+    "start": ("what is a unit", "hidden unit", "getting started", "install", "glossary", "definitions", "units"),
     "stop_and_go_on": ("resume", "checkpoint", "restart", "continue training", "interrupt", "warm start"),
     "strength": (
         "overfitting",
@@ -151,8 +153,9 @@ WORDS = {
 def _add(app: Sphinx, name: str, source: list[str]) -> None:
     # The search ranks main entries, those with the mark, before words of the text.
     if name in WORDS:
-        title, _, text = source[0].partition("\n")
-        source[0] = f"{title}\n\n```{{index}} {', '.join(f'!{word}' for word in WORDS[name])}\n```\n{text}"
+        before, title, text = re.split(r"^(# .*\n)", source[0], maxsplit=1, flags=re.MULTILINE)
+        entries = ", ".join(f"!{word}" for word in WORDS[name])
+        source[0] = f"{before}{title}\n```{{index}} {entries}\n```\n{text}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

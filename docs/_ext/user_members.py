@@ -16,6 +16,7 @@ _ASKED_BY_SOLVERS = {
 _USERS = {"default_solver", "joint", "measure", "oracles", "output_layer", "start"}
 # Members of models that serve exports, explanations and plots.
 _INNER_OF_MODELS = {
+    "answers_of",
     "cells",
     "degrees",
     "design",

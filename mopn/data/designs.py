@@ -528,7 +528,7 @@ def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
-    """Return the sum of terms, of which one is in memory at a time."""
+    """Return the sum of terms; one at a time is in memory."""
     total = next(terms)
     for term in terms:
         total = total + term

@@ -64,8 +64,11 @@ def rounded_levels(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array(list(shortest.values())), group[index]
 
 
-def nearest_equal(x: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the index of the ascending known number that equals each of x up to rounding; -1 if there is none."""
+def nearest_equal(x: np.ndarray, known: np.ndarray, rounding: float = _ROUNDING) -> np.ndarray:
+    """Return the index of the ascending known number that equals each of x up to rounding; -1 if there is none.
+
+    ``rounding`` is relative to the size of the numbers.
+    """
     if not len(known):
         return np.full(len(x), -1)
     above = np.searchsorted(known, x).clip(max=len(known) - 1)
@@ -76,7 +79,7 @@ def nearest_equal(x: np.ndarray, known: np.ndarray) -> np.ndarray:
     sizes = np.abs(known)
     nonzero = sizes[sizes > 0.0]
     typical = _median(nonzero, np.ones(len(nonzero))) if len(nonzero) else 0.0
-    tolerance = _ROUNDING * np.maximum(np.maximum(np.abs(x), sizes[at]), typical)
+    tolerance = rounding * np.maximum(np.maximum(np.abs(x), sizes[at]), typical)
     return np.where(np.abs(x - known[at]) <= tolerance, at, -1)
 
 

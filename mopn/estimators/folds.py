@@ -19,7 +19,7 @@ from mopn.solvers import ConditionalGradient, Result, Status
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.decorators import cached_property
 
-# Parts of the samples, each of which is held out once.
+# Parts of the samples; each is held out once.
 PARTS = 3
 # Number of distinct samples above which only the first part is held out.
 MANY_SAMPLES = 1000

@@ -249,7 +249,7 @@ class NetworkEstimator(NetworkAttributes):
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
         """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
 
-        Its rows are those of X, in the same order, whereas ``fit`` sorts its samples, merges equal ones and leaves out
+        It has the rows of X, in the same order, whereas ``fit`` sorts its samples, merges equal ones and leaves out
         rows of weight 0: up to rounding the objective is the same. So ``dual_.point(problem)`` has a row for each row
         of X: equal samples share their slope in proportion to their weights, and rows of weight 0 have 0.
 

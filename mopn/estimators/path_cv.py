@@ -347,9 +347,9 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
         return self.best_estimator_.decision_function(X)
 
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
-        """Return the problem of ``best_estimator_``, or before ``fit`` that of ``estimator``, with its own strength.
+        """Return the problem of ``best_estimator_``, or before ``fit`` of ``estimator`` with its own strength.
 
-        Its rows are those of X, as in the estimator's ``problem``; X, y and the weights are as for its ``fit``.
+        It has the rows of X, as the estimator's ``problem``; X, y and the weights are as for its ``fit``.
         """
         estimator = getattr(self, "best_estimator_", self.estimator)
         return estimator.problem(X, y, sample_weight)

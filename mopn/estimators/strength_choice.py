@@ -186,7 +186,7 @@ class _Search:
         return bool(self.folds and self.folds[0].networks)
 
     def choice(self, ended: Status | None) -> Choice:
-        """Return the best strength, or what is taken if time ended the search early."""
+        """Return the best strength, or a weaker one if time ended the search early."""
         if self.model is None and self.has_network and self.best != _OF_CONSTANT:
             self._take(self.best, self.folds, 0)
         strength = self.strengths[self.best]

@@ -32,6 +32,7 @@ from mopn.estimators.regressors import RegressorMethods
 from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
 from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
+from mopn.estimators.training_answers import training_answers
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
@@ -219,6 +220,7 @@ class TableEstimator(TableReader, NetworkAttributes):
             start = fit.start_from(problem, model.basis, model.weights, model.linear, model.offset)
         limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
         fitted = self._solved(task, run, start, limit)
+        self.model_ = replace(self.model_, answers=training_answers(problem, self.model_.model))
         choice.overrule(fitted.result)
         choice.warn()
         self.status_ = fitted.result.status
@@ -338,15 +340,15 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
-        Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
-        usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
-        rows times features times outputs, and under l1 until three rounds have lowered the objective by at most half
-        of ``tol``.
+        Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
+        is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
+        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond
+        500,000 rows times features times outputs, and under l1 until three rounds have lowered the objective by at
+        most half of ``tol``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
-        those that are left after reading. Without a rise of the loss by then the fit has the best strength so far,
-        but at most the ratio 0.01, and a warning says so if fewer than half of the strengths were tried.
+        them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
+        0.01, and a warning says so if fewer than half of the strengths were tried.
     verbose : int, default 0
         Print a line for every strength, and every ``verbose``-th round of the last fit.
 
@@ -433,15 +435,15 @@ class TableRegressor(RegressorMethods, TableEstimator):
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
-        Whether the gap is to be proven to be at most ``tol``. Without, a fit ends where ``estimated_gap_`` is at
-        most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``: the objective is then
-        usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond 500,000
-        rows times features times outputs, and under l1 until three rounds have lowered the objective by at most half
-        of ``tol``.
+        Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
+        is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
+        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond
+        500,000 rows times features times outputs, and under l1 until three rounds have lowered the objective by at
+        most half of ``tol``.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
-        those that are left after reading. Without a rise of the loss by then the fit has the best strength so far,
-        but at most the ratio 0.01, and a warning says so if fewer than half of the strengths were tried.
+        them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
+        0.01, and a warning says so if fewer than half of the strengths were tried.
     verbose : int, default 0
         Print a line for every strength, and every ``verbose``-th round of the last fit.
 

@@ -169,7 +169,7 @@ def merge_equal_samples(X: Any, targets: Targets) -> tuple[Any, Targets]:
 def targets_of_all_rows(targets: Targets, present: np.ndarray | None, sample_weight: Any) -> Targets:
     """Return the targets of samples of positive weight at their places among all rows as given.
 
-    Rows of weight 0, which may have no valid target, have that of the first sample: no sum over the samples changes.
+    Rows of weight 0, which may have no valid target, get the first sample's: no sum over the samples changes.
     """
     n = 0 if sample_weight is None else len(sample_weight)
     if present is None or len(present) >= n:

@@ -1,12 +1,12 @@
-"""Drift: how rows differ from the training data of a model of tables, column by column.
+"""Drift: how rows and predictions differ from the training data of a model of tables, column by column.
 
-The encoding of a model holds the shares of the training data up to its knots, and of every category. So the model file
-is enough, without the training data.
+A model holds the shares of the training data up to the knots of its encoding, of every category, and of its answers. So
+the model file is enough, without the training data.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from mopn.models.table import TableModel
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.signals import signals_later
+from mopn.tables.answers import ANSWER_ROUNDING, rounded_answers
 from mopn.tables.columns import CategoryColumn
 from mopn.tables.distribution import SHARE_ROUNDING, TrainingDistribution, category_shares
 from mopn.tables.encoding import TableEncoding
@@ -41,12 +42,13 @@ _NOISE_DRAWS = 500
 
 @dataclass(frozen=True, eq=False)
 class ColumnDrift:
-    """The drift of a column; shares are of the rows unless said otherwise.
+    """The drift of a column, or of a prediction; shares are of the rows unless said otherwise.
 
     Attributes
     ----------
     column, kind : str
-        The name of the column and what it held in the training data, such as "numbers".
+        The name of the column and what it held in the training data, such as "numbers". Predictions are named
+        "P(yes)", after the class, or "prediction of price", after the target.
     missing_before, missing : float
         Share of missing values, in the training data and now.
     new : float
@@ -68,7 +70,8 @@ class ColumnDrift:
         The distance and the index below which 99 % of samples without drift stay, for these numbers of rows.
     shift : float or ndarray of shape (m,)
         The mean of the column's effect (:func:`mopn.explain.effects`) over the rows, minus that over the training
-        data: how far the drift of this column moves the outputs on average. Rows with new values are left out.
+        data: how far the drift of this column moves the outputs on average. Rows with new values are left out. Of a
+        prediction: its own mean, minus its mean over the training data.
     values : ndarray or list of str
         Knots of a column of numbers, or the categories, for :func:`mopn.plotting.plot_drift`.
     shares_before, shares : ndarray
@@ -99,12 +102,15 @@ class ColumnDrift:
 
 
 class Drift:
-    """The drift of all columns, from :func:`drift`; ``print`` and notebooks show it as a table.
+    """The drift of all columns and predictions, from :func:`drift`; ``print`` and notebooks show it as a table.
 
     Attributes
     ----------
     columns : tuple of ColumnDrift
         The columns, the largest excess of the PSI over its noise first.
+    predictions : tuple of ColumnDrift
+        The probability of each class, of two classes the second's alone, or each predicted number; in the same order.
+        None where the model does not hold their distributions.
     n_rows, n_training_rows : int
         Number of rows now, and of the training data.
     outputs : tuple of str
@@ -112,19 +118,26 @@ class Drift:
     """
 
     def __init__(
-        self, columns: tuple[ColumnDrift, ...], n_rows: int, n_training_rows: int, outputs: tuple[str, ...]
+        self,
+        columns: tuple[ColumnDrift, ...],
+        predictions: tuple[ColumnDrift, ...],
+        n_rows: int,
+        n_training_rows: int,
+        outputs: tuple[str, ...],
     ) -> None:
         self.columns = columns
+        self.predictions = predictions
         self.n_rows = n_rows
         self.n_training_rows = n_training_rows
         self.outputs = outputs
 
     def __getitem__(self, column: str) -> ColumnDrift:
-        """Return the drift of a column, by its name."""
-        for found in self.columns:
+        """Return the drift of a column, or of a prediction, by its name."""
+        every = *self.columns, *self.predictions
+        for found in every:
             if found.column == column:
                 return found
-        raise KeyError(f"no column {column!r}; the columns are {shown([each.column for each in self.columns])}")
+        raise KeyError(f"no column {column!r}; the columns are {shown([each.column for each in every])}")
 
     def __repr__(self) -> str:
         return str(self._report())
@@ -133,7 +146,9 @@ class Drift:
         return self._report()._repr_html_()
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row for each column.
+        """Return a pandas DataFrame with a row for each column, and for each prediction.
+
+        The shift of a prediction is in the column "shift of prediction".
 
         Raises
         ------
@@ -146,7 +161,7 @@ class Drift:
         except ImportError as error:
             raise ImportError("Drift.to_frame needs pandas: pip install pandas") from error
         rows = []
-        for column in self.columns:
+        for column in (*self.columns, *self.predictions):
             low, high = column.range or (None, None)
             row = {
                 "column": column.column,
@@ -164,19 +179,24 @@ class Drift:
                 "psi": column.psi,
                 "psi_noise": column.psi_noise,
             }
-            for name, shift in zip(self.outputs, np.atleast_1d(column.shift).tolist(), strict=True):
-                row[f"shift of {name}" if name else "shift"] = shift
+            if column in self.predictions:
+                row["shift of prediction"] = column.shift
+            else:
+                for name, shift in zip(self.outputs, np.atleast_1d(column.shift).tolist(), strict=True):
+                    row[f"shift of {name}" if name else "shift"] = shift
             rows.append(row)
         return pandas.DataFrame(rows)
 
     def _report(self) -> Report:
-        count = sum(column.stands_out for column in self.columns)
+        counts = f"{_count(self.columns)} columns"
+        if self.predictions:
+            counts += f" and {_count(self.predictions)} predictions"
         caption = (
-            f"{self.n_rows:,} rows against {self.n_training_rows:,} of the training data: {count} of "
-            f"{len(self.columns)} columns stand out (*) from the noise (in brackets)"
+            f"{self.n_rows:,} rows against {self.n_training_rows:,} of the training data: {counts} stand out (*) from "
+            "noise (in brackets)"
         )
         header = "column", "type", "missing", "new", "beyond", "distance", "PSI", "shift", "look at"
-        return Report(caption, tuple(self._line(column) for column in self.columns), header)
+        return Report(caption, tuple(self._line(column) for column in (*self.columns, *self.predictions)), header)
 
     def _line(self, column: ColumnDrift) -> tuple[str, ...]:
         """Return the cells of a column in the report."""
@@ -199,13 +219,19 @@ class Drift:
         )
 
     def _shift(self, column: ColumnDrift) -> str:
-        """Return the shift of the output that moves most, with its name."""
+        """Return the shift of a prediction, or of the output that moves most, with its name."""
+        if column in self.predictions:
+            return f"{column.shift:+.{_SHIFT_DIGITS}g}"
         shifts = np.atleast_1d(column.shift)
         # Two classes have opposite shifts; then the second one is named.
         largest = len(shifts) - 1 - int(np.abs(shifts[::-1]).round(_SHIFT_DIGITS).argmax())
         if abs(shifts[largest]) < 0.5 * 10.0**-_SHIFT_DIGITS:
             return ""
         return f"{shifts[largest]:+.{_SHIFT_DIGITS}f} {self.outputs[largest]}".rstrip()
+
+
+def _count(columns: tuple[ColumnDrift, ...]) -> str:
+    return f"{sum(column.stands_out for column in columns)} of {len(columns)}"
 
 
 def _percent(share: float) -> str:
@@ -227,10 +253,11 @@ def _advice(column: ColumnDrift) -> str:
 
 @quiet()
 def drift(model: Fitted, X: Any) -> Drift:
-    """Compare rows with the training data of a model of tables, which need not be at hand.
+    """Compare rows, and the predictions for them, with the training data of a model of tables.
 
-    The encoding of the model holds what is needed: the number of training rows, the shares of missing values and of
-    categories, and the shares of numbers up to each knot. :func:`mopn.plotting.plot_drift` draws the result.
+    The training data need not be at hand. The model holds the number of training rows, the shares of missing values and
+    of categories, and the shares of numbers and of its own predictions up to each knot.
+    :func:`mopn.plotting.plot_drift` draws the result.
 
     Parameters
     ----------
@@ -241,7 +268,7 @@ def drift(model: Fitted, X: Any) -> Drift:
     Returns
     -------
     Drift
-        Its ``columns`` are sorted, the largest excess of the PSI over its noise first.
+        Its ``columns`` and ``predictions`` are sorted, the largest excess of the PSI over its noise first.
 
     Raises
     ------
@@ -259,8 +286,10 @@ def drift(model: Fitted, X: Any) -> Drift:
     with a fixed seed. It takes rows as independent, and weights of training rows as 1: batches of rows that belong
     together, such as one day, vary more. One column in a hundred stands out by chance in each of both measures.
 
-    The outputs of the training data are not kept; ``shift`` is the part of their change that the columns explain one
-    by one.
+    The ``shift`` of a column is the part of the change of the outputs that it explains alone. Predictions for training
+    rows come from a model that has seen their labels: if it overfits, they are more extreme than for new rows, and
+    predictions stand out without drift. Models of earlier files, and networks that were changed after ``fit``, have no
+    distribution of predictions.
 
     Examples
     --------
@@ -273,6 +302,8 @@ def drift(model: Fitted, X: Any) -> Drift:
     ['color', 'size']
     >>> found["size"].beyond, found["color"].new_values
     (0.5, {'green': 15})
+    >>> found["prediction"].stands_out
+    True
     """
     background = effects(model)
     machine = background.model
@@ -282,18 +313,22 @@ def drift(model: Fitted, X: Any) -> Drift:
         raise ValueError(
             "model was saved before model files held the distributions of the training data; fit and save it again"
         )
-    given = encoding.ordered(to_host(X))
+    X = to_host(X)
+    given = encoding.ordered(X)
     arranged = encoding.arranged(given, training=True)
     found = []
     for place, j in enumerate(encoding.number_columns):
-        values = _Numbers(encoding, training, place, given.columns[j], arranged.columns[j])
-        found.append(values.drift(background, j))
+        before = _NumbersBefore.of_column(encoding, training, place)
+        found.append(_drift_of_column(background, before, j, given.columns[j], arranged.columns[j]))
     for place, j in enumerate(encoding.category_columns):
         categories = _Categories(encoding.categories[place], training.n, arranged.columns[j])
         found.append(categories.drift(background, j))
+    outputs = _names_of_outputs(machine, background)
+    predictions = _drift_of_predictions(machine, X, training.n, outputs)
     order = {name: i for i, name in enumerate(encoding.columns)}
     found.sort(key=lambda column: (column.psi_noise - column.psi, order[column.column]))
-    return Drift(tuple(found), given.n, training.n, _names_of_outputs(machine, background))
+    predictions.sort(key=lambda column: column.psi_noise - column.psi)
+    return Drift(tuple(found), tuple(predictions), given.n, training.n, outputs)
 
 
 def _names_of_outputs(model: TableModel, background: Effects) -> tuple[str, ...]:
@@ -310,72 +345,110 @@ def _names_of_outputs(model: TableModel, background: Effects) -> tuple[str, ...]
     return ("",) if count == 1 else tuple(f"output {c}" for c in range(count))
 
 
-class _Numbers:
-    """A column of numbers: what it held in the training data, and what it holds now."""
+@dataclass(frozen=True)
+class _NumbersBefore:
+    """What a column of numbers, or a prediction, held in the training data."""
 
-    def __init__(
-        self,
-        encoding: TableEncoding,
-        training: TrainingDistribution,
-        place: int,
-        given: np.ndarray,
-        numbers: np.ndarray,
-    ) -> None:
-        self.kind = encoding.number_kinds[place]
-        self.knots = encoding.numbers.parts[place][0]
-        self.below_before = training.below[place]
-        self.up_to_before = training.up_to[place]
-        self.missing_before = float(training.missing[place])
-        self.n_before = training.n
-        self.n = len(numbers)
-        self.words = _words(given, numbers) if self.kind != NOTHING else _present(given)
-        numbers = numbers[~np.isnan(numbers)]
-        equal = nearest_equal(numbers, self.knots)
-        self.numbers = np.sort(np.where(equal >= 0, self.knots[equal], numbers))
+    name: str
+    kind: str
+    knots: np.ndarray
+    below: np.ndarray  # (q,), the share of the numbers that are less than each knot
+    up_to: np.ndarray  # (q,), the share of the numbers that are at most each knot
+    missing: float
+    n: int
 
-    def drift(self, background: Effects, j: int) -> ColumnDrift:
-        """Return the drift of the column."""
-        before = _cells(self.below_before, self.up_to_before)
-        now = _cells(self._share("left"), self._share("right"))
-        present_before = round(self.n_before * (1.0 - self.missing_before))
-        present = len(self.numbers)
+    @classmethod
+    def of_column(cls, encoding: TableEncoding, training: TrainingDistribution, place: int) -> Self:
+        """Return the numbers of a column of an encoding."""
+        return cls(
+            name=encoding.columns[encoding.number_columns[place]],
+            kind=encoding.number_kinds[place],
+            knots=encoding.numbers.parts[place][0],
+            below=training.below[place],
+            up_to=training.up_to[place],
+            missing=float(training.missing[place]),
+            n=training.n,
+        )
+
+    def drift(self, numbers: np.ndarray, words: dict[str, int], n: int, shift: Any) -> ColumnDrift:
+        """Return the drift to ascending numbers and words among n rows; the other rows have no value."""
+        below, up_to = (np.searchsorted(numbers, self.knots, side) / max(len(numbers), 1) for side in ("left", "right"))
+        before = _cells(self.below, self.up_to)
+        now = _cells(below, up_to)
+        present_before = round(self.n * (1.0 - self.missing))
+        present = len(numbers)
         distance = noise = np.nan
         if present and present_before:
             distance = float(_largest_difference(before, now))
             noise = _noise(_largest_difference, before, present_before, present)
 
-        new = sum(self.words.values())
+        new = sum(words.values())
         classes = _classes(before)
-        shares_before = np.append(_sums(before, classes) * (1.0 - self.missing_before), [self.missing_before, 0.0])
-        counts = np.append(_sums(now, classes) * present, [self.n - present - new, new])
-        psi, psi_noise = _psi_and_noise(shares_before, self.n_before, counts)
+        shares_before = np.append(_sums(before, classes) * (1.0 - self.missing), [self.missing, 0.0])
+        counts = np.append(_sums(now, classes) * present, [n - present - new, new])
+        psi, psi_noise = _psi_and_noise(shares_before, self.n, counts)
         low, high = as_given(self.knots[[0, -1]], self.kind).tolist()
-        beyond = np.count_nonzero(self.numbers < self.knots[0]) + np.count_nonzero(self.numbers > self.knots[-1])
-        name = background.model.encoding.columns[j]
-        values = np.append(self.numbers, np.full(self.n - present - new, np.nan))
+        beyond = np.count_nonzero(numbers < self.knots[0]) + np.count_nonzero(numbers > self.knots[-1])
         return ColumnDrift(
-            column=name,
+            column=self.name,
             kind=self.kind,
-            missing_before=self.missing_before,
-            missing=(self.n - present - new) / self.n,
-            new=new / self.n,
-            new_values=self.words,
-            beyond=float(beyond / self.n),
+            missing_before=self.missing,
+            missing=(n - present - new) / n,
+            new=new / n,
+            new_values=words,
+            beyond=float(beyond / n),
             range=(low, high) if present_before else None,
             distance=distance,
             distance_noise=noise,
             psi=psi,
             psi_noise=psi_noise,
-            shift=_mean_effect(background, j, values) - self.missing_before * _mean_effect(background, j, [np.nan]),
+            shift=shift,
             values=self.knots,
-            shares_before=self.up_to_before,
-            shares=self._share("right"),
+            shares_before=self.up_to,
+            shares=up_to,
         )
 
-    def _share(self, side: Any) -> np.ndarray:
-        """Return the share of the numbers below each knot ("left"), or up to it ("right")."""
-        counts = np.searchsorted(self.numbers, self.knots, side)
-        return counts / max(len(self.numbers), 1)
+
+def _drift_of_column(
+    background: Effects, before: _NumbersBefore, j: int, given: np.ndarray, numbers: np.ndarray
+) -> ColumnDrift:
+    """Return the drift of a column of numbers, as given and as numbers."""
+    words = _words(given, numbers) if before.kind != NOTHING else _present(given)
+    present = _snapped(numbers[~np.isnan(numbers)], before.knots)
+    values = np.append(present, np.full(len(numbers) - len(present) - sum(words.values()), np.nan))
+    shift = _mean_effect(background, j, values) - before.missing * _mean_effect(background, j, [np.nan])
+    return before.drift(present, words, len(numbers), shift)
+
+
+def _drift_of_predictions(model: TableModel, X: Any, n_before: int, outputs: tuple[str, ...]) -> list[ColumnDrift]:
+    """Return the drift of the answers of a model; none where it does not hold their distributions."""
+    before = model.answers
+    if before is None:
+        return []
+    answers = model.model.answers_of(model.model.outputs(model.encoding.encode(X, training=True)))
+    form = "P({})" if model.has_probabilities else "prediction of {}"
+    names = outputs[-answers.shape[1] :]
+    found = []
+    for j, name in enumerate(names):
+        of_answer = _NumbersBefore(
+            name=form.format(name) if name else "prediction",
+            kind="predictions",
+            knots=before.knots[j],
+            below=before.below[j],
+            up_to=before.up_to[j],
+            missing=0.0,
+            n=n_before,
+        )
+        shift = float(answers[:, j].mean() - before.means[j])
+        numbers = _snapped(rounded_answers(answers[:, j]), before.knots[j], ANSWER_ROUNDING)
+        found.append(of_answer.drift(numbers, {}, len(answers), shift))
+    return found
+
+
+def _snapped(numbers: np.ndarray, knots: np.ndarray, *rounding: float) -> np.ndarray:
+    """Return numbers in ascending order, the knots in place of numbers that equal them up to rounding."""
+    equal = nearest_equal(numbers, knots, *rounding)
+    return np.sort(np.where(equal >= 0, knots[equal], numbers))
 
 
 class _Categories:

@@ -176,6 +176,17 @@ class Predictor(Displayed, Fitted):
         """
         return self.probabilities_of(self.outputs(X))
 
+    def answers_of(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the numbers (n, c) that stand behind predictions, for outputs (n, m), which may be overwritten.
+
+        These are probabilities, of two classes the second's alone, or predicted numbers; outputs of classes without
+        probabilities.
+        """
+        if not self.has_probabilities:
+            return LINKS["log"](outputs) if self.predicts_means else outputs
+        P = self.probabilities_of(outputs)
+        return P[:, 1:] if self.target == "labels" and P.shape[1] == 2 else P
+
     def probabilities_of(self, outputs: np.ndarray) -> np.ndarray:
         """Return the probabilities of ``predict_proba`` for outputs (n, m), which may be overwritten.
 

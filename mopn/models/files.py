@@ -23,8 +23,9 @@ import numpy as np
 from mopn.solvers.tools.checks import shown
 
 # The version of the format, which rises with every change of the contents of files.
-_FORMAT_VERSION = 4
-# The oldest version that is read: models of tables have no distributions of the training data before version 4.
+_FORMAT_VERSION = 5
+# The oldest version that is read: models of tables have no distributions of the training data before version 4, and
+# none of their answers on it before version 5.
 _OLDEST_VERSION = 3
 # Kinds of NumPy's dtypes that files may hold: booleans, integers, floats, strings, bytes and dates.
 _KINDS = "biufUSM"

@@ -8,7 +8,7 @@ from mopn.models.implicit import ImplicitModel
 from mopn.models.multi_output import Model
 from mopn.models.single_output import FactorizationModel
 from mopn.models.table import TableModel
-from mopn.tables.fields import FIELDS, TRAINING_FIELDS, from_fields
+from mopn.tables.fields import ANSWER_FIELDS, FIELDS, TRAINING_FIELDS, answers_of_fields, from_fields
 
 
 def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableModel | ImplicitModel:
@@ -47,7 +47,8 @@ def load(path: str | os.PathLike[str]) -> Model | FactorizationModel | TableMode
     try:
         if "columns" in values:
             encoding = from_fields({name: values.pop(name, None) for name in (*FIELDS, *TRAINING_FIELDS)})
-            model = TableModel(Model(**values), encoding)
+            answers = answers_of_fields({name: values.pop(name, None) for name in ANSWER_FIELDS})
+            model = TableModel(Model(**values), encoding, answers)
             if values.get("feature_names") is not None:
                 return model
             # Files hold names only where these differ from the encoding's.

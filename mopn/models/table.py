@@ -10,8 +10,9 @@ from mopn.models.base import Predictor
 from mopn.models.formula import Formula
 from mopn.models.multi_output import Model
 from mopn.solvers.tools.checks import shown
+from mopn.tables.answers import AnswerDistribution
 from mopn.tables.encoding import TableEncoding
-from mopn.tables.fields import to_fields
+from mopn.tables.fields import answer_fields, to_fields
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,6 +28,8 @@ class TableModel(Predictor):
         The network of the features.
     encoding : TableEncoding
         The features of the columns.
+    answers : AnswerDistribution or None
+        The distributions of probabilities or predicted numbers on the training data, for :func:`mopn.explain.drift`.
 
     Examples
     --------
@@ -40,12 +43,17 @@ class TableModel(Predictor):
 
     model: Model
     encoding: TableEncoding
+    answers: AnswerDistribution | None = None
 
     def __post_init__(self) -> None:
         if self.model.n_features != self.encoding.n_features:
             raise ValueError(
                 f"encoding has {self.encoding.n_features} features, but model was trained with {self.model.n_features}"
             )
+        if self.answers is not None:
+            expected = self.model.answers_of(np.zeros((1, self.model.weights.shape[1]))).shape[1]
+            if len(self.answers.knots) != expected:
+                raise ValueError(f"answers must be of {expected} answers of the model, got {len(self.answers.knots)}")
 
     @property
     def link(self) -> str | None:  # type: ignore[override]
@@ -97,7 +105,7 @@ class TableModel(Predictor):
         return entries | {name: text for name, text in self.model._entries().items() if name not in entries}
 
     def _fields(self) -> dict[str, Any]:
-        fields = self.model._fields() | to_fields(self.encoding)
+        fields = self.model._fields() | to_fields(self.encoding) | answer_fields(self.answers)
         if np.array_equal(fields["feature_names"], self.encoding.feature_names):
             fields["feature_names"] = None  # the encoding has them
         return fields

@@ -48,7 +48,7 @@ _MOST_ITERATIONS = 200
 _TOL_OF_SLOPES = 3e-3
 # Iterations between two tests of the slopes.
 _ITERATIONS_PER_TEST = 5
-# Iterations between two changes of the penalty parameter, each of which factorises the curvature again.
+# Iterations between two changes of the penalty parameter. Each change factorises the curvature again.
 _ITERATIONS_PER_PENALTY = 20
 # Ratio of the two residuals, or its inverse, at which the penalty parameter changes.
 _UNBALANCED = 4.0
@@ -143,7 +143,7 @@ class Compression:
 
 
 class DualProjection:
-    """The problem at a network whose relative gap is ``gap``: points are those of all compressions, one after another.
+    """The problem at a network whose relative gap is ``gap``: points of all compressions follow one another.
 
     ``at`` is the objective and gradient at the network. Random rows are drawn by ``seed``.
     """

@@ -86,7 +86,7 @@ class InRowSpan:
     """The part of a network problem that knows the span of its rows.
 
     ``rows`` and ``linear_term`` are in coordinates of the span where there is one, as are networks; ``given_rows`` and
-    ``given_linear_term``, and the units of results, are in those of the features.
+    ``given_linear_term``, and the units of results, are in the coordinates of the features.
     """
 
     kernel: Kernel

@@ -1,4 +1,4 @@
-"""The drift of the columns of a table."""
+"""The drift of the columns of a table, and of the predictions for it."""
 
 from typing import Any
 
@@ -23,11 +23,13 @@ _NOW_COLOR = "#D55E00"
 
 @quiet()
 def plot_drift(found: Drift) -> Any:
-    """Plot a report of drift on a page: the indices of all columns, then the distributions of the first six.
+    """Plot a report of drift on a page: the indices of columns, then the distributions of the first of them.
+
+    A page has thirty indices and six distributions. The last of both is of the prediction that stands out most.
 
     Bars are population stability indices; a mark on each is its noise, below which 99 % of samples without drift stay.
-    A column of numbers has the shares up to each number, in the training data and now; a column of categories has bars
-    of the shares, of the eight most frequent categories at most.
+    A column of numbers, and a prediction, has the shares up to each number, in the training data and now. A column of
+    categories has bars of the shares, of the eight most frequent categories at most.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def plot_drift(found: Drift) -> Any:
     Returns
     -------
     list of matplotlib Axes
-        The axes of the indices, then of each column.
+        The axes of the indices, then of each distribution.
 
     Raises
     ------
@@ -53,11 +55,12 @@ def plot_drift(found: Drift) -> Any:
     >>> later = {"size": np.linspace(2, 4, 60), "color": ["red", "blue"] * 30}
     >>> indices, *columns = plot_drift(mopn.explain.drift(model, later))
     >>> [ax.get_title() for ax in columns]
-    ['size', 'color']
+    ['size', 'color', 'prediction']
     """
     if not isinstance(found, Drift):
         raise TypeError(f"found must be a report of mopn.explain.drift(model, X), got {shown(found)}")
-    drawn = found.columns[:_DRAWN_COLUMNS]
+    predictions = found.predictions[:1]
+    drawn = *found.columns[: _DRAWN_COLUMNS - len(predictions)], *predictions
     rows = -(-len(drawn) // _COLUMNS_ACROSS)
     columns = 1 + _COLUMNS_ACROSS
     cells = subplots(rows, columns, figsize=(3.8 * columns, 3.0 * rows), squeeze=False)
@@ -67,7 +70,7 @@ def plot_drift(found: Drift) -> Any:
     for unused in (*cells[:, 0], *axes[len(drawn) :]):
         unused.remove()
 
-    _draw_indices(first, found.columns[:_LISTED_COLUMNS])
+    _draw_indices(first, (*found.columns[:_LISTED_COLUMNS], *predictions))
     for ax, column in zip(axes, drawn, strict=False):
         _draw_distribution(ax, column, legend=column is drawn[0])
     first.figure.suptitle(f"{found.n_rows:,} rows against {found.n_training_rows:,} of the training data")

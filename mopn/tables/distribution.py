@@ -45,13 +45,20 @@ class TrainingDistribution:
                 up_to.append(np.zeros(len(knots)))
                 continue
             distinct = quantiles.rounded()  # the knots are among these values
-            after = np.cumsum(distinct.weights)
-            total = float(after[-1])
-            at = np.searchsorted(distinct.values, knots)
+            total = float(distinct.weights.sum())
             missing.append(weight_of_missing / (total + weight_of_missing))
-            below.append(_single_precision((after - distinct.weights)[at] / total))
-            up_to.append(_single_precision(after[at] / total))
+            below_knots, up_to_knots = shares_at(distinct, np.searchsorted(distinct.values, knots))
+            below.append(below_knots)
+            up_to.append(up_to_knots)
         return cls(n, np.array(missing, np.float64), tuple(below), tuple(up_to))
+
+
+def shares_at(quantiles: Quantiles, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the shares of a distribution below some of its values, given by their places, and up to them."""
+    after = np.cumsum(quantiles.weights)
+    total = float(after[-1])
+    below = _single_precision((after - quantiles.weights)[places] / total)
+    return below, _single_precision(after[places] / total)
 
 
 def _single_precision(shares: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mopn.data.cells import NUMBER_KINDS
 from mopn.data.validation import finite_numbers
+from mopn.tables.answers import AnswerDistribution
 from mopn.tables.columns import CategoryColumn, NumberColumns
 from mopn.tables.distribution import SHARE_ROUNDING, TrainingDistribution
 from mopn.tables.encoding import TableEncoding
@@ -39,6 +40,14 @@ TRAINING_FIELDS = {
     "missing_shares": ("f", 1),
     "shares_below": ("f", 1),
     "shares_up_to": ("f", 1),
+}
+# The same of the answers on the training data, which files before format 5 do not have.
+ANSWER_FIELDS = {
+    "answer_knots": ("f", 1),
+    "answer_counts": ("iu", 1),
+    "answers_below": ("f", 1),
+    "answers_up_to": ("f", 1),
+    "answer_means": ("f", 1),
 }
 
 
@@ -80,6 +89,37 @@ def _training_fields(training: TrainingDistribution | None) -> dict[str, Any]:
     }
 
 
+def answer_fields(answers: AnswerDistribution | None) -> dict[str, Any]:
+    """Return the arrays of the distributions of answers, None if they are not known."""
+    if answers is None:
+        return dict.fromkeys(ANSWER_FIELDS)
+    return {
+        "answer_knots": _narrowed(np.concatenate(answers.knots)),
+        "answer_counts": np.array([len(knots) for knots in answers.knots], np.intp),
+        "answers_below": _narrowed(np.concatenate(answers.below)),
+        "answers_up_to": _narrowed(np.concatenate(answers.up_to)),
+        "answer_means": answers.means,
+    }
+
+
+def answers_of_fields(values: Mapping[str, Any]) -> AnswerDistribution | None:
+    """Return the distributions of such arrays; ``ValueError`` if they do not fit together."""
+    if all(values.get(name) is None for name in ANSWER_FIELDS):
+        return None
+    _check_arrays(values, ANSWER_FIELDS)
+    count = len(values["answer_counts"])
+    knots = _arrays_by_column(values, "answer_knots", "answer_counts", count)
+    below = _arrays_by_column(values, "answers_below", "answer_counts", count)
+    up_to = _arrays_by_column(values, "answers_up_to", "answer_counts", count)
+    means = finite_numbers(values["answer_means"], "answer_means")
+    are_ascending = all(len(t) and np.all(np.diff(t) > 0.0) for t in knots)
+    shares = np.concatenate([np.zeros(0), *below, *up_to])
+    are_shares = bool(np.all((shares >= 0.0) & (shares <= 1.0))) and all(map(_are_cumulated, below, up_to))
+    if not (are_ascending and are_shares and len(means) == count):
+        raise ValueError(f"answers must have {count} means, ascending knots, and shares from 0 to 1 that ascend")
+    return AnswerDistribution(tuple(knots), tuple(below), tuple(up_to), means)
+
+
 def _narrowed(numbers: np.ndarray) -> np.ndarray:
     """Return numbers in single precision, if that changes none of them."""
     with np.errstate(over="ignore"):
@@ -91,10 +131,7 @@ def from_fields(values: Mapping[str, Any]) -> TableEncoding:
     """Return the encoding of such arrays; ``ValueError`` if they do not fit together."""
     is_held = any(values.get(name) is not None for name in TRAINING_FIELDS)
     fields = FIELDS | TRAINING_FIELDS if is_held else FIELDS
-    for name, (kinds, axes) in fields.items():
-        array = np.asarray(values.get(name))
-        if array.dtype.kind not in kinds or array.ndim != axes:
-            raise ValueError(f"{name} must have {axes} axes, and a dtype of the kinds {kinds!r}; got {array!r}")
+    _check_arrays(values, fields)
     columns = values["columns"].tolist()
     numbers = values["number_columns"].tolist()
     categories = values["category_columns"].tolist()
@@ -113,6 +150,13 @@ def from_fields(values: Mapping[str, Any]) -> TableEncoding:
         categories=_categories(values, len(categories)),
         training=_training(values, len(numbers)) if is_held else None,
     )
+
+
+def _check_arrays(values: Mapping[str, Any], fields: Mapping[str, tuple[str, int]]) -> None:
+    for name, (kinds, axes) in fields.items():
+        array = np.asarray(values.get(name))
+        if array.dtype.kind not in kinds or array.ndim != axes:
+            raise ValueError(f"{name} must have {axes} axes, and a dtype of the kinds {kinds!r}; got {array!r}")
 
 
 def _numbers(values: Mapping[str, Any], count: int) -> NumberColumns:

@@ -39,7 +39,7 @@ class DualSteps:
         self.seconds = 0.0
 
     def improved(self, proof: Proof) -> Proof:
-        """Return the proof of the largest lower bound, among those of a refitted point and of points near it."""
+        """Return the proof of the largest lower bound, among the proofs of a refitted point and of points near it."""
         began = self.monitor.elapsed
         fun = proof.at.value
         rounding = self.problem.rounding(proof.point, proof.at)

@@ -350,7 +350,9 @@ def test_tables_on_workers_are_those_of_blocks_in_one_process(client, on_workers
     X, labels = spread(y)
     plain = getattr(estimators, name)(**FIXED)
     found = mopn.dask.fit(plain, X, labels, timeout=300)
-    assert_same_tables(found, clone(plain).fit(mopn.RowBlocks(cut(FRAME), y)))
+    in_process = clone(plain).fit(mopn.RowBlocks(cut(FRAME), y))
+    assert_same_tables(found, in_process)
+    assert str(mopn.explain.drift(found, FRAME)) == str(mopn.explain.drift(in_process, FRAME))
     methods = ["predict", *(["predict_proba"] if name == "TableClassifier" else [])]
     for model in (found, found.model_):
         for method in methods:

@@ -18,7 +18,7 @@ from mopn.tables.summaries import summarise
 
 
 def samples(seed, n, kind, shift=0.0):
-    """Return n numbers of a kind, some distribution of which is moved."""
+    """Return n numbers of a kind, with a distribution that may be moved."""
     rng = np.random.default_rng(seed)
     if kind == "few values":
         return np.floor(rng.gamma(2.0 + shift, 2.0, n)).clip(0, 12)
@@ -75,7 +75,7 @@ def test_the_distances_of_categories_are_scipys():
 
 
 def test_the_index_of_numbers_is_the_sum_of_scipys_entropies():
-    """With three values, each of which is a class, and missing ones."""
+    """Each of three values is a class, and so are the missing ones."""
     before = np.repeat([1.0, 2.0, 4.0, np.nan], [100, 200, 50, 30])
     now = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0, 9.0, np.nan], [3, 7, 50, 20, 19, 1, 5])
     p = np.array([100, 200, 50, 30]) + 0.5

@@ -93,7 +93,7 @@ def test_no_column_loses_digits(tmp_path, column, kind, form, dtype):
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("first", [0.0, 2000.0])
 def test_hats_of_codes(tmp_path, form, first):
-    """At the codes, between and beyond them, beside a column without hats and missing values."""
+    """At the codes, between and beyond them, next to a column without hats and missing values."""
     skip_without(form)
     codes = first + np.arange(1600.0) % 16
     frame = pd.DataFrame(

@@ -43,7 +43,7 @@ def at_level(kind, level):
         return replace(model, intercept=level)
     if kind == "targets of other scales":
         return replace(model, offset=level * np.array([1.0, 1e-6]))
-    # Means are exponentials, of which doubles hold no such ones.
+    # Means are exponentials, which are too large for doubles here.
     return replace(model, offset=20.0 if kind == "means" and level else level)
 
 

@@ -111,7 +111,7 @@ def test_the_prox_is_that_of_the_nuclear_norm():
     values = np.linalg.eigvalsh(each.matrix(x))
     middle = float(np.median(np.abs(values)))
     shrunk = each.shrunk(x, middle)
-    # Moreau: what is taken away is in the ball of the dual norm, and aligned with what stays.
+    # Moreau: the part taken away is in the ball of the dual norm, and aligned with the rest.
     assert each.largest(x - shrunk) <= middle * (1 + 1e-12)
     nuclear = np.abs(np.linalg.eigvalsh(each.matrix(shrunk))).sum()
     assert (x - shrunk) @ shrunk == pytest.approx(middle * nuclear)

@@ -30,7 +30,7 @@ HARD = {
 
 
 def sloppy(kind):
-    """Return a function that finds spans with errors far above those of rounding."""
+    """Return a function that finds spans with errors far above rounding."""
 
     def find(X):
         Q, R = np.linalg.qr(X.T)

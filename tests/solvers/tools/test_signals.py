@@ -81,7 +81,7 @@ def test_ignored_signals_and_new_handlers_stay():
         assert signal.getsignal(SIGNALS[0]) is fail
     finally:
         signal.signal(SIGNALS[0], before)
-    with ThreadPoolExecutor(1) as threads:  # of which none may set handlers
+    with ThreadPoolExecutor(1) as threads:  # none of them may set handlers
         assert threads.submit(lambda: signals_later().__enter__()).result() is None
 
 
