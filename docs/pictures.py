@@ -35,7 +35,7 @@ def font_size(inches: float, pixels: int) -> float:
 
 
 def main() -> None:
-    """Write both pictures of a model of penguins, and the cards of its gap, of drift and of clicks."""
+    """Write both pictures of a model of penguins, and the cards of its gap and of drift."""
     mpl.use("Agg")
     penguins = pd.read_csv(ROOT / "examples" / "penguins.csv")
     X, y = penguins.drop(columns="species").rename(columns=SHORT), penguins["species"]
@@ -87,7 +87,6 @@ def main() -> None:
         ax.text(4800, 30, "now", color="#D55E00")
         ax.set(xlabel="mass", ylabel="% up to this")
         ax.figure.savefig(STATIC / "card_drift.png", dpi=2 * CARD / 2.6)
-        draw_clicks()
 
 
 def draw_clicks() -> None:
@@ -133,3 +132,5 @@ def sweeps_on_clicks() -> tuple[list[int], list[float], list[float]]:
 
 if __name__ == "__main__":
     main()
+    with plt.rc_context({"font.size": font_size(2.6, CARD)}):
+        draw_clicks()
