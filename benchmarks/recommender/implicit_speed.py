@@ -43,7 +43,7 @@ _NEW_USERS = 10
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    parser = make_parser("recommender.implicit_speed", __doc__, sets=("ml-100k", "ml-1m", "lastfm-users"))
+    parser = make_parser("recommender.implicit_speed", __doc__, sets=("ml-100k", "ml-1m"))
     parser.add_argument("--parts", nargs="+", choices=list(_PARTS), default=list(_PARTS))
     return run(parser, _program, arguments)
 
