@@ -234,12 +234,6 @@ def test_the_figure_of_networks_of_torch(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_best_of_all_items_are_of_the_kind_of_the_user(capsys):
-    runpy.run_path(str(ROOT / "examples" / "implicit.py"), run_name="__main__")
-    assert capsys.readouterr().out == "of the kind of user 7: 5 of 5\n"
-
-
-@pytest.mark.slow
 def test_what_users_rated_lowers_the_error(capsys):
     runpy.run_path(str(ROOT / "examples" / "relation_blocks.py"), run_name="__main__")
     plain, blocks = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())

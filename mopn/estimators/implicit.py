@@ -244,7 +244,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         weights = _WEIGHTS if self.unobserved_weight == "auto" else (float(self.unobserved_weight),)
         chooses_strength = isinstance(self.strength, str)
         ratios: tuple[Any, ...] = tuple(map(Ratio, _RATIOS)) if chooses_strength else (self.strength,)
-        train, held = _held_out(liked, check_random_state(self.random_state))
+        train, held = held_out_pairs(liked, check_random_state(self.random_state))
         if len(weights) == len(ratios) == 1 or not held.nnz:
             middle = Ratio(_RATIOS[2]) if chooses_strength else self.strength
             return _Chosen(middle, weights[0])
@@ -351,7 +351,7 @@ class _Walk:
         return ndcg_at_k(self.held[users], scores, _LIST_LENGTH, seen=self.train[users])
 
 
-def _held_out(liked: sparse.csr_array, rng: np.random.RandomState) -> tuple[sparse.csr_array, sparse.csr_array]:
+def held_out_pairs(liked: sparse.csr_array, rng: np.random.RandomState) -> tuple[sparse.csr_array, sparse.csr_array]:
     """Return the pairs to fit to, and a tenth of them that is held out."""
     held = np.zeros(liked.nnz, bool)
     held[rng.permutation(liked.nnz)[: int(_HELD_OUT * liked.nnz)]] = True

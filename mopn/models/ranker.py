@@ -48,21 +48,14 @@ class Ranker:
         The features of every item; features of users are 0.
     ids : array-like of shape (n_items,), optional
         A number or string of each item, in place of its row in rankings and in ``exclude``.
-    counts : array-like of shape (n_items,), optional
-        Ratings of each item in training. The score of an item with n ratings is shrunk towards the mean of the user's
-        scores: its distance from the mean is multiplied by n / (n + ``shrinkage``). For the best of all items, where
-        rarely rated ones would come first too often; leave it out to rank items that a user has rated or is sure to
-        try.
-    shrinkage : float, default 1000.0
-        The number of ratings at which the distance is halved; 0 for none.
 
     Raises
     ------
     TypeError
         For a model of a table.
     ValueError
-        For other degrees, or several outputs that are not ordered levels; for ids that are not distinct, negative
-        counts, or other shapes of these.
+        For other degrees, or several outputs that are not ordered levels; for ids that are not distinct, or of
+        another shape.
 
     Examples
     --------
@@ -83,9 +76,7 @@ class Ranker:
     """
 
     @quiet()
-    def __init__(
-        self, model: Fitted, item_rows: Any, *, ids: Any = None, counts: Any = None, shrinkage: float = 1000.0
-    ) -> None:
+    def __init__(self, model: Fitted, item_rows: Any, *, ids: Any = None) -> None:
         machine: Any = fitted_model(model)
         if machine.encoding is not None:
             raise TypeError("Ranker takes models of features, such as an OrdinalFMRegressor's, and not of tables")
@@ -112,11 +103,10 @@ class Ranker:
         self._item_outputs = machine.outputs(item_rows) - machine.outputs(np.zeros((1, machine.n_features)))
         self._ids = None if ids is None else _distinct_ids(ids, n_items)
         self._rows_by_id = {} if self._ids is None else {item: row for row, item in enumerate(self._ids.tolist())}
-        self._shares = None if counts is None else reliabilities(counts, shrinkage, n_items, "items")
 
     @quiet()
     def scores(self, user_row: Any) -> np.ndarray:
-        """Return the scores (n_items,): expected levels, or the output before any link; shrunk if there are counts.
+        """Return the scores (n_items,): expected levels, or the output before any link.
 
         Parameters
         ----------
@@ -144,11 +134,7 @@ class Ranker:
         outputs += user_output
         if not np.isfinite(outputs).all():
             raise ValueError("the outputs overflow, as the numbers of user_row are too large; scale it as in training")
-        scores = self._model.predictions_of(outputs) if self._model.target == "ordinal" else outputs[:, 0]
-        if self._shares is None:
-            return scores
-        mean = scores.mean()
-        return mean + self._shares * (scores - mean)
+        return self._model.predictions_of(outputs) if self._model.target == "ordinal" else outputs[:, 0]
 
     def rank(self, user_row: Any, n: int, *, exclude: Any = ()) -> Ranking:
         """Return the n items with the largest scores, or all if there are fewer; of equal scores, the first ones.

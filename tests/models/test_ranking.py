@@ -174,24 +174,6 @@ def test_ids_stand_for_rows(ids):
             Ranker(PRODUCT, [[0, 1], [0, 3], [0, 2]], ids=wrong)
 
 
-@pytest.mark.parametrize("kind", ["machine", "levels"])
-def test_counts_shrink_scores_towards_the_mean_of_the_user(kind):
-    rng = np.random.default_rng(0)
-    user, items = np.eye(D)[:1], np.column_stack([np.zeros((20, USERS)), rng.standard_normal((20, D - USERS))])
-    plain = Ranker(MODELS[kind], items).scores(user)
-    counts = rng.integers(0, 50, 20)
-    counts[0] = 0
-    expected = plain.mean() + (plain - plain.mean()) * counts / (counts + 5.0)
-    ranker = Ranker(MODELS[kind], items, counts=counts, shrinkage=5.0)
-    np.testing.assert_allclose(ranker.scores(user), expected, rtol=1e-12)
-    np.testing.assert_array_equal(ranker.rank(user, 20).items, np.argsort(-ranker.scores(user), kind="stable"))
-    same = Ranker(MODELS[kind], items, counts=counts + 1, shrinkage=0.0).scores(user)
-    np.testing.assert_allclose(same, plain, rtol=1e-12)
-    for wrong in (counts[:3], -counts - 1):
-        with pytest.raises(ValueError, match="counts must hold a number >= 0 for each of the 20 items"):
-            Ranker(MODELS[kind], items, counts=wrong)
-
-
 def test_a_pipeline_is_not_a_model():
     with pytest.raises(TypeError, match=r"got SimpleNamespace; give its last step, pipeline\[-1\]"):
         Ranker(SimpleNamespace(steps=[]), np.eye(3))

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from benchmarks.recommender import side, splits
 from benchmarks.recommender.cells import Task, make_task, measures, run_cell
 from benchmarks.recommender.data import Ratings, load, random_parts
+from benchmarks.recommender.implicit_methods import Method, ease
 from benchmarks.recommender.models import FITS
 from benchmarks.recommender.plan import Cell
 from tests.benchmarks.conftest import make_ratings
@@ -121,3 +123,24 @@ def test_side_information_prints_a_row_a_fit(movielens, capsys, monkeypatch):
     ]
     # Users and films alone are fitted as they are.
     assert all(rows[place][-3] == rows[place + 1][-3] for place in (0, 4))
+
+
+@pytest.mark.parametrize("shape", [(12, 7), (7, 12)])
+def test_ease_is_the_regression_of_each_item_on_the_others(shape):
+    likes = (np.random.default_rng(0).random(shape) < 0.4).astype(float)
+    expected = np.zeros(shape)
+    for item in range(shape[1]):
+        others = np.delete(likes, item, axis=1)
+        gram = others.T @ others + 3.0 * np.eye(shape[1] - 1)
+        expected[:, item] = others @ np.linalg.solve(gram, others.T @ likes[:, item])
+    np.testing.assert_allclose(ease(sparse.csr_array(likes), 3.0), expected, atol=1e-10)
+
+
+def test_options_are_those_of_the_best_lists_on_held_out_pairs():
+    likes = sparse.csr_array((np.random.default_rng(0).random((40, 30)) < 0.3).astype(float))
+
+    def scores(train, follows):
+        return follows * (likes - train).toarray()
+
+    assert Method(scores, {"follows": (-1.0, 1.0, 0.0)}).chosen(likes) == {"follows": 1.0}
+    assert not Method(scores, {}, "nobody_has_it").is_installed
