@@ -20,7 +20,7 @@ from mopn.solvers.alternating import AlternatingLeastSquares
 from mopn.solvers.interface import Alternating, Estimate, Measure
 from mopn.solvers.numerics.precision import EPS, NULL
 from mopn.solvers.result import Result
-from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.blas_threads import in_threads, limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_positive, shown
 from mopn.solvers.tools.decorators import cached_property, quiet
@@ -32,6 +32,8 @@ _LARGEST_SINGLE = 1e4
 _NULL_UNIT = 1e-7
 # Steps of the power method to the best new units.
 _POWER_STEPS = 2
+# Rows of a factor that are decomposed at a time: copies of them stay small, and threads share the blocks.
+_ROWS_PER_BLOCK = 2**14
 # Part of the objective that the bound of a norm may add to the gap of a certificate.
 _CERTIFIED = 1e-6
 
@@ -179,12 +181,15 @@ class ImplicitProblem(Displayed, Alternating):
 
     def balanced(self, point: Factors, null: float = NULL) -> Factors:
         """Return the factors of the same W with the least penalty, without units below ``null``, relative."""
-        P, left = np.linalg.qr(point.P)
-        Q, right = np.linalg.qr(point.Q)
+        left = _triangle(point.P)
+        right = _triangle(point.Q)
         U, values, Vt = np.linalg.svd(left @ right.T, full_matrices=False)
         kept = values > null * values.max(initial=0.0)
         roots = np.sqrt(values[kept])
-        return Factors(P @ (U[:, kept] * roots), Q @ (Vt[kept].T * roots))
+        # W V = P (right' V) and W'U = Q (left' U): no orthonormal factor of P or Q is formed.
+        P = point.P @ (right.T @ Vt[kept].T / roots)
+        Q = point.Q @ (left.T @ U[:, kept] / roots)
+        return Factors(P, Q)
 
     # -- objective --------------------------------------------------------------------------------------------------
 
@@ -262,13 +267,14 @@ class ImplicitProblem(Displayed, Alternating):
         for _ in range(_POWER_STEPS):
             probes = _outside(basis, matrix.transposed_times(matrix.times(probes)))
         image = matrix.times(np.hstack([basis, probes]))
-        values = np.linalg.svd(image, compute_uv=False)
+        triangle = _triangle(image)
+        values = np.linalg.svd(triangle, compute_uv=False)
         bound = estimated_lower(matrix, values, self.strength, self.unobserved_weight)
-        long, slopes, rotation = np.linalg.svd(image[:, basis.shape[1] :], full_matrices=False)
+        _, slopes, rotation = np.linalg.svd(triangle[:, basis.shape[1] :], full_matrices=False)
         new = slopes > self.strength + math.sqrt(2.0 * self.unobserved_weight * least)
         weights = (slopes[new] - self.strength) / (self.unobserved_weight + self._mean_confidence)
         roots = np.sqrt(weights)
-        long = long[:, new] * roots
+        long = image[:, basis.shape[1] :] @ (rotation[new].T / slopes[new] * roots)
         short = (probes @ rotation[new].T) * roots
         units = Factors(short, long) if matrix.by_items else Factors(long, short)
         return Estimate(bound.lower, units, probes @ rotation.T)
@@ -325,6 +331,13 @@ class ImplicitProblem(Displayed, Alternating):
     def default_solver(self) -> AlternatingLeastSquares:
         """Return the solver that :func:`mopn.minimize` takes by default."""
         return AlternatingLeastSquares()
+
+
+def _triangle(A: np.ndarray) -> np.ndarray:
+    """Return the factor R of A = QR, by blocks of rows, as copies of a large A need much memory."""
+    blocks = range(0, len(A), _ROWS_PER_BLOCK)
+    triangles = in_threads(lambda first: np.linalg.qr(A[first : first + _ROWS_PER_BLOCK], mode="r"), blocks)
+    return np.linalg.qr(np.vstack([np.zeros((0, A.shape[1])), *triangles]), mode="r")
 
 
 def _times_vector(times: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
