@@ -6,7 +6,7 @@ take a range of them, so that threads share the lines; they hold no lock of Pyth
 
 import numpy as np
 
-from mopn.compiled.jit import FAST, inner, jit
+from mopn.compiled.jit import FAST, IN_ORDER, inner, jit
 
 
 @inner(fastmath=FAST)
@@ -69,6 +69,18 @@ def pair_products(A, B, starts, partners, products, first, end):  # type: ignore
             for s in range(k):
                 total += A[row, s] * B[partner, s]
             products[entry] = total
+
+
+@jit(nogil=True, fastmath=IN_ORDER)
+def line_sums(starts, partners, values, X, found, first, end):  # type: ignore[no-untyped-def]
+    """Add the rows of X of the partners, times values, to the rows first to end of ``found``."""
+    q = X.shape[1]
+    for row in range(first, end):
+        for entry in range(starts[row], starts[row + 1]):
+            value = values[entry]
+            partner = partners[entry]
+            for s in range(q):
+                found[row, s] += value * X[partner, s]
 
 
 @jit(nogil=True, fastmath=FAST)

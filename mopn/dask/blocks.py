@@ -82,6 +82,20 @@ class DaskBlocks(Chunks):
         graph, keys = self._tasks("mopn-block", lambda block: [task(block)], operator.add)
         return self._with(graph, keys, classes, self.size)
 
+    def exchanged(
+        self, split: Callable[[RawBlock], list[Any]], join: Callable[[list[Any]], RawBlock], number: int
+    ) -> DaskBlocks:
+        """Return ``number`` other blocks, each joined from a part of every block."""
+        graph, keys = self._tasks("mopn-split", lambda block: [split(block)], operator.add)
+        name = f"mopn-part-{uuid4().hex}"
+        joined = f"mopn-joined-{uuid4().hex}"
+        for place in range(number):
+            for of_group, key in enumerate(keys):
+                graph[(name, place, of_group)] = (_parts, key, place)
+            parts = [(name, place, of_group) for of_group in range(len(keys))]
+            graph[(joined, place)] = (_joined_parts, join, *parts)
+        return self._with(graph, [(joined, place) for place in range(number)], None, 1)
+
     def _with(self, graph: dict[Any, Any], keys: list[Any], classes: np.ndarray | None, size: int) -> DaskBlocks:
         self._check_connection()
         groups = self.client.get(graph, keys, sync=False)
@@ -294,6 +308,14 @@ def _plain(block: RawBlock, convert: Callable[[Any], Any]) -> RawBlock:
     y = None if block.y is None else np.asarray(block.y)
     weights = None if block.sample_weight is None else np.asarray(block.sample_weight)
     return named(block, lambda block: RawBlock(block.number, convert(block.X), y, weights))
+
+
+def _parts(of_blocks: list[list[Any]], place: int) -> list[Any]:
+    return [parts[place] for parts in of_blocks]
+
+
+def _joined_parts(join: Callable[[list[Any]], RawBlock], *parts: list[Any]) -> list[RawBlock]:
+    return [join([part for of_group in parts for part in of_group])]
 
 
 def _chained(*groups: list[RawBlock]) -> list[RawBlock]:

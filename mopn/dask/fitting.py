@@ -12,8 +12,10 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from mopn.dask.blocks import TIMEOUT, DaskBlocks, arranged, check_collection, dask_blocks
+from mopn.dask.pairs import DaskPairs
 from mopn.data.chunked_rows import IN_MEMORY
 from mopn.data.row_blocks import row_by_row
+from mopn.estimators.implicit import ImplicitFactorization
 from mopn.estimators.network_estimator import NetworkAttributes, network_fit_of
 from mopn.estimators.network_fit import NetworkFit
 from mopn.estimators.tables import TableEstimator
@@ -23,13 +25,13 @@ from mopn.solvers.tools.signals import signals_later
 from mopn.tables.functions import CURVES
 from mopn.tables.reading import read_table
 
-Estimator = TypeVar("Estimator", bound=NetworkAttributes)
+Estimator = TypeVar("Estimator", bound=NetworkAttributes | ImplicitFactorization)
 
 
 def fit(
     estimator: Estimator,
     X: Any,
-    y: Any,
+    y: Any = None,
     sample_weight: Any = None,
     *,
     X_val: Any = None,
@@ -48,12 +50,12 @@ def fit(
 
     Parameters
     ----------
-    estimator : estimator of networks, of ordered levels or of tables
-        Such as ``MultiOutputPNClassifier`` or ``TableRegressor``. It is left as it is; with ``warm_start=True`` the fit
-        starts from its network.
+    estimator : estimator of networks, of ordered levels, of tables or of implicit feedback
+        Such as ``MultiOutputPNClassifier``, ``TableRegressor`` or ``ImplicitFactorization``. It is left
+        as it is; with ``warm_start=True`` the fit starts from its network.
     X : dask array or DataFrame of shape (n, d)
         Rows in chunks, which may be of unknown sizes; all columns in one chunk. Blocks are dense, SciPy's CSR or
-        frames.
+        frames. For ``ImplicitFactorization`` rows are users, and blocks are sparse interactions; it takes nothing else.
     y : dask array, DataFrame or Series of shape (n,) or (n, m)
         As for the estimator. Regressors of numbers take it into the memory of this process.
     sample_weight : dask array or Series of shape (n,), optional
@@ -96,10 +98,16 @@ def fit(
     array(['equal', 'different'], dtype='<U9')
     """
     began = time.monotonic()
+    if isinstance(estimator, ImplicitFactorization):
+        others = {"y": y, "sample_weight": sample_weight, "X_val": X_val, "y_val": y_val, "classes": classes}
+        given = [name for name, value in others.items() if value is not None]
+        if given:
+            raise TypeError(f"{given[0]} is not for ImplicitFactorization; leave it out")
+        return _fit_interactions(estimator, X, client, timeout)
     if not isinstance(estimator, NetworkAttributes):
         raise TypeError(
             "estimator must be one of the networks, ordinal regressors or tables of mopn.estimators, "
-            f"got {shown(estimator)}"
+            f"or ImplicitFactorization, got {shown(estimator)}"
         )
     fitted = copy(estimator)
     fit_of_network = network_fit_of(fitted)
@@ -120,6 +128,31 @@ def fit(
             return fitted.fit(*data, **options)
     finally:
         fitted.max_time = limit
+
+
+def _fit_interactions(estimator: ImplicitFactorization, X: Any, client: Any, timeout: float) -> ImplicitFactorization:
+    """Return a copy that is fitted to users in blocks; few pairs are gathered."""
+    began = time.monotonic()
+    fitted = copy(estimator)
+    blocks = dask_blocks(X, None, None, None, client, timeout)
+    stored = blocks.count()
+    if stored <= IN_MEMORY:
+        interactions = _joined([block.X for block in blocks.gathered()])
+    else:
+        for name in ("strength", "unobserved_weight"):
+            if isinstance(getattr(estimator, name), str):
+                raise ValueError(
+                    f"{name} must be given for interactions on workers, got 'auto'; "
+                    "choose it by a fit to some users in memory, strength as a mopn.Ratio"
+                )
+        interactions = DaskPairs(blocks.grouped(stored), X.shape[1], estimator.alpha)
+    del blocks
+    if fitted.max_time is not None:
+        fitted.max_time = max(0.0, fitted.max_time - (time.monotonic() - began))
+    try:
+        return fitted.fit(interactions)
+    finally:
+        fitted.max_time = estimator.max_time
 
 
 def _training_data(estimator: NetworkAttributes, X: Any, blocks: DaskBlocks) -> tuple[Any, Any, Any]:

@@ -16,6 +16,7 @@ from mopn.estimators.base import raise_interruption
 from mopn.estimators.callbacks import print_progress
 from mopn.estimators.fit_warnings import warn_of_failure
 from mopn.estimators.parameters import COMMON
+from mopn.implicit.pairs import Pairs
 from mopn.implicit.problem import ImplicitProblem
 from mopn.models.base import Fitted
 from mopn.models.implicit import ImplicitModel, Reasons, Recommendations
@@ -180,11 +181,15 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         for name, rule in _RULES.items():
             rule(getattr(self, name), name)
         deadline = Deadline(self.max_time)
-        liked = checked_interactions(interactions, "interactions")
+        stored = isinstance(interactions, Pairs)
+        liked = interactions.liked if stored else checked_interactions(interactions, "interactions")
         if not liked.nnz:
             raise ValueError("interactions holds no pair above 0, so there is nothing to learn from")
         choice = self._choose(liked, deadline)
-        problem = self._problem(liked, choice.strength, choice.weight)
+        if stored:
+            problem = ImplicitProblem(interactions, choice.strength, choice.weight)
+        else:
+            problem = self._problem(liked, choice.strength, choice.weight)
         solver = AlternatingLeastSquares(max_units=self.max_units)
         most = _MAX_SWEEPS if self.max_iter is None else self.max_iter
         result = self._minimized(problem, solver, self.tol, most, deadline, choice.start, verbose=self.verbose)
@@ -244,8 +249,10 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         weights = _WEIGHTS if self.unobserved_weight == "auto" else (float(self.unobserved_weight),)
         chooses_strength = isinstance(self.strength, str)
         ratios: tuple[Any, ...] = tuple(map(Ratio, _RATIOS)) if chooses_strength else (self.strength,)
+        if len(weights) == len(ratios) == 1:
+            return _Chosen(self.strength, weights[0])
         train, held = held_out_pairs(liked, check_random_state(self.random_state))
-        if len(weights) == len(ratios) == 1 or not held.nnz:
+        if not held.nnz:
             middle = Ratio(_RATIOS[2]) if chooses_strength else self.strength
             return _Chosen(middle, weights[0])
         walk = _Walk(self, train, held, deadline)

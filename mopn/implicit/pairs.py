@@ -21,18 +21,14 @@ _BLOCKS_PER_THREAD = 4
 
 @dataclass(frozen=True)
 class Lines:
-    """Pairs by users, or by items: line i has the entries ``starts[i]`` to ``starts[i + 1]``."""
+    """Pairs by users, or by items, with confidences: line i has the entries ``starts[i]`` to ``starts[i + 1]``."""
 
     starts: np.ndarray
     partners: np.ndarray
+    confidences: np.ndarray
 
     def __len__(self) -> int:
         return len(self.starts) - 1
-
-    @cached_property
-    def line_of_entry(self) -> np.ndarray:
-        """The line (n,) of each pair."""
-        return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
     def blocks(self) -> list[tuple[int, int]]:
         """Return ranges of lines with about as many pairs each, for threads."""
@@ -48,33 +44,145 @@ class Lines:
         for _ in in_threads(lambda block: function(*arguments, block[0], block[1]), self.blocks()):
             pass
 
+    def products(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Return <a, b> of all pairs, for rows a of the lines and b of their partners."""
+        from mopn.compiled.alternating import pair_products
+
+        found = np.empty(len(self.partners))
+        self.in_blocks(pair_products, A, B, self.starts, self.partners, found)
+        return found
+
+    def residuals(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Return c (1 - <a, b>) of all pairs."""
+        return self.confidences * (1.0 - self.products(A, B))
+
+    def times(self, values: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Return the product (lines, q) of the matrix with these values and X (partners, q)."""
+        from mopn.compiled.alternating import line_sums
+
+        found = np.zeros((len(self), X.shape[1]))
+        self.in_blocks(line_sums, self.starts, self.partners, values, np.ascontiguousarray(X), found)
+        return found
+
+    def gram(self, values: np.ndarray, n: int) -> np.ndarray:
+        """Return the lower triangle of G'G (n, n), in Fortran's order, for the matrix G with these values."""
+        from mopn.compiled.alternating import add_outer_products
+
+        K = np.zeros((n, n), order="F")
+        add_outer_products(self.starts, self.partners, values, K)
+        return K
+
+    def half_step(self, other: np.ndarray, common: np.ndarray, *, single: bool) -> np.ndarray:
+        """Return the rows a that minimise sum c/2 (<a, b> - 1)^2 + <a, common a>/2, over the partners b of a line."""
+        from mopn.compiled.alternating import half_step
+
+        dtype = np.float32 if single else np.float64
+        confidences = self.single_confidences if single else self.confidences
+        found = np.empty((len(self), other.shape[1]), dtype)
+        B = np.ascontiguousarray(other, dtype)
+        self.in_blocks(half_step, found, B, self.starts, self.partners, confidences, common.astype(dtype))
+        return found
+
+    @cached_property
+    def single_confidences(self) -> np.ndarray:
+        """The confidences in single precision."""
+        return self.confidences.astype(np.float32)
+
+    def moments(self, r: np.ndarray) -> np.ndarray:
+        """Return the sums of r, of r^2 / (2 c), of the moduli of r, and of r^2."""
+        half_squares = r * (r / (2.0 * self.confidences))
+        return np.array([r.sum(), half_squares.sum(), np.abs(r).sum(), r @ r])
+
+    def rounding(self, r: np.ndarray, users: np.ndarray, items: np.ndarray, relative: float) -> float:
+        """Bound the rounding errors of the losses of the pairs, given the lengths of the factors' rows."""
+        sizes = np.repeat(users, np.diff(self.starts)) * items[self.partners]
+        errors = relative * (1.0 + sizes)
+        return float(np.abs(r) @ errors) + 0.5 * float(self.confidences @ errors**2)
+
+    def totals(self) -> tuple[float, float, float]:
+        """Return the least, the largest and the sum of the confidences."""
+        c = self.confidences
+        return float(c.min(initial=np.inf)), float(c.max(initial=0.0)), float(c.sum())
+
 
 class Pairs:
-    """Observed pairs (n_users, n_items) with confidences above 0, in the order of users and in that of items."""
+    """Observed pairs (n_users, n_items) with confidences above 0, in the order of users and in that of items.
+
+    Numbers of the pairs, such as residuals, are arrays in the order of users; only these methods look into them, so
+    that pairs may also be stored elsewhere (:mod:`mopn.dask`).
+    """
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.shape = matrix.shape
-        self.confidences = matrix.data
-        self.users = Lines(matrix.indptr, matrix.indices)
+        self.number = matrix.nnz
+        self.users = Lines(matrix.indptr, matrix.indices, matrix.data)
         # The places of the pairs in the order of items; matrices forget explicit zeros.
-        places = sparse.csr_array((np.arange(1, matrix.nnz + 1), matrix.indices, matrix.indptr), shape=matrix.shape)
-        by_items = sparse.csc_array(places)
-        self.items = Lines(by_items.indptr, by_items.indices)
-        self.order = by_items.data - 1
+        integer = np.int32 if matrix.nnz < np.iinfo(np.int32).max else np.int64
+        numbers = np.arange(1, matrix.nnz + 1, dtype=integer)
+        by_items = sparse.csc_array(sparse.csr_array((numbers, matrix.indices, matrix.indptr), shape=matrix.shape))
+        self.order = by_items.data
+        self.order -= 1
+        self.items = Lines(by_items.indptr, by_items.indices, matrix.data[self.order])
+        self._last: tuple[Any, Any] = None, None
 
     @property
-    def number(self) -> int:
-        """The number of pairs."""
-        return len(self.confidences)
+    def confidences(self) -> np.ndarray:
+        """The confidences, in the order of users."""
+        return self.users.confidences
 
-    def matrix(self, values: np.ndarray) -> sparse.csr_array:
+    @cached_property
+    def totals(self) -> tuple[float, float, float]:
+        """The least, the largest and the sum of the confidences."""
+        return self.users.totals()
+
+    def matrix(self, values: Any) -> sparse.csr_array:
         """Return the sparse matrix (n_users, n_items) with a value for each pair."""
         return sparse.csr_array((values, self.users.partners, self.users.starts), shape=self.shape)
 
-    def products(self, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
-        """Return <p_u, q_i> of all pairs."""
-        from mopn.compiled.alternating import pair_products
+    def residuals(self, P: np.ndarray, Q: np.ndarray) -> Any:
+        """Return c (1 - <p, q>) of all pairs."""
+        return self.users.residuals(P, Q)
 
-        found = np.zeros(self.number)
-        self.users.in_blocks(pair_products, P, Q, self.users.starts, self.users.partners, found)
-        return found
+    def scaled(self, r: Any, scale: float) -> Any:
+        """Return multiples of numbers of the pairs."""
+        return scale * r
+
+    def moments(self, r: Any) -> np.ndarray:
+        """Return the sums of r, of r^2 / (2 c), of the moduli of r, and of r^2 over the pairs."""
+        return self.users.moments(r)
+
+    def rounding(self, r: Any, users: np.ndarray, items: np.ndarray, relative: float) -> float:
+        """Bound the rounding errors of the losses, given the lengths of the factors' rows."""
+        return self.users.rounding(r, users, items, relative)
+
+    def times(self, r: Any, X: np.ndarray, *, by_items: bool) -> np.ndarray:
+        """Return the product of the matrix of r and X (n_items, q), or of its transpose and X (n_users, q)."""
+        return self.items.times(self._by_items(r), X) if by_items else self.users.times(r, X)
+
+    def gram(self, r: Any, *, by_items: bool) -> np.ndarray:
+        """Return the lower triangle of G'G for the matrix G of r by users, or by items."""
+        if by_items:
+            return self.items.gram(self._by_items(r), self.shape[0])
+        return self.users.gram(r, self.shape[1])
+
+    def minimized(
+        self, other: np.ndarray, strength: float, unobserved_weight: float, *, single: bool, by_items: bool
+    ) -> np.ndarray:
+        """Return the rows a (n, k) that minimise sum c/2 (<a, b> - 1)^2 + weight/2 |a'B'|^2 + strength/2 |a|^2 each.
+
+        They are the factor of users, or of items; the sum is over the partners b of a line, rows of the ``other`` B.
+        """
+        common = unobserved_weight * (other.T @ other)
+        common[np.diag_indices(other.shape[1])] += strength
+        return self.half_step(other, common, single=single, by_items=by_items)
+
+    def half_step(self, other: np.ndarray, common: np.ndarray, *, single: bool, by_items: bool) -> np.ndarray:
+        """Return the minimising rows of users, or of items; see :meth:`Lines.half_step`."""
+        lines = self.items if by_items else self.users
+        return lines.half_step(other, common, single=single)
+
+    def _by_items(self, r: np.ndarray) -> np.ndarray:
+        """Return numbers of the pairs in the order of items; the last ones are kept, as many products follow."""
+        if self._last[0] is not r:
+            self._last = r, r[self.order]
+        return self._last[1]

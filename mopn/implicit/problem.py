@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import LinearOperator, svds
 
 from mopn.core.regularizers import Ratio
 from mopn.data.interactions import checked_interactions
 from mopn.data.validation import check_input, check_start_size, finite_numbers
-from mopn.implicit.pairs import Lines, Pairs
+from mopn.implicit.pairs import Pairs
 from mopn.implicit.proof import ImplicitDual, Residuals, estimated_lower, proven_dual
 from mopn.solvers.alternating import AlternatingLeastSquares
 from mopn.solvers.interface import Alternating, Estimate, Measure
 from mopn.solvers.numerics.precision import EPS, NULL
 from mopn.solvers.result import Result
-from mopn.solvers.tools.blas_threads import limited_threads
+from mopn.solvers.tools.blas_threads import in_threads, limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import check_positive, shown
 from mopn.solvers.tools.decorators import cached_property, quiet
@@ -30,6 +32,8 @@ _LARGEST_SINGLE = 1e4
 _NULL_UNIT = 1e-7
 # Steps of the power method to the best new units.
 _POWER_STEPS = 2
+# Rows of a factor that are decomposed at a time: copies of them stay small, and threads share the blocks.
+_ROWS_PER_BLOCK = 2**14
 # Part of the objective that the bound of a norm may add to the gap of a certificate.
 _CERTIFIED = 1e-6
 
@@ -48,10 +52,10 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True)
 class AtFactors:
-    """The objective at a point, and r = c (1 - W) of the observed pairs (n,): minus the gradient of their losses."""
+    """The objective at a point, and r = c (1 - W) of the observed pairs: minus the gradient of their losses."""
 
     value: float
-    residuals: np.ndarray
+    residuals: Any
 
 
 class ImplicitProblem(Displayed, Alternating):
@@ -106,7 +110,8 @@ class ImplicitProblem(Displayed, Alternating):
     oracles = frozenset({"alternating"})
 
     def __init__(self, interactions: Any, strength: Any, unobserved_weight: float = 0.3) -> None:
-        self.pairs = Pairs(checked_interactions(interactions, "interactions"))
+        stored = isinstance(interactions, Pairs)
+        self.pairs = interactions if stored else Pairs(checked_interactions(interactions, "interactions"))
         self.unobserved_weight = check_positive(unobserved_weight, "unobserved_weight")
         check_input(self.unobserved_weight, "unobserved_weight")
         self.strength = self._strength(strength)
@@ -124,11 +129,18 @@ class ImplicitProblem(Displayed, Alternating):
     @quiet()
     def largest_singular_value(self) -> float:
         """The largest singular value of the confidences, as found: the least strength whose solution is 0."""
-        matrix = self.pairs.matrix(self.pairs.confidences)
-        if min(matrix.shape) == 1 or not self.pairs.number:
-            return float(np.linalg.norm(matrix.data))
-        start = np.ones(min(matrix.shape))
-        return float(svds(matrix, k=1, v0=start, return_singular_vectors=False)[0])
+        pairs = self.pairs
+        no_units = self.start()
+        # Without units the residuals are the confidences.
+        matrix = Residuals(pairs, pairs.residuals(no_units.P, no_units.Q))
+        if min(pairs.shape) == 1 or not pairs.number:
+            return matrix.length
+        forward = partial(_times_vector, matrix.times)
+        backward = partial(_times_vector, matrix.transposed_times)
+        shape = matrix.n_rows, matrix.n_columns
+        operator = LinearOperator(shape, matvec=forward, rmatvec=backward, dtype=np.float64)
+        start = np.ones(matrix.n_columns)
+        return float(svds(operator, k=1, v0=start, return_singular_vectors=False)[0])
 
     def _entries(self) -> dict[str, str]:
         users, items = self.pairs.shape
@@ -169,20 +181,22 @@ class ImplicitProblem(Displayed, Alternating):
 
     def balanced(self, point: Factors, null: float = NULL) -> Factors:
         """Return the factors of the same W with the least penalty, without units below ``null``, relative."""
-        P, left = np.linalg.qr(point.P)
-        Q, right = np.linalg.qr(point.Q)
+        left = _triangle(point.P)
+        right = _triangle(point.Q)
         U, values, Vt = np.linalg.svd(left @ right.T, full_matrices=False)
         kept = values > null * values.max(initial=0.0)
         roots = np.sqrt(values[kept])
-        return Factors(P @ (U[:, kept] * roots), Q @ (Vt[kept].T * roots))
+        # W V = P (right' V) and W'U = Q (left' U): no orthonormal factor of P or Q is formed.
+        P = point.P @ (right.T @ Vt[kept].T / roots)
+        Q = point.Q @ (left.T @ U[:, kept] / roots)
+        return Factors(P, Q)
 
     # -- objective --------------------------------------------------------------------------------------------------
 
     def evaluate(self, point: Factors) -> AtFactors:
         """Return the objective, with the penalty as of the factors, and the residuals of the observed pairs."""
-        distances = 1.0 - self.pairs.products(point.P, point.Q)
-        residuals = self.pairs.confidences * distances
-        of_fit = 0.5 * float(residuals @ distances)
+        residuals = self.pairs.residuals(point.P, point.Q)
+        of_fit = float(self.pairs.moments(residuals)[1])
         of_ridge = 0.5 * self.unobserved_weight * float(np.vdot(point.P.T @ point.P, point.Q.T @ point.Q))
         of_penalty = 0.5 * self.strength * float(np.vdot(point.P, point.P) + np.vdot(point.Q, point.Q))
         return AtFactors(of_fit + of_ridge + of_penalty, residuals)
@@ -202,7 +216,7 @@ class ImplicitProblem(Displayed, Alternating):
         """
         with limited_threads():
             residuals = self.evaluate(self.start((P, Q))).residuals
-        return self.pairs.matrix(-residuals), self.unobserved_weight
+        return -self.pairs.matrix(residuals), self.unobserved_weight
 
     def rounding(self, point: Factors, at: AtFactors) -> float:
         """Bound how far the exact objective of the point may be above its computed one."""
@@ -210,11 +224,7 @@ class ImplicitProblem(Displayed, Alternating):
         k = point.n_units
         users = np.linalg.norm(P, axis=1)
         items = np.linalg.norm(Q, axis=1)
-        lines = self.pairs.users
-        # Errors of the products of pairs, and of their distances from 1.
-        sizes = users[lines.line_of_entry] * items[lines.partners]
-        errors = (k + 8) * EPS * (1.0 + sizes)
-        of_products = float(np.abs(at.residuals) @ errors) + 0.5 * float(self.pairs.confidences @ errors**2)
+        of_products = self.pairs.rounding(at.residuals, users, items, (k + 8) * EPS)
         lengths = float(np.vdot(users, users))
         other_lengths = float(np.vdot(items, items))
         # The sum of the moduli of all terms is at most this.
@@ -255,15 +265,16 @@ class ImplicitProblem(Displayed, Alternating):
             probes = np.random.default_rng(seed).standard_normal((n, number))
         probes = _outside(basis, probes[:, : n - basis.shape[1]])
         for _ in range(_POWER_STEPS):
-            probes = _outside(basis, matrix.transposed @ (matrix.G @ probes))
-        image = matrix.G @ np.hstack([basis, probes])
-        values = np.linalg.svd(image, compute_uv=False)
-        bound = estimated_lower(self.pairs, at.residuals, values, self.strength, self.unobserved_weight)
-        long, slopes, rotation = np.linalg.svd(image[:, basis.shape[1] :], full_matrices=False)
+            probes = _outside(basis, matrix.transposed_times(matrix.times(probes)))
+        image = matrix.times(np.hstack([basis, probes]))
+        triangle = _triangle(image)
+        values = np.linalg.svd(triangle, compute_uv=False)
+        bound = estimated_lower(matrix, values, self.strength, self.unobserved_weight)
+        _, slopes, rotation = np.linalg.svd(triangle[:, basis.shape[1] :], full_matrices=False)
         new = slopes > self.strength + math.sqrt(2.0 * self.unobserved_weight * least)
         weights = (slopes[new] - self.strength) / (self.unobserved_weight + self._mean_confidence)
         roots = np.sqrt(weights)
-        long = long[:, new] * roots
+        long = image[:, basis.shape[1] :] @ (rotation[new].T / slopes[new] * roots)
         short = (probes @ rotation[new].T) * roots
         units = Factors(short, long) if matrix.by_items else Factors(long, short)
         return Estimate(bound.lower, units, probes @ rotation.T)
@@ -274,8 +285,7 @@ class ImplicitProblem(Displayed, Alternating):
 
     @cached_property
     def _mean_confidence(self) -> float:
-        c = self.pairs.confidences
-        return float(c.mean()) if len(c) else 0.0
+        return self.pairs.totals[2] / max(self.pairs.number, 1)
 
     def dual(
         self,
@@ -304,11 +314,8 @@ class ImplicitProblem(Displayed, Alternating):
     @property
     def allows_single(self) -> bool:
         """Whether half-steps in single precision are accurate enough to begin with."""
-        c = self.pairs.confidences
-        if not len(c):
-            return True
-        least = min(float(c.min()), self.unobserved_weight, self.strength)
-        return float(c.max()) <= _LARGEST_SINGLE * least
+        least, most, _ = self.pairs.totals
+        return most <= _LARGEST_SINGLE * min(least, self.unobserved_weight, self.strength)
 
     def with_units(self, point: Factors, new: Factors, most: int) -> Factors:
         """Return a point with the first ``most`` of the new units."""
@@ -316,52 +323,28 @@ class ImplicitProblem(Displayed, Alternating):
 
     def sweep(self, point: Factors, *, single: bool) -> Factors:
         """Minimise over P, then over Q; return the balanced factors."""
-        pairs = self.pairs
-        confidences = self._single_confidences if single else (pairs.confidences, pairs.confidences[pairs.order])
-        P = self._minimized(point.Q, pairs.users, confidences[0], single=single)
-        Q = self._minimized(P, pairs.items, confidences[1], single=single)
+        weights = self.strength, self.unobserved_weight
+        P = self.pairs.minimized(point.Q, *weights, single=single, by_items=False)
+        Q = self.pairs.minimized(P, *weights, single=single, by_items=True)
         return self.balanced(Factors(P.astype(np.float64), Q.astype(np.float64)), _NULL_UNIT)
-
-    @cached_property
-    def _single_confidences(self) -> tuple[np.ndarray, np.ndarray]:
-        confidences = self.pairs.confidences.astype(np.float32)
-        return confidences, confidences[self.pairs.order]
-
-    def _minimized(self, other: np.ndarray, lines: Lines, confidences: np.ndarray, *, single: bool) -> np.ndarray:
-        """Return the factor of some lines that is best, given the other factor."""
-        return minimized_factor(other, lines, confidences, self.strength, self.unobserved_weight, single=single)
 
     def default_solver(self) -> AlternatingLeastSquares:
         """Return the solver that :func:`mopn.minimize` takes by default."""
         return AlternatingLeastSquares()
 
 
+def _triangle(A: np.ndarray) -> np.ndarray:
+    """Return the factor R of A = QR, by blocks of rows, as copies of a large A need much memory."""
+    blocks = range(0, len(A), _ROWS_PER_BLOCK)
+    triangles = in_threads(lambda first: np.linalg.qr(A[first : first + _ROWS_PER_BLOCK], mode="r"), blocks)
+    return np.linalg.qr(np.vstack([np.zeros((0, A.shape[1])), *triangles]), mode="r")
+
+
+def _times_vector(times: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    return times(x.reshape(-1, 1)).ravel()
+
+
 def _outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of directions without their parts along an orthonormal basis."""
     # Householder's columns are orthogonal to the basis, even if nothing is left of a direction.
     return np.linalg.qr(np.hstack([basis, directions]))[0][:, basis.shape[1] :]
-
-
-def minimized_factor(
-    other: np.ndarray,
-    lines: Lines,
-    confidences: np.ndarray,
-    strength: float,
-    unobserved_weight: float,
-    *,
-    single: bool,
-) -> np.ndarray:
-    """Return the rows a (n, k) that minimise sum c/2 (<a, b> - 1)^2 + weight/2 |a'B'|^2 + strength/2 |a|^2 each.
-
-    The sum is over the partners b of a line, rows of the ``other`` factor B.
-    """
-    from mopn.compiled.alternating import half_step
-
-    k = other.shape[1]
-    dtype = np.float32 if single else np.float64
-    common = unobserved_weight * (other.T @ other)
-    common[np.diag_indices(k)] += strength
-    found = np.zeros((len(lines), k), dtype)
-    B = np.ascontiguousarray(other, dtype)
-    lines.in_blocks(half_step, found, B, lines.starts, lines.partners, confidences, common.astype(dtype))
-    return found

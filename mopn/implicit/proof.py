@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -86,19 +87,24 @@ class ImplicitDual(Displayed):
 
 
 class Residuals:
-    """The residuals r of the observed pairs, as a matrix with at least as many rows as columns."""
+    """The residuals r of the observed pairs, as a matrix G with at least as many rows as columns."""
 
-    def __init__(self, pairs: Pairs, r: np.ndarray) -> None:
+    def __init__(self, pairs: Pairs, r: Any) -> None:
         self.pairs = pairs
         self.r = r
         self.by_items = pairs.shape[0] < pairs.shape[1]
         self.n_columns = min(pairs.shape)
         self.n_rows = max(pairs.shape)
-        lines = pairs.items if self.by_items else pairs.users
-        values = r[pairs.order] if self.by_items else r
-        self.G = sparse.csr_array((values, lines.partners, lines.starts), shape=(self.n_rows, self.n_columns))
-        self.transposed = self.G.T.tocsr() if self.n_columns > MAX_FACTORIZED else self.G.T
-        self.length = float(np.linalg.norm(r)) * (1.0 + (len(r) + 8) * EPS)
+        self.sum, self.half_squares, self.moduli, square = pairs.moments(r).tolist()
+        self.length = math.sqrt(square) * (1.0 + (pairs.number + 8) * EPS)
+
+    def times(self, X: np.ndarray) -> np.ndarray:
+        """Return G X."""
+        return self.pairs.times(self.r, X, by_items=self.by_items)
+
+    def transposed_times(self, Y: np.ndarray) -> np.ndarray:
+        """Return G'Y."""
+        return self.pairs.times(self.r, Y, by_items=not self.by_items)
 
     @property
     def is_small(self) -> bool:
@@ -108,19 +114,13 @@ class Residuals:
     @cached_property
     def gram(self) -> np.ndarray:
         """The lower triangle of G'G, in Fortran's order."""
-        from mopn.compiled.alternating import add_outer_products
-
-        K = np.zeros((self.n_columns, self.n_columns), order="F")
-        add_outer_products(self.G.indptr, self.G.indices, self.G.data, K)
-        return K
+        return self.pairs.gram(self.r, by_items=self.by_items)
 
 
-def estimated_lower(pairs: Pairs, r: np.ndarray, values: np.ndarray, strength: float, ridge: float) -> LowerEstimate:
+def estimated_lower(matrix: Residuals, values: np.ndarray, strength: float, ridge: float) -> LowerEstimate:
     """Return about the best lower bound over multiples of residuals, given the largest singular values."""
-    linear = float(r.sum())
-    square = 0.5 * float(np.sum(r * (r / pairs.confidences)))
     clipped = np.maximum(_SCALES[:, None] * values - strength, 0.0)
-    bounds = _SCALES * linear - _SCALES**2 * square - np.sum(clipped**2, axis=1) / (2.0 * ridge)
+    bounds = _SCALES * matrix.sum - _SCALES**2 * matrix.half_squares - np.sum(clipped**2, axis=1) / (2.0 * ridge)
     best = int(np.argmax(bounds))
     return LowerEstimate(float(bounds[best]), float(_SCALES[best]))
 
@@ -135,7 +135,7 @@ class LowerEstimate:
 
 def proven_dual(
     pairs: Pairs,
-    r: np.ndarray,
+    r: Any,
     guess: np.ndarray,
     strength: float,
     ridge: float,
@@ -160,9 +160,9 @@ def proven_dual(
     """
     matrix = Residuals(pairs, r)
     vectors = SingularVectors(matrix, guess)
-    scale = estimated_lower(pairs, r, vectors.values, strength, ridge).scale
+    scale = estimated_lower(matrix, vectors.values, strength, ridge).scale
     if scale != 1.0:
-        r = scale * r
+        r = pairs.scaled(r, scale)
         matrix = Residuals(pairs, r)
         vectors = SingularVectors(matrix, vectors.V)
     # Where (1 - strength / tau)^2 ||G||^2 / (2 ridge) is the allowance.
@@ -171,9 +171,8 @@ def proven_dual(
     rest = _rest_of_matrix(matrix, vectors, strength, excess)
     bound = rest.bound(excess, failure_budget, seed)
     of_norms = rest.squared_distance(bound) / (2.0 * ridge) * (1.0 + 8.0 * EPS)
-    quotients = r * (r / (2.0 * pairs.confidences))
-    sums = float(r.sum()) - float(quotients.sum())
-    error = (len(r) + 8) * EPS * float(np.abs(r).sum() + quotients.sum()) + len(r) * TINY
+    sums = matrix.sum - matrix.half_squares
+    error = (pairs.number + 8) * EPS * (matrix.moduli + matrix.half_squares) + pairs.number * TINY
     lower = float(proven_lower((sums - error - of_norms) - 4.0 * EPS * (abs(sums) + error + of_norms)))
     return ImplicitDual(lower, bound, pairs.matrix(r), rest.V)
 
@@ -183,8 +182,8 @@ class SingularVectors:
 
     def __init__(self, matrix: Residuals, guess: np.ndarray) -> None:
         V = np.linalg.qr(guess)[0]
-        V = np.linalg.qr(matrix.transposed @ (matrix.G @ V))[0]
-        U, self.values, rotation = np.linalg.svd(matrix.G @ V, full_matrices=False)
+        V = np.linalg.qr(matrix.transposed_times(matrix.times(V)))[0]
+        U, self.values, rotation = np.linalg.svd(matrix.times(V), full_matrices=False)
         self.V = V @ rotation.T
         self.images = U * self.values
 
@@ -200,7 +199,7 @@ def _rest_of_matrix(matrix: Residuals, vectors: SingularVectors, strength: float
         # With many more values above the strength than units the point is far from the minimum.
         if not missed.shape[1] or rest.V.shape[1] > 2 * known + _MAX_LANCZOS_STEPS:
             break
-        images = np.hstack([rest.L, matrix.G @ missed])
+        images = np.hstack([rest.L, matrix.times(missed)])
         rest = _RestOfMatrix(matrix, np.hstack([rest.V, missed]), images, strength)
     if rest.V.shape[1] > known:
         vectors = SingularVectors(matrix, rest.V)
@@ -264,7 +263,7 @@ class _RestOfMatrix:
         """Return a bound of ||G (1 - V V')||_2 that is about ``excess`` above the strength, or inf."""
         K = np.array(self.matrix.gram, order="F")
         if self.V.shape[1]:
-            X = self.matrix.transposed @ self.L - 0.5 * (self.V @ (self.L.T @ self.L))
+            X = self.matrix.transposed_times(self.L) - 0.5 * (self.V @ (self.L.T @ self.L))
             K = dsyr2k(-1.0, X, self.V, beta=1.0, c=K, lower=1, overwrite_c=1)
         n = len(K)
         trace = float(np.abs(np.diag(K)).sum()) * (1.0 + n * EPS)
@@ -293,8 +292,8 @@ class _RestOfMatrix:
     def _squared_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return the products of (1 - V V') G'G (1 - V V') with vectors in rows."""
         X = np.ascontiguousarray(rows.T)
-        image = self.matrix.G @ X - self.L @ (self.V.T @ X)
-        product = self.matrix.transposed @ image - self.V @ (self.L.T @ image)
+        image = self.matrix.times(X) - self.L @ (self.V.T @ X)
+        product = self.matrix.transposed_times(image) - self.V @ (self.L.T @ image)
         return np.ascontiguousarray(product.T)
 
     def squared_distance(self, bound: float) -> float:
@@ -308,8 +307,8 @@ class _RestOfMatrix:
         V = self.V @ rotation.T
         skew = max(_skewness(U), _skewness(V))
         clipped = np.minimum(values, self.strength * (1.0 - 2.0 * skew))
-        left = G.transposed @ U
-        right = G.G @ V
+        left = G.transposed_times(U)
+        right = G.times(V)
         inner = float(np.einsum("ij,ij->j", left, V) @ clipped)
         of_clipped = float(np.einsum("ij,ij->", (U.T @ U) * clipped, (V.T @ V) * clipped))
         of_left = float(np.vdot(left, left))

@@ -4,8 +4,8 @@ A number x gives its standardised self and sqrt(2) cos(pi k u) / k^s for k = 1, 
 among the training data: the eigenfunctions of smoothing on [0, 1] with their decay, so that a penalty on weights asks
 for smooth functions. Columns on which the targets depend more finely have more of these, or a hat for each code, which
 is a whole number that many rows share: a function that is 0 at all knots but the code. All are interpolated linearly
-between knots, and constant beyond the outer ones. A unit of a polynomial network is then the square of an additive model
-(g_1(x_1) + ... + g_c(x_c))^2.
+between knots, and constant beyond the outer ones. A unit of a polynomial network is then the square of an additive
+model (g_1(x_1) + ... + g_c(x_c))^2.
 """
 
 from __future__ import annotations
