@@ -129,29 +129,18 @@ def minimize(
         point = problem.start(start)
         budget = FailureBudget(failure_before)
         monitor = RunMonitor(problem, solver, budget, seed, solver.slack * tol, max_iter, max_time, callback, verbose)
-        _run(problem, solver, point, monitor)
+        try:
+            # Ctrl-C while NumPy sets its treatment of floating-point errors would leave it set.
+            with np.errstate():
+                solver.run(problem, point, monitor)
+            monitor.status = Status.RETURNED
+        except StopIteration:
+            pass
+        except _RECOVERABLE as error:
+            if monitor.best is None:
+                raise
+            monitor.fail(error)
         return monitor.result()
-
-
-def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor) -> None:
-    """Run the solver; afterwards the monitor has a best point and the status."""
-    try:
-        # Ctrl-C while NumPy sets its treatment of floating-point errors would leave it set.
-        with np.errstate():
-            solver.run(problem, point, monitor)
-        monitor.status = Status.RETURNED
-    except StopIteration:
-        pass
-    except _RECOVERABLE as error:
-        if monitor.best is None:
-            raise
-        monitor.fail(error)
-    if monitor.best is None:
-        if monitor.status != Status.NONFINITE:
-            raise TypeError(f"{type(solver).__name__}.run ended without a call of the monitor, so there is no point")
-        raise NotFiniteError(
-            "the objective is not finite at the start; scale X and y (e.g. to [-1, 1]), or give another start"
-        )
 
 
 def _checked_problem(problem: SomeProblem) -> SomeProblem:
@@ -359,6 +348,7 @@ class RunMonitor:
 
     def result(self) -> Result:
         """Return the best point, measured from scratch; if that fails, with the values recorded."""
+        self._check_that_a_point_was_found()
         seconds = self.elapsed
         certified = math.isfinite(self.lower)
         least, fun, status = self._least
@@ -386,6 +376,16 @@ class RunMonitor:
             proof = f", {result.proof}" if result.failure else ""
             sys.stdout.write(f"objective {result.fun:.8g}, gap {gap_in_words(result)}{proof}, {seconds:.3g} s\n")
         return result
+
+    def _check_that_a_point_was_found(self) -> None:
+        if self.best is not None:
+            return
+        if self.status != Status.NONFINITE:
+            name = type(self.solver).__name__
+            raise TypeError(f"{name}.run ended without a call of the monitor, so there is no point")
+        raise NotFiniteError(
+            "the objective is not finite at the start; scale X and y (e.g. to [-1, 1]), or give another start"
+        )
 
     def _judged_without_slack(self, result: Result) -> Result:
         """Return the result of a run that ended at a multiple of its tolerance, with the status by the tolerance."""

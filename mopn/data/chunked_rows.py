@@ -233,7 +233,7 @@ def _sum_of_blocks(
 ) -> Any:
     """Return the combined terms of the blocks of a chunk: the same bits for one block or several."""
     with single_threaded():
-        return tree_of_blocks(on_block(function, arguments, along), named(chunk, view.blocks), combine)
+        return tree_of_blocks(partial(on_block, function, along, arguments), named(chunk, view.blocks), combine)
 
 
 def _part(block: Block, *arguments: Any) -> Any:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -188,14 +189,12 @@ class DenseDesign(Design):
         self.dtype = dtype
         self.shape = X.shape
 
-    def _blocks(self, *, temporary: bool = False) -> Iterable[tuple[slice, np.ndarray]]:
-        """Return blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
-        if self.X.dtype == self.dtype and not temporary:
-            return [(slice(None), self._block(slice(None)))]
-        return self._temporary_blocks()
-
-    def _temporary_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
         n, d = self.shape
+        if self.X.dtype == self.dtype and not temporary:
+            yield slice(n), self._block(slice(n))
+            return
         size = rows_at_once(d)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
@@ -206,27 +205,24 @@ class DenseDesign(Design):
         return self.X[rows].astype(self.dtype, copy=False)
 
     def project(self, H: np.ndarray) -> np.ndarray:
-        with self._threads(len(H)):
-            return _stacked([X @ H.T for _, X in self._blocks()])
+        with threads_for(2.0 * self.X.size * len(H)):
+            blocks = [X @ H.T for _, X in self._blocks()]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
-        with self._threads(R.shape[1]):
-            return _summed(crossed(R[rows], X) for rows, X in self._blocks())
+        with threads_for(2.0 * self.X.size * R.shape[1]):
+            return reduce(add, (crossed(R[rows], X) for rows, X in self._blocks()))
 
     @property
     def squares(self) -> DenseDesign:
         return _DenseSquares(self)
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        with self._threads(self.shape[1]):
-            return _summed(_weighted_gram(X, g[rows]) for rows, X in self._blocks(temporary=True))
-
-    def _threads(self, columns: int) -> AbstractContextManager[None]:
-        """Return the context of a product with ``columns`` columns, which sets the number of threads."""
-        return threads_for(2.0 * self.X.size * columns)
+        with threads_for(2.0 * self.X.size * self.shape[1]):
+            return reduce(add, (_weighted_gram(X, g[rows]) for rows, X in self._blocks(temporary=True)))
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        return _summed(weights[rows] @ (X != 0) for rows, X in self._blocks(temporary=True))
+        return reduce(add, (weights[rows] @ (X != 0) for rows, X in self._blocks(temporary=True)))
 
     def inner_products(self, unit: float) -> np.ndarray:
         X = self.matrix().astype(np.float64) / unit
@@ -257,7 +253,7 @@ class _DenseSquares(DenseDesign):
         super().__init__(base.X, base.dtype)
         self.base = base
 
-    def _blocks(self, *, temporary: bool = True) -> Iterable[tuple[slice, np.ndarray]]:
+    def _blocks(self, *, temporary: bool = True) -> Iterator[tuple[slice, np.ndarray]]:
         return super()._blocks(temporary=True)
 
     def _block(self, rows: slice) -> np.ndarray:
@@ -505,10 +501,6 @@ def _check_finite(finite: Any, name: str) -> None:
         raise ValueError(f"{name} contains NaN or infinity; impute or drop those entries first")
 
 
-def _stacked(blocks: list[np.ndarray]) -> np.ndarray:
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-
-
 def crossed(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return A' B. Unlike matmul, dot lets other threads run where the result has at most 500 entries."""
     return np.dot(A.T, B)
@@ -525,14 +517,6 @@ def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
     above = Y[positive]
     below = Y[~positive]
     return crossed(above, above) - crossed(below, below)
-
-
-def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
-    """Return the sum of terms, of which one is in memory at a time."""
-    total = next(terms)
-    for term in terms:
-        total = total + term
-    return total
 
 
 def rows_at_once(entries: int) -> int:

@@ -12,6 +12,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class RowArray(NDArrayOperatorsMixin):
     def of(self, block: Block) -> np.ndarray:
         """Return the rows of a block, computed once."""
         if id(self) not in block.computed:
-            block.computed[id(self)] = on_block(self.function, self.arguments, self.along)(block)
+            block.computed[id(self)] = on_block(self.function, self.along, self.arguments, block)
         return block.computed[id(self)]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -253,7 +254,10 @@ class ArrayRows(Rows):
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
         self._passes.count += 1
-        return tree_of_blocks(on_block(function, arguments, along), self.blocks, combine)
+        if len(self.blocks) > 1:
+            return tree_of_blocks(partial(on_block, function, along, arguments), self.blocks, combine)
+        with limited_threads():
+            return on_block(function, along, arguments, self.blocks[0])
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
         return self._joined(self._listed(function, arguments, along))
@@ -297,8 +301,7 @@ class ArrayRows(Rows):
 
     def _listed(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> list[Any]:
         """Return the terms of all blocks in their order."""
-        term = on_block(function, arguments, along)
-        return self.reduce(lambda block: [term(block)])
+        return self.reduce(partial(_in_list, function), *arguments, along=along)
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Return the rows of all blocks as one array with contiguous columns."""
@@ -376,9 +379,6 @@ def combined(a: Any, b: Any, combine: Function) -> Any:
 
 def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combine: Function) -> Any:
     """Return the ``tree_sum`` of the terms of blocks; threads compute whole branches."""
-    if len(blocks) == 1:
-        with limited_threads():
-            return term(blocks[0])
     # A branch of the tree has a power of two of blocks. Few branches keep threads from waiting for the interpreter.
     size = 1
     while 2 * size * _BRANCHES_A_THREAD * n_workers() <= len(blocks):
@@ -389,14 +389,14 @@ def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combin
         return tree_sum(sums, combine)
 
 
-def on_block(function: Function, arguments: Sequence[Any], along: Sequence[Any]) -> Callable[[Block], Any]:
-    """Return a function of a block that calls ``function`` with its rows of the arrays ``along``."""
+def on_block(function: Function, along: Sequence[Any], arguments: Sequence[Any], block: Block) -> Any:
+    """Call a function with a block, its rows of the arrays ``along``, and other arguments."""
+    rows = [rows_of(array, block) for array in along]
+    return function(*[block, *rows, *arguments])
 
-    def on_rows(block: Block) -> Any:
-        rows = [rows_of(array, block) for array in along]
-        return function(*[block, *rows, *arguments])
 
-    return on_rows
+def _in_list(function: Function, *arguments: Any) -> list[Any]:
+    return [function(*arguments)]
 
 
 def cut(design: Design, losses: Losses, size: int) -> list[Block]:
