@@ -277,7 +277,7 @@ class Dual(Displayed):
             If the problem has another number of features or outputs.
         """
         G = self._gradient(problem).G
-        return self.scale * np.concatenate(problem.rows.reduce(lambda block, rows: [rows], along=(G,)))
+        return self.scale * np.concatenate(problem.rows.sum(lambda block, rows: [rows], along=(G,)))
 
     def _gradient(self, problem: Any) -> Any:
         """Return the objective and the loss gradient of a problem at the network."""
@@ -315,7 +315,7 @@ class Dual(Displayed):
                 f"and ridge={problem.ridge:g}"
             )
         problem = problem.in_given_coordinates()
-        forms = self._gradient(problem).forms(problem.kernel).dense()
+        forms = self._gradient(problem).forms(problem.kernel).dense
         return square_multipliers(self.scale * forms.matrices, (1.0 + _LOOSE) * self.bound)
 
     def _entries(self) -> dict[str, str]:

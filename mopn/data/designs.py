@@ -70,10 +70,6 @@ class Design(ABC):
     def gram(self, g: np.ndarray) -> np.ndarray:
         """Return X' diag(g) X (d, d) for g (n,)."""
 
-    def grams(self, G: np.ndarray) -> np.ndarray:
-        """Return X' diag(g) X for every column of G (n, m), shape (m, d, d)."""
-        return np.stack([self.gram(g) for g in np.ascontiguousarray(G.T)])
-
     @abstractmethod
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         """Return the total weight (d,), for each feature, of the rows in which it is not zero."""
@@ -168,7 +164,7 @@ class Design(ABC):
 
     @cached_property
     def squared_norms(self) -> np.ndarray:
-        return self.project_squares(np.ones((1, self.shape[1])))[:, 0]
+        return self.squares.project(np.ones((1, self.shape[1])))[:, 0]
 
     @property
     def squared_sizes(self) -> np.ndarray:

@@ -151,18 +151,17 @@ class Rows(ABC):
     _passes: PassCounter
 
     @abstractmethod
-    def reduce(
+    def sum(
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
-        """Combine the terms of all blocks, numbers, arrays or tuples of them, in a fixed tree."""
+        """Return the sum of the terms of all blocks, numbers, arrays or tuples of them, in a fixed tree.
+
+        They may be combined by another function of two terms than the sum.
+        """
 
     @property
     def passes(self) -> int:
         return self._passes.count
-
-    def sum(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
-        """Return the sum of the terms of all blocks."""
-        return self.reduce(function, *arguments, along=along)
 
     def inner(self, A: Any, B: Any) -> float:
         """Return <A, B> of two arrays of n rows."""
@@ -187,11 +186,11 @@ class Rows(ABC):
     @cached_property
     def largest(self) -> float:
         """The largest modulus of an entry of X."""
-        return self.reduce(_largest, combine=max)
+        return self.sum(_largest, combine=max)
 
     @cached_property
     def largest_square(self) -> float:
-        return self.reduce(_largest_square, combine=max)
+        return self.sum(_largest_square, combine=max)
 
     @cached_property
     def occurrences(self) -> np.ndarray:
@@ -250,7 +249,7 @@ class ArrayRows(Rows):
         self.entries = design.entries
         self.blocks = cut(design, losses, size or block_size(design, losses.n_outputs))
 
-    def reduce(
+    def sum(
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
         self._passes.count += 1
@@ -260,14 +259,14 @@ class ArrayRows(Rows):
             return on_block(function, along, arguments, self.blocks[0])
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
-        return self._joined(self._listed(function, arguments, along))
+        return self._joined(self.sum(partial(_in_list, function), *arguments, along=along))
 
     def keep(self, function: Function, along: Sequence[Any] = ()) -> KeptBlocks:
         starts = (block.rows.start for block in self.blocks)
-        return KeptBlocks(zip(starts, self._listed(function, (), along), strict=True))
+        return KeptBlocks(zip(starts, self.sum(partial(_in_list, function), along=along), strict=True))
 
     def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, np.ndarray]:
-        terms, parts = zip(*self._listed(function, arguments, along), strict=True)
+        terms, parts = zip(*self.sum(partial(_in_list, function), *arguments, along=along), strict=True)
         return tree_sum(terms), self._joined(parts)
 
     def in_coordinates(self, coordinates: Any, dummies: int) -> ArrayRows:
@@ -298,10 +297,6 @@ class ArrayRows(Rows):
         """Return other data in the same blocks."""
         first = self.blocks[0].rows
         return ArrayRows(design, losses, first.stop - first.start, self._passes)
-
-    def _listed(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> list[Any]:
-        """Return the terms of all blocks in their order."""
-        return self.reduce(partial(_in_list, function), *arguments, along=along)
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Return the rows of all blocks as one array with contiguous columns."""
@@ -396,6 +391,7 @@ def on_block(function: Function, along: Sequence[Any], arguments: Sequence[Any],
 
 
 def _in_list(function: Function, *arguments: Any) -> list[Any]:
+    """Return a term so that the sum is the list of the terms of all blocks, in their order."""
     return [function(*arguments)]
 
 
@@ -438,7 +434,7 @@ class SumOfLosses:
     @cached_property
     def is_shift_invariant(self) -> bool:
         """Whether the losses stay the same where all outputs of a row change by the same number, as a hessian says."""
-        return self.loss.has_hessian and self.rows.reduce(_is_shift_invariant, combine=min)
+        return self.loss.has_hessian and self.rows.sum(_is_shift_invariant, combine=min)
 
     @property
     def output_unit(self) -> float:
@@ -473,7 +469,7 @@ class SumOfLosses:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
         if not self.is_built_in:
             return 1.0
-        return self.rows.reduce(_max_scale, along=(G,), combine=min)
+        return self.rows.sum(_max_scale, along=(G,), combine=min)
 
 
 def _is_shift_invariant(block: Block) -> bool:

@@ -163,7 +163,7 @@ class DualProjection:
 
     def _compressions(self, problem: Any, at: Any) -> list[Compression]:
         """Return the compressions of all outputs with eigenvalues near the strength or above it."""
-        stack, scale = at.forms(problem.kernel).dense().scaled()
+        stack, scale = at.forms(problem.kernel).dense.scaled()
         values, vectors = stack.eigen
         values = scale * values
         m = len(values)

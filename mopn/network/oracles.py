@@ -216,7 +216,7 @@ class BasisOracle:
                 "'power' (l1) or 'refine'"
             )
         is_formed = plan(self.norm.exponent, *gammas.shape, self.method).formed
-        return gammas.dense() if is_formed else gammas
+        return gammas.dense if is_formed else gammas
 
     def __repr__(self) -> str:
         proofs = proofs_in_words(self.norm.exponent, self.method)
@@ -280,7 +280,7 @@ class OracleRun:
             oracle = replace(oracle, method="refine")
             prepared = oracle.prepare(gammas)
         if effort.thorough and p == math.inf and oracle.method == "auto" and prepared.shape[1] <= MOST_DECOMPOSED:
-            prepared = prepared.dense() if isinstance(prepared, GradientForms) else prepared
+            prepared = prepared.dense if isinstance(prepared, GradientForms) else prepared
         stack, scale = prepared.scaled()
         m, d = stack.shape
         search_plan = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))

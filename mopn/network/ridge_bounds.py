@@ -198,7 +198,7 @@ class RidgeBounds:
     @cached_property
     def _eigenvalues(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues (m, d) of all Gamma_c, and bounds (m, 1) of their errors."""
-        stack = self.forms.of_losses.dense()
+        stack = self.forms.of_losses.dense
         scale = power_of_two(float(np.abs(stack.matrices).max(initial=0.0)))
         matrices = stack.matrices / scale
         errors = scale * np.array([eigen_error(matrix) for matrix in matrices]) + stack.error
@@ -217,7 +217,7 @@ class RidgeBounds:
     @cached_property
     def _length(self) -> float:
         """Bound of the length of S, by its matrices."""
-        stack = self.forms.dense()
+        stack = self.forms.dense
         lengths = np.array([_length(matrix) for matrix in stack.matrices]) + stack.error
         return _length(lengths) / math.sqrt(self.ridge.kernel.of_square)
 

@@ -64,7 +64,7 @@ def test_sums_and_maps_are_those_of_all_rows(size):
     assert found.flags.f_contiguous
     np.testing.assert_allclose(of_blocks.crossed(A, Y), A.T @ Y, rtol=1e-12)
     assert of_blocks.inner(A, A) == pytest.approx(np.sum(A**2), rel=1e-13)
-    assert of_blocks.reduce(lambda block: block.design.largest, combine=max) == np.abs(X).max()
+    assert of_blocks.sum(lambda block: block.design.largest, combine=max) == np.abs(X).max()
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
