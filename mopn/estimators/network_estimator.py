@@ -29,7 +29,7 @@ from mopn.losses.losses import Loss, LossName
 from mopn.network.maps import UserY
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
-from mopn.solvers import Result, Status
+from mopn.solvers import Result, Status, minimize
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.budgets import Deadline
@@ -114,13 +114,23 @@ class NetworkAttributes(ModelEstimator):
         def reached(network: Result) -> dict[str, Any]:
             return self._presented(run.problem, run.fitted_so_far(network))
 
+        options = run.fit.options
         with task.iterations(reached, run.validate) as callback:
-            result = run.solve(start, max_time, callback)
+            result = minimize(
+                run.problem,
+                run.solver,
+                start=start,
+                tol=options.tol,
+                max_iter=run.fit.policy.max_rounds,
+                max_time=max_time,
+                callback=callback,
+                verbose=options.verbose,
+            )
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
         attributes = run.fitted(result)
         self.__dict__.update(self._presented(run.problem, attributes))
-        return FittedNetwork(run.fit.options, run.problem, result, attributes)
+        return FittedNetwork(options, run.problem, result, attributes)
 
     def _validation_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Samples | None:
         if X_val is None and y_val is None:
@@ -186,6 +196,7 @@ class NetworkEstimator(NetworkAttributes):
         self.verbose = verbose
 
     @quiet()
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -243,7 +254,24 @@ class NetworkEstimator(NetworkAttributes):
         Algorithm 1 for problem (2), with a penalty in place of the constraint; section 6.5 for ordinal regression.
         """
         check_parameters(self)
-        warn_of_network(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
+        deadline = Deadline(self.max_time)
+        fit = self._network_fit()
+        continued = self.warm_start and hasattr(self, "model_")
+        print_progress(self.verbose, "reading the samples")
+        X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
+        task = begin_fit(self, samples_of(X, y, sample_weight), None)
+        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), (X_val, y_val, sample_weight_val))
+        problem, targets = fit.problem_of_distinct_samples(X, targets)
+        if isinstance(X, RowBlocks | Chunks):
+            self._set_features(X, problem.rows.n_features)
+        del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength, alpha=self.alpha, ridge=self.ridge)
+        run = fit.run(problem, targets, held_out)
+        start = previous_network(self, fit, problem, targets) if continued else None
+        fitted = self._solved(task, run, start, deadline.left)
+        raise_interruption(fitted.result)
+        task.end({})
+        warn_of_network(fitted)
         return self
 
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
@@ -273,27 +301,6 @@ class NetworkEstimator(NetworkAttributes):
             "_user_y": problem.user_y,
         }
         return fitted | own
-
-    @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> FittedNetwork:
-        deadline = Deadline(self.max_time)
-        fit = self._network_fit()
-        continued = self.warm_start and hasattr(self, "model_")
-        print_progress(self.verbose, "reading the samples")
-        X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
-        task = begin_fit(self, samples_of(X, y, sample_weight), None)
-        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), validation)
-        problem, targets = fit.problem_of_distinct_samples(X, targets)
-        if isinstance(X, RowBlocks | Chunks):
-            self._set_features(X, problem.rows.n_features)
-        del X  # the problem has its own arrays
-        warn_of_small_weights(problem.rows, strength=self.strength, alpha=self.alpha, ridge=self.ridge)
-        run = fit.run(problem, targets, held_out)
-        start = previous_network(self, fit, problem, targets) if continued else None
-        fitted = self._solved(task, run, start, deadline.left)
-        raise_interruption(fitted.result)
-        task.end({})
-        return fitted
 
 
 def network_fit_of(estimator: NetworkAttributes) -> NetworkFit:

@@ -25,7 +25,7 @@ from mopn.network.model_starts import NetworkParts, unit_of_constants, with_cons
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
-from mopn.solvers import ConditionalGradient, Result, Status, minimize
+from mopn.solvers import ConditionalGradient, Result, Status
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
@@ -249,20 +249,6 @@ class NetworkRun:
         self.stopping.add(intermediate_result, score)
         if self.stopping.is_over:
             raise StopIteration
-
-    def solve(self, start: Any, max_time: float, callback: Any) -> Result:
-        """Return the last network."""
-        options = self.fit.options
-        return minimize(
-            self.problem,
-            self.solver,
-            start=start,
-            tol=options.tol,
-            max_iter=self.fit.policy.max_rounds,
-            max_time=max_time,
-            callback=callback,
-            verbose=options.verbose,
-        )
 
     def fitted_so_far(self, network: Result) -> dict[str, Any]:
         """Return the fitted attributes of the network that would be kept if the run ended at this one."""

@@ -120,6 +120,8 @@ class MatrixFreeSearch(SphereSearch):
 
 OracleName = Literal["auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"]
 METHODS = get_args(OracleName)
+_METHOD = choice(METHODS)
+_SEED = count(least=0).or_none()
 
 # Value and bound agree to this, relative, when a unit is certified; it leaves room for rounding errors in the bound.
 _CERTIFIED_TOL = 1e-6
@@ -352,7 +354,7 @@ def basis_oracle(
     4.0 True
     """
     norm = get_norm(norm)
-    method = choice(METHODS)(method, "method")
+    method = _METHOD(method, "method")
     if method == "enumerate" and norm.exponent != 1:
         raise ValueError(f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
     if method == "lanczos" and norm.nonnegative:
@@ -363,7 +365,7 @@ def basis_oracle(
     tol = check_fraction(tol, "tol")
     work = _check_work(max_work, "max_work")
     seconds = _check_proof_seconds(max_time, "max_time")
-    seed = count(least=0).or_none()(seed, "seed")
+    seed = _SEED(seed, "seed")
     return BasisOracle(norm, method, Effort(tol, work, seconds), seed)
 
 
@@ -383,7 +385,7 @@ def oracle_for(norm: Norm, oracle: Any, n_outputs: int) -> BasisOracle:
     Raises ``TypeError`` for anything else, and ``ValueError`` for an oracle of another norm.
     """
     if isinstance(oracle, str):
-        return basis_oracle(norm, method=choice(METHODS)(oracle, "oracle"))
+        return basis_oracle(norm, method=_METHOD(oracle, "oracle"))
     if callable(oracle) and not isinstance(oracle, (BasisOracle, type)):
         return user_oracle(norm, oracle)
     if not isinstance(oracle, BasisOracle):

@@ -57,6 +57,8 @@ _GAP_TOL_OF_START = 0.1
 # The tolerance of the decrease in a round on such a sample.
 _FTOL_OF_START = 1e-3
 _SLACK = number("a finite number >= 1", lambda x: x >= 1.0)
+_COUNT = count().or_none()
+_SCHEDULE = choice(SCHEDULES)
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
 
@@ -125,9 +127,9 @@ class ConditionalGradient(Solver[Atomic]):
         make_corrective_step(self.refit)
         check_options(
             self,
-            max_units=count().or_none(),
-            schedule=choice(SCHEDULES),
-            atoms_per_round=count().or_none(),
+            max_units=_COUNT,
+            schedule=_SCHEDULE,
+            atoms_per_round=_COUNT,
             prove=check_flag,
             ftol=check_nonnegative,
             slack=_SLACK,

@@ -75,6 +75,8 @@ _REST_TOL_OF_MODEL = 1e-4
 _STEP_TOL = 1e-2
 # Least tolerance in single precision, or on a grid: the decrease in ten iterations that exceeds the rounding errors.
 _COARSE_TOL = 1e-6
+_COUNT = count()
+_PRECISION = choice(get_args(Precision))
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class _Refit(CorrectiveStep):
     polish_iter: int = 500
 
     def __post_init__(self) -> None:
-        check_options(self, tol=check_positive, max_iter=count(), polish_iter=count())
+        check_options(self, tol=check_positive, max_iter=_COUNT, polish_iter=_COUNT)
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,7 @@ class FullRefit(_Refit):
                 "solver must be one for the refit of both layers, LBFGS() or FISTA(): the problem offers the oracle "
                 f"'gradient' or 'composite'; got {self.solver!r}, which needs {', '.join(sorted(self.solver.needs))}"
             )
-        check_options(
-            self, polish_tol=check_positive, least_tol=check_nonnegative, precision=choice(get_args(Precision))
-        )
+        check_options(self, polish_tol=check_positive, least_tol=check_nonnegative, precision=_PRECISION)
         if self.precision == "single" and not self.can_move_units:
             raise ValueError("precision='single' is for refits by LBFGS(); leave it out for FISTA()")
 
