@@ -99,7 +99,7 @@ def fits_single(largest: float, scales: Scales) -> bool:
         return True
     slope = scales.slope / scales.feature
     output = scales.loss / slope
-    return all(_fits(size, _LARGEST_SINGLE) for size in (largest, output, slope))
+    return all([_fits(size, _LARGEST_SINGLE) for size in (largest, output, slope)])
 
 
 def _fits(size: float, limit: float = LARGEST) -> bool:

@@ -240,8 +240,9 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
 
 def _mean_and_variances(rows: Rows, mean: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean (d,), to the last digit for any order of the rows, and the variances (d,)."""
-    first, second = (part / total for part in rows.sum(_moments_about, mean))
-    return mean + first, second - first**2
+    sums, squares = rows.sum(_moments_about, mean)
+    first = sums / total
+    return mean + first, squares / total - first**2
 
 
 def _varying(rows: Rows, variances: np.ndarray, about_zero: np.ndarray) -> np.ndarray:

@@ -448,28 +448,28 @@ class SumOfLosses:
     # Sums of the methods of ``Losses``.
 
     def value(self, O: Any) -> float:  # noqa: E741
-        return self.rows.sum(_value, along=(O,))
+        return self.rows.sum(partial(_of_losses, Losses.value), along=(O,))
 
     def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
-        return self.rows.sum_and_map(_value_gradient, along=(O,))
+        return self.rows.sum_and_map(partial(_of_losses, Losses.value_gradient), along=(O,))
 
     def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.rows.sum(_conjugates_and_sizes, scales, along=(G,))
+        return self.rows.sum(partial(_of_losses, Losses.conjugates_and_sizes), scales, along=(G,))
 
     def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        return self.rows.sum(_conjugate_bounds_and_sizes, scales, along=(G, O))
+        return self.rows.sum(partial(_of_losses, Losses.conjugate_bounds_and_sizes), scales, along=(G, O))
 
     def slope_size(self, G: Any) -> float:
-        return self.rows.sum(_slope_size, along=(G,))
+        return self.rows.sum(partial(_of_losses, Losses.slope_size), along=(G,))
 
     def squared_length(self, D: Any) -> float:
-        return self.rows.sum(_squared_length, along=(D,))
+        return self.rows.sum(partial(_of_losses, Losses.squared_length), along=(D,))
 
     def max_scale(self, G: Any) -> float:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
         if not self.is_built_in:
             return 1.0
-        return self.rows.sum(_max_scale, along=(G,), combine=min)
+        return self.rows.sum(partial(_of_losses, Losses.max_scale), along=(G,), combine=min)
 
 
 def _is_shift_invariant(block: Block) -> bool:
@@ -477,29 +477,7 @@ def _is_shift_invariant(block: Block) -> bool:
     return losses.hessian(np.zeros((losses.n, losses.n_outputs))).shift_invariant
 
 
-def _value(block: Block, O: Any) -> Any:  # noqa: E741
-    return block.losses.value(O)
-
-
-def _value_gradient(block: Block, O: Any) -> Any:  # noqa: E741
-    return block.losses.value_gradient(O)
-
-
-def _conjugates_and_sizes(block: Block, G: Any, scales: np.ndarray) -> Any:
-    return block.losses.conjugates_and_sizes(G, scales)
-
-
-def _conjugate_bounds_and_sizes(block: Block, G: Any, O: Any, scales: np.ndarray) -> Any:  # noqa: E741
-    return block.losses.conjugate_bounds_and_sizes(G, O, scales)
-
-
-def _slope_size(block: Block, G: Any) -> Any:
-    return block.losses.slope_size(G)
-
-
-def _squared_length(block: Block, D: Any) -> Any:
-    return block.losses.squared_length(D)
-
-
-def _max_scale(block: Block, G: Any) -> Any:
-    return block.losses.max_scale(G)
+def _of_losses(method: Function, block: Block, *arguments: Any) -> Any:
+    """Call a method of the losses of a block."""
+    given = [block.losses, *arguments]
+    return method(*given)

@@ -126,7 +126,8 @@ def _deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:
 
 def classification_loss(loss: str | Loss) -> Loss:
     found = get_loss(loss, _OF_CLASSES)
-    if any(type(found) is type(LOSSES[name]) for name in _OF_NUMBERS if name not in _OF_CLASSES):
+    of_numbers = [type(LOSSES[name]) for name in _OF_NUMBERS if name not in _OF_CLASSES]
+    if type(found) in of_numbers:
         takes = ", ".join(map(repr, _OF_CLASSES))
         raise ValueError(f"loss={found.name!r} is for regressors; a classifier takes one of {takes} or a Loss of yours")
     return found

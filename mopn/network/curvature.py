@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.kernels import Kernel
-from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_design import RelationDesign, RowIds
 from mopn.data.rows import Block, Rows
 from mopn.losses.hessians import Diagonal, Hessian
@@ -117,8 +116,13 @@ def second_order(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: 
     features = kernel.features_of(block.design, A, P * P)
     of_units = layer_outputs(features, E)
     outputs = of_units + block.linear.project(W) if W.size else of_units
-    earned = -float(np.vdot(block.losses.value_gradient(outputs)[1], of_units))
-    return SecondDerivatives(P, features, _hessian(block.losses, outputs), earned)
+    losses = block.losses
+    earned = -float(np.vdot(losses.value_gradient(outputs)[1], of_units))
+    if losses.loss.has_hessian:
+        return SecondDerivatives(P, features, losses.hessian(outputs), earned)
+    # The smoothness bounds the Hessian of other losses.
+    bound = Diagonal(np.outer(losses.sample_weights, np.full(outputs.shape[1], losses.smoothness)))
+    return SecondDerivatives(P, features, bound, earned)
 
 
 def _blocks(
@@ -131,13 +135,6 @@ def _blocks(
     units = block.design.squared_norms @ slopes
     directions = np.stack([hessian.total(feature**2) for feature in features.T])
     return units, directions, earned
-
-
-def _hessian(losses: Losses, outputs: np.ndarray) -> Hessian:
-    """Return the Hessian of the losses, or its bound by the smoothness for losses without one."""
-    if losses.loss.has_hessian:
-        return losses.hessian(outputs)
-    return Diagonal(np.outer(losses.sample_weights, np.full(outputs.shape[1], losses.smoothness)))
 
 
 class JointMetric(ABC):

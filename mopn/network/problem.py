@@ -278,8 +278,11 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
         """Return the same problem with another strength, which also replaces a radius; the data are shared."""
         other = copy(self)
         other._ratio = None
-        number = self._strength(strength) if isinstance(strength, Ratio) else strength
-        other._regularizer = self._regularizer.with_strength(number)
+        if isinstance(strength, Ratio):
+            # At least the rounding error; 1 if the gradient at zero vanishes.
+            smallest, rounding = self._smallest_of_zero
+            strength = max(strength(smallest), rounding) or 1.0
+        other._regularizer = self._regularizer.with_strength(strength)
         check_regularizer(other._regularizer, self._scales)
         return other
 
@@ -626,11 +629,6 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
         """
         at = self.gradient_at_zero()
         return self.bound(at, oracle) + at.outside_of_span(self.norm)
-
-    def _strength(self, ratio: Ratio) -> float:
-        """Return the strength of a ratio, at least its rounding error; 1 if the gradient at zero vanishes."""
-        smallest, rounding = self._smallest_of_zero
-        return max(ratio(smallest), rounding) or 1.0
 
     @cached_property
     @limited_threads()

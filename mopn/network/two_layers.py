@@ -92,10 +92,8 @@ def _value_gradient(
         of_units = 2.0 * V * kernel.products_of(block.design, G, H, P)
     else:
         of_units = 2.0 * kernel.products_of(block.design, G @ V.T, H, P)
-    of_units, of_weights, of_linear = (
-        part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear)
-    )
-    return value, of_units, of_weights, of_linear
+    gradients = [part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear)]
+    return value, *gradients
 
 
 def _outputs(block: Block, features: np.ndarray, V: np.ndarray, W: np.ndarray) -> np.ndarray:

@@ -358,7 +358,8 @@ class _FullRefits(_OutputRefits):
         rest = point.drop_zero_units(_NEGLIGIBLE_WEIGHT * target)
         if rest.n_units == point.n_units:
             return point
-        fun, of_rest = (self.problem.output_gradient(each).value for each in (point, rest))
+        fun = self.problem.output_gradient(point).value
+        of_rest = self.problem.output_gradient(rest).value
         return rest if of_rest <= fun + _MAX_RISE_FRACTION * target * abs(fun) else point
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:

@@ -100,7 +100,7 @@ def test_an_error_in_a_block_ends_the_sum(monkeypatch, threads):
 
 def test_threads_handle_overflow_as_their_caller(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    overflow = partial(rows(2).reduce, lambda block: float(np.exp(np.full(2, 1e5))[0]), combine=operator.add)
+    overflow = partial(rows(2).sum, lambda block: float(np.exp(np.full(2, 1e5))[0]), combine=operator.add)
     with np.errstate(over="ignore"):
         assert overflow() == np.inf
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
