@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -215,7 +215,7 @@ class DenseDesign(Design):
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         with threads_for(2.0 * self.X.size * self.shape[1]):
-            return reduce(add, (_weighted_gram(X, g[rows]) for rows, X in self._blocks(temporary=True)))
+            return reduce(add, map(partial(_weighted_gram, g), self._blocks(temporary=True)))
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return reduce(add, (weights[rows] @ (X != 0) for rows, X in self._blocks(temporary=True)))
@@ -447,11 +447,6 @@ def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridg
     return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * squares / mean)) / unit
 
 
-def linear_design(design: Design) -> Design:
-    """Return the design [1, X] of linear terms, whatever dummies the units have."""
-    return AugmentedDesign(design.without_dummies, 1)
-
-
 def make_design(X: Any, dummies: int = 0) -> Design:
     """Validate X (n, d), wrap it, and put dummies in front of it; floats and canonical CSR and CSC stay."""
     design = stored_design(X)
@@ -502,8 +497,10 @@ def crossed(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.dot(A.T, B)
 
 
-def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Return X' diag(g) X, split by the sign of g, as Y' Y takes half of the operations of X' Y."""
+def _weighted_gram(weights: np.ndarray, block: tuple[slice, np.ndarray]) -> np.ndarray:
+    """Return X' diag(g) X of a block, split by the sign of g, as Y' Y takes half of the operations of X' Y."""
+    rows, X = block
+    g = weights[rows]
     Y = X * np.sqrt(np.abs(g))[:, None]
     positive = g > 0.0
     if positive.all():

@@ -24,7 +24,6 @@ from mopn.data.designs import (
     Design,
     Entries,
     crossed,
-    linear_design,
     ridge_scales,
     rows_at_once,
 )
@@ -64,7 +63,7 @@ class Block:
     @cached_property
     def linear(self) -> Design:
         """[1, X], the design of a linear term."""
-        return linear_design(self.design)
+        return AugmentedDesign(self.design.without_dummies, 1)
 
     @property
     def lines(self) -> Lines:
@@ -255,8 +254,9 @@ class ArrayRows(Rows):
         self._passes.count += 1
         if len(self.blocks) > 1:
             return tree_of_blocks(partial(on_block, function, along, arguments), self.blocks, combine)
+        given = arguments_for(self.blocks[0], along, arguments)
         with limited_threads():
-            return on_block(function, along, arguments, self.blocks[0])
+            return function(*given)
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
         return self._joined(self.sum(partial(_in_list, function), *arguments, along=along))
@@ -386,8 +386,13 @@ def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combin
 
 def on_block(function: Function, along: Sequence[Any], arguments: Sequence[Any], block: Block) -> Any:
     """Call a function with a block, its rows of the arrays ``along``, and other arguments."""
+    given = arguments_for(block, along, arguments)
+    return function(*given)
+
+
+def arguments_for(block: Block, along: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
     rows = [rows_of(array, block) for array in along]
-    return function(*[block, *rows, *arguments])
+    return [block, *rows, *arguments]
 
 
 def _in_list(function: Function, *arguments: Any) -> list[Any]:

@@ -197,12 +197,13 @@ class NetworkFit:
 
     def run(self, problem: NetworkProblem, targets: Targets, held_out: EncodedSamples | None = None) -> NetworkRun:
         """Return the run that fits the network of a problem; a ``Ratio`` of its strength is resolved here."""
+        strength = problem.strength
         fit = self.sized(problem)
         policy = self.policy.for_problem(problem, fit.options)
         return NetworkRun(
             fit=replace(fit, policy=policy),
             problem=problem,
-            strength=problem.strength,
+            strength=strength,
             targets=targets,
             solver=policy.solver(problem, fit.options, validates=held_out is not None),
             held_out=held_out,
