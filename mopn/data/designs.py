@@ -180,6 +180,9 @@ class Design(ABC):
 class DenseDesign(Design):
     """Row-major dense data. Products are computed in ``dtype``, into which float32 data is converted block by block."""
 
+    # Whether products take all rows at once where these need no conversion.
+    takes_all_rows = True
+
     def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
         self.X = X
         self.dtype = dtype
@@ -188,7 +191,7 @@ class DenseDesign(Design):
     def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
         n, d = self.shape
-        if self.X.dtype == self.dtype and not temporary:
+        if self.X.dtype == self.dtype and self.takes_all_rows and not temporary:
             yield slice(n), self._block(slice(n))
             return
         size = rows_at_once(d)
@@ -207,7 +210,7 @@ class DenseDesign(Design):
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
         with threads_for(2.0 * self.X.size * R.shape[1]):
-            return reduce(add, (crossed(R[rows], X) for rows, X in self._blocks()))
+            return reduce(add, map(partial(_product_of_block, R), self._blocks()))
 
     @property
     def squares(self) -> DenseDesign:
@@ -245,12 +248,11 @@ class DenseDesign(Design):
 class _DenseSquares(DenseDesign):
     """X * X for dense data X, computed block by block."""
 
+    takes_all_rows = False
+
     def __init__(self, base: DenseDesign) -> None:
         super().__init__(base.X, base.dtype)
         self.base = base
-
-    def _blocks(self, *, temporary: bool = True) -> Iterator[tuple[slice, np.ndarray]]:
-        return super()._blocks(temporary=True)
 
     def _block(self, rows: slice) -> np.ndarray:
         X = self.base._block(rows)
@@ -403,6 +405,10 @@ class AugmentedDesign(Design):
         return self.base.without_dummies
 
     @property
+    def squared_norms(self) -> np.ndarray:  # type: ignore[override]
+        return self.base.squared_norms + self.dummies
+
+    @property
     def squared_sizes(self) -> np.ndarray:
         return self.base.squared_sizes + self.dummies
 
@@ -495,6 +501,11 @@ def _check_finite(finite: Any, name: str) -> None:
 def crossed(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return A' B. Unlike matmul, dot lets other threads run where the result has at most 500 entries."""
     return np.dot(A.T, B)
+
+
+def _product_of_block(R: np.ndarray, block: tuple[slice, np.ndarray]) -> np.ndarray:
+    rows, X = block
+    return np.dot(R[rows].T, X)  # as ``crossed``
 
 
 def _weighted_gram(weights: np.ndarray, block: tuple[slice, np.ndarray]) -> np.ndarray:

@@ -138,10 +138,14 @@ def _blocks(
 
 
 class JointMetric(ABC):
-    """An approximation of the inverse Hessian in units (k, d), directions (k, m), and the linear term after them."""
+    """An approximation of the inverse Hessian in units (k, d), directions (k, m), and the linear term after them.
 
-    def __init__(self, directions: np.ndarray | None) -> None:
+    ``units`` and ``rest`` are the shapes of the units, and of the linear term.
+    """
+
+    def __init__(self, units: tuple[int, ...], directions: np.ndarray | None, rest: tuple[int, ...]) -> None:
         self.directions = directions
+        self._shapes = [units, (0, 0) if directions is None else directions.shape[:2], rest]
 
     def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
         """Return the product with the inverse for the variables that are not held; only directions may be."""
@@ -154,18 +158,6 @@ class JointMetric(ABC):
         _, free_directions, _ = split(free, self._shapes)
         directions = _solve_free(self.directions, of_directions, free_directions)
         return joined(units, directions, rest)
-
-    @property
-    def _shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of units, directions and linear term in a flat point."""
-        units, rest = self._other_shapes
-        directions = (0, 0) if self.directions is None else self.directions.shape[:2]
-        return units, directions, rest
-
-    @property
-    @abstractmethod
-    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The shapes of the units, and of the linear term after the directions."""
 
     @abstractmethod
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,12 +173,8 @@ class BlockMetric(JointMetric):
     def __init__(
         self, units: np.ndarray, eigenvectors: np.ndarray, directions: np.ndarray | None, rest: np.ndarray
     ) -> None:
-        super().__init__(directions)
+        super().__init__(units.shape, directions, rest.shape)
         self.units, self.eigenvectors, self.rest = units, eigenvectors, rest
-
-    @property
-    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self.units.shape, self.rest.shape
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         units = (of_units @ self.eigenvectors * self.units) @ self.eigenvectors.T
@@ -297,15 +285,11 @@ class RelationPreconditioner(JointMetric):
         of_constants: np.ndarray,
         directions: np.ndarray | None,
     ) -> None:
-        super().__init__(directions)
+        k, dummies = of_dummies.shape
+        m, constants = of_constants.shape
+        d = len(ids.ids) + len(ids.others)
+        super().__init__((k, dummies + d), directions, (m, constants * (1 + d)))
         self.ids, self.scales, self.of_dummies, self.of_constants = ids, scales, of_dummies, of_constants
-
-    @property
-    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        k, dummies = self.of_dummies.shape
-        m, constants = self.of_constants.shape
-        d = len(self.ids.ids) + len(self.ids.others)
-        return (k, dummies + d), (m, constants * (1 + d))
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         k, dummies = self.of_dummies.shape

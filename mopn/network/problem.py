@@ -363,18 +363,15 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
         self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
     ) -> BasisAtoms:
         """Select units for a gradient, with a proven bound on every unit, as tight as the effort allows."""
-        run = self._run_of(oracle)
+        run = oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
         return run(at.forms(self.kernel, run.seed), effort)
 
     def bound(
         self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
     ) -> float:
         """Return only the proven bound on every unit of ``lmo``."""
-        run = self._run_of(oracle)
+        run = oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
         return run.bound(at.forms(self.kernel, run.seed), effort)
-
-    def _run_of(self, oracle: OracleName | BasisOracle | OracleRun) -> OracleRun:
-        return oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
 
     def dual_rounding(self, at: OutputGradient) -> float:
         """Bound the effect of rounding on the dual norm of a gradient: a smaller norm may well be 0."""

@@ -58,19 +58,18 @@ class DenseLayers(TwoLayers):
         self.dtype = np.float32 if single else np.float64
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
-        return self.rows.sum(_value, self.kernel, *self._cast(H, V, W))
+        layers = [part.astype(self.dtype, copy=False) for part in (H, V, W)]
+        return self.rows.sum(_value, self.kernel, *layers)
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
-        return self.rows.sum(_value_gradient, self.kernel, *self._cast(H, V, W))
+        layers = [part.astype(self.dtype, copy=False) for part in (H, V, W)]
+        return self.rows.sum(_value_gradient, self.kernel, *layers)
 
     def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
         return self.rows.sum(block_forms, self.kernel, H, along=(G,))
 
     def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         return self.rows.sum(_products, self.kernel, W, H, along=(G,))
-
-    def _cast(self, *parts: np.ndarray) -> list[np.ndarray]:
-        return [part.astype(self.dtype, copy=False) for part in parts]
 
 
 def _value(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
