@@ -192,13 +192,9 @@ class Rows(ABC):
         return self.sum(_largest_square, combine=max)
 
     @cached_property
-    def occurrences(self) -> np.ndarray:
-        return self.sum(_occurrences)
-
-    @cached_property
     def scales(self) -> np.ndarray:
         """Steps (d,) in coefficients of the features that matter equally."""
-        return ridge_scales(self.occurrences, self.largest)
+        return ridge_scales(self.sum(_occurrences), self.largest)
 
     @cached_property
     def squares(self) -> np.ndarray:
@@ -259,6 +255,8 @@ class ArrayRows(Rows):
             return function(*given)
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
+        if len(self.blocks) == 1:
+            return np.asfortranarray(self.sum(function, *arguments, along=along))
         return self._joined(self.sum(partial(_in_list, function), *arguments, along=along))
 
     def keep(self, function: Function, along: Sequence[Any] = ()) -> KeptBlocks:
@@ -266,6 +264,9 @@ class ArrayRows(Rows):
         return KeptBlocks(zip(starts, self.sum(partial(_in_list, function), along=along), strict=True))
 
     def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, np.ndarray]:
+        if len(self.blocks) == 1:
+            term, part = self.sum(function, *arguments, along=along)
+            return term, np.asfortranarray(part)
         terms, parts = zip(*self.sum(partial(_in_list, function), *arguments, along=along), strict=True)
         return tree_sum(terms), self._joined(parts)
 
@@ -299,10 +300,7 @@ class ArrayRows(Rows):
         return ArrayRows(design, losses, first.stop - first.start, self._passes)
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the rows of all blocks as one array with contiguous columns."""
-        if len(self.blocks) == 1:
-            (part,) = parts
-            return np.asfortranarray(part)
+        """Return the rows of several blocks as one array with contiguous columns."""
         array = np.empty(0)
         for block, part in zip(self.blocks, parts, strict=True):
             if block.rows.start == 0:

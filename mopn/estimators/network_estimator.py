@@ -1,6 +1,7 @@
 """Base classes of the estimators whose model is a network: its fitted attributes, and the steps of ``fit``."""
 
 from abc import abstractmethod
+from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, ClassVar, Literal, Self
 
@@ -108,29 +109,21 @@ class NetworkAttributes(ModelEstimator):
         targets, held_out = fit.encode_with_validation(samples, validation)
         return targets, EncodedSamples(validation.X, held_out)
 
-    def _solved(self, task: Task, run: NetworkRun, start: Any, max_time: float) -> FittedNetwork:
-        """Fit the network of a run, and set the fitted attributes."""
+    def _watched(self, task: Task, run: NetworkRun) -> AbstractContextManager[Any]:
+        """Return the context of the minimisation of a run, with its callback."""
 
         def reached(network: Result) -> dict[str, Any]:
             return self._presented(run.problem, run.fitted_so_far(network))
 
-        options = run.fit.options
-        with task.iterations(reached, run.validate) as callback:
-            result = minimize(
-                run.problem,
-                run.solver,
-                start=start,
-                tol=options.tol,
-                max_iter=run.fit.policy.max_rounds,
-                max_time=max_time,
-                callback=callback,
-                verbose=options.verbose,
-            )
+        return task.iterations(reached, run.validate)
+
+    def _keep(self, run: NetworkRun, result: Result) -> FittedNetwork:
+        """Set the fitted attributes that a run has found."""
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
         attributes = run.fitted(result)
         self.__dict__.update(self._presented(run.problem, attributes))
-        return FittedNetwork(options, run.problem, result, attributes)
+        return FittedNetwork(run.fit.options, run.problem, result, attributes)
 
     def _validation_samples(self, X_val: Any, y_val: Any, sample_weight_val: Any) -> Samples | None:
         if X_val is None and y_val is None:
@@ -268,7 +261,10 @@ class NetworkEstimator(NetworkAttributes):
         warn_of_small_weights(problem.rows, strength=self.strength, alpha=self.alpha, ridge=self.ridge)
         run = fit.run(problem, targets, held_out)
         start = previous_network(self, fit, problem, targets) if continued else None
-        fitted = self._solved(task, run, start, deadline.left)
+        with self._watched(task, run) as callback:
+            left = deadline.left
+            result = minimize(run.problem, run.solver, start=start, max_time=left, callback=callback, **run.limits)
+        fitted = self._keep(run, result)
         raise_interruption(fitted.result)
         task.end({})
         warn_of_network(fitted)

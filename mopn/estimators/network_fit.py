@@ -237,6 +237,12 @@ class NetworkRun:
     stopping: EarlyStopping
 
     @property
+    def limits(self) -> dict[str, Any]:
+        """The options of :func:`mopn.minimize` that say when the run ends, and what it prints."""
+        options = self.fit.options
+        return {"tol": options.tol, "max_iter": self.fit.policy.max_rounds, "verbose": options.verbose}
+
+    @property
     def validate(self) -> Any:
         """The callback that scores each network on the held-out samples (section 6.1 of the paper), or None."""
         return None if self.held_out is None else self._validate
