@@ -230,19 +230,15 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
     mean = None
     squares = about_zero
     if center:
-        mean, variances = _mean_and_variances(rows, sums / total, total)
-        squares = _varying(rows, variances, about_zero)
+        # To the last digit, for any order of the rows.
+        mean = sums / total
+        rest, about_mean = rows.sum(_moments_about, mean)
+        mean = mean + rest / total
+        squares = _varying(rows, about_mean / total - (rest / total) ** 2, about_zero)
     sizes = np.where(squares > 0, _divisors(squares, scale), np.inf)
     if mean is None and (sizes == 1.0).all():
         return None
     return Coordinates(mean, sizes, float(total), np.sqrt(squares))
-
-
-def _mean_and_variances(rows: Rows, mean: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (d,), to the last digit for any order of the rows, and the variances (d,)."""
-    sums, squares = rows.sum(_moments_about, mean)
-    first = sums / total
-    return mean + first, squares / total - first**2
 
 
 def _varying(rows: Rows, variances: np.ndarray, about_zero: np.ndarray) -> np.ndarray:
