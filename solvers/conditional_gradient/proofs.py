@@ -44,7 +44,7 @@ class Selection(NamedTuple):
 
     def with_proof(self, proof: Proof, tol: float) -> Selection:
         """Return the atoms, bound and estimate of a proof that may be of another point."""
-        gap = proof.gap(proof.at.value, 0.0)
+        gap = relative_gap(proof.at.value, proof.lower, 0.0)
         if proof.atoms is self.atoms or gap >= self.estimate:
             return self
         return Selection(proof.atoms, proof.bound, gap, exhausted=self.exhausted and gap <= tol)
