@@ -188,13 +188,13 @@ class DenseDesign(Design):
         self.dtype = dtype
         self.shape = X.shape
 
-    def _blocks(self, *, temporary: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
+    def _blocks(self, size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield blocks of ``size`` rows in the dtype of products; by default all rows at once if that takes no copy."""
         n, d = self.shape
-        if self.X.dtype == self.dtype and self.takes_all_rows and not temporary:
+        if size is None and self.X.dtype == self.dtype and self.takes_all_rows:
             yield slice(n), self._block(slice(n))
             return
-        size = rows_at_once(d)
+        size = size or rows_at_once(d)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
             yield rows, self._block(rows)
@@ -218,10 +218,10 @@ class DenseDesign(Design):
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         with threads_for(2.0 * self.X.size * self.shape[1]):
-            return reduce(add, map(partial(_weighted_gram, g), self._blocks(temporary=True)))
+            return reduce(add, map(partial(_weighted_gram, g), self._blocks(rows_at_once(self.shape[1]))))
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        return reduce(add, (weights[rows] @ (X != 0) for rows, X in self._blocks(temporary=True)))
+        return reduce(add, (weights[rows] @ (X != 0) for rows, X in self._blocks(rows_at_once(self.shape[1]))))
 
     def inner_products(self, unit: float) -> np.ndarray:
         X = self.matrix().astype(np.float64) / unit

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign
+from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, rows_at_once
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.solvers.numerics.precision import NOISE, NULL
@@ -127,7 +127,7 @@ class MappedDesign(DenseDesign):
 
     @cached_property
     def largest(self) -> float:
-        return max(float(np.abs(block).max()) for _, block in self._blocks(temporary=True))
+        return max(float(np.abs(block).max()) for _, block in self._blocks(rows_at_once(self.shape[1])))
 
     @cached_property
     def absolute(self) -> DenseDesign:
@@ -142,7 +142,7 @@ class MappedDesign(DenseDesign):
     def stored(self) -> DenseDesign:
         """Return the mapped data in memory, in the precision of X."""
         mapped = np.empty_like(self.X)
-        for rows, block in self._blocks(temporary=True):
+        for rows, block in self._blocks(rows_at_once(self.shape[1])):
             mapped[rows] = block
         return DenseDesign(mapped)
 

@@ -61,24 +61,24 @@ class Network:
     @property
     def unit_outputs(self) -> np.ndarray:
         """K(X, H) V (n, m), column-major."""
-        rows, features = self._maps.rows, self._kept_features
-        if features is None:
-            return rows.map(_outputs_of_units, self._maps.kernel, self.basis, self.weights)
-        return rows.map(_unit_outputs, self.weights, along=(features,))
+        rows = self._maps.rows
+        if self._keeps_features:
+            return rows.map(_unit_outputs, self.weights, along=(self.features,))
+        return rows.map(_outputs_of_units, self._maps.kernel, self.basis, self.weights)
 
     def forms(self, G: np.ndarray) -> np.ndarray:
         """Return K(X, H)' G (k, m) for G (n, m)."""
-        rows, features = self._maps.rows, self._kept_features
-        if features is None:
-            return rows.sum(block_forms, self._maps.kernel, self.basis, along=(G,))
-        return rows.crossed(features, G)
+        rows = self._maps.rows
+        if self._keeps_features:
+            return rows.crossed(self.features, G)
+        return rows.sum(block_forms, self._maps.kernel, self.basis, along=(G,))
 
     @property
-    def _kept_features(self) -> np.ndarray | None:
-        """The features, or None if they are too many to keep, or are computed again in every pass over the data."""
-        if self._features is None and self._maps.rows.shape[0] * self.n_units > _MOST_KEPT_FEATURES:
-            return None
-        return self.features if isinstance(self.features, np.ndarray) else None
+    def _keeps_features(self) -> bool:
+        """Whether the features are kept: not if they are too many, or are computed again in every pass over data."""
+        rows = self._maps.rows
+        are_few = self._features is not None or rows.shape[0] * self.n_units <= _MOST_KEPT_FEATURES
+        return are_few and rows.design is not None
 
     @property
     def linear_outputs(self) -> np.ndarray | float:
@@ -99,10 +99,9 @@ class Network:
         """Return the network with the units of another one, too."""
         if not self.n_units:
             return self._changed(other.basis, other.weights, other._features)
-        own, others = self._kept_features, other._kept_features
         features = None
-        if own is not None and others is not None:
-            features = np.concatenate([own.T, others.T]).T
+        if self._keeps_features and other._keeps_features:
+            features = np.concatenate([self.features.T, other.features.T]).T
         weights = np.vstack([self.weights, other.weights])
         return self._changed(np.vstack([self.basis, other.basis]), weights, features)
 
