@@ -1,7 +1,7 @@
 """The regularisation path: a problem is solved for a series of strengths, each from the solution before it."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from mopn.solvers.tools.checks import Rule, check_seconds, count, shown
 from mopn.solvers.tools.decorators import callers_state, quiet
 from mopn.solvers.tools.display import Displayed
 
-__all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver", "solutions"]
+__all__ = ["EarlyStopping", "Path", "check_strengths", "path", "path_solver"]
 
 # Relative decrease in ten iterations that ends the refit of all units: the next strengths improve the same units.
 _POLISH_TOL = 5e-3
@@ -184,34 +184,19 @@ def path(
         options: dict[str, Any] = {"tol": tol, "max_iter": rounds, "callback": callback, "verbose": verbose}
         results: list[Result] = []
         watch = EarlyStopping(patience)
-        for part, result in solutions(problem, series, solver, deadline, start, **options):
+        for strength in series:
+            part = problem.with_strength(float(strength))
+            result = minimize(part, solver, start=start, max_time=deadline.left, **options)
             results.append(result)
+            start = result
             if score is not None:
                 model = Model.from_result(part, result)
                 with callers_state():
                     watch.add(result, float(score(model)))
-            if watch.is_over:
+            if watch.is_over or result.status.ends_path:
                 break
     scores = None if score is None else np.array(watch.scores)
     return Path(series[: len(results)], results, scores)
-
-
-def solutions(
-    problem: NetworkProblem,
-    strengths: Iterable[float],
-    solver: Solver,
-    deadline: Deadline,
-    start: Any = None,
-    **options: Any,
-) -> Iterator[tuple[NetworkProblem, Result]]:
-    """Yield the problem with each strength and its solution, from the one before; an interruption is the last."""
-    for strength in strengths:
-        part = problem.with_strength(float(strength))
-        result = minimize(part, solver, start=start, max_time=deadline.left, **options)
-        yield part, result
-        start = result
-        if result.status.ends_path:
-            return
 
 
 def path_solver(

@@ -36,6 +36,8 @@ _BETWEEN = 1.0
 _RECOVERABLE = (OSError, KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Least width of a column of the printed table.
 _WIDTH = 11
+_MAX_ITER = count(0).or_none()
+_MAX_TIME = check_seconds.or_none()
 
 
 class NotFiniteError(ValueError):
@@ -113,8 +115,8 @@ def minimize(
     """
     tol = check_nonnegative(tol, "tol")
     verbose = check_verbose(verbose, "verbose")
-    max_iter = count(0).or_none()(max_iter, "max_iter")
-    max_time = check_seconds.or_none()(max_time, "max_time")
+    max_iter = _MAX_ITER(max_iter, "max_iter")
+    max_time = _MAX_TIME(max_time, "max_time")
     max_iter = 1000 if max_iter is None else max_iter
     max_time = math.inf if max_time is None else max_time
     callback = check_callback(callback, "callback")
@@ -129,29 +131,18 @@ def minimize(
         point = problem.start(start)
         budget = FailureBudget(failure_before)
         monitor = RunMonitor(problem, solver, budget, seed, solver.slack * tol, max_iter, max_time, callback, verbose)
-        _run(problem, solver, point, monitor)
+        try:
+            # Ctrl-C while NumPy sets its treatment of floating-point errors would leave it set.
+            with np.errstate():
+                solver.run(problem, point, monitor)
+            monitor.status = Status.RETURNED
+        except StopIteration:
+            pass
+        except _RECOVERABLE as error:
+            if monitor.best is None:
+                raise
+            monitor.fail(error)
         return monitor.result()
-
-
-def _run(problem: Problem, solver: Solver[Any], point: Any, monitor: RunMonitor) -> None:
-    """Run the solver; afterwards the monitor has a best point and the status."""
-    try:
-        # Ctrl-C while NumPy sets its treatment of floating-point errors would leave it set.
-        with np.errstate():
-            solver.run(problem, point, monitor)
-        monitor.status = Status.RETURNED
-    except StopIteration:
-        pass
-    except _RECOVERABLE as error:
-        if monitor.best is None:
-            raise
-        monitor.fail(error)
-    if monitor.best is None:
-        if monitor.status != Status.NONFINITE:
-            raise TypeError(f"{type(solver).__name__}.run ended without a call of the monitor, so there is no point")
-        raise NotFiniteError(
-            "the objective is not finite at the start; scale X and y (e.g. to [-1, 1]), or give another start"
-        )
 
 
 def _checked_problem(problem: SomeProblem) -> SomeProblem:
@@ -211,13 +202,8 @@ class RunMonitor:
         return time.perf_counter() - self._began - self._seconds_paused
 
     @property
-    def gap(self) -> float:
-        return self._bounded(self.at_best).gap
-
-    @property
     def _is_within_tol(self) -> bool:
-        measure = self._bounded(self.at_best)
-        return measure.gap <= self.tol * abs(measure.fun) or measure.relative_gap == 0.0
+        return self.at_best.gap <= self.tol * abs(self.at_best.fun) or self.at_best.relative_gap == 0.0
 
     @property
     def left(self) -> float:
@@ -242,7 +228,7 @@ class RunMonitor:
         if self.nit == 0:
             self._first_size = abs(fun)
         self._raise_lower(lower, dual)
-        measure = self._bounded(Measure(fun, lower, rounding, restricted_lower))
+        measure = Measure(fun, self.lower, rounding, restricted_lower)
         # An estimate is by the bound of its own iteration, which may be below the largest one.
         estimated_gap = min(columns.get("estimated_gap", math.inf), measure.gap)
         if "estimated_gap" in columns:
@@ -259,10 +245,7 @@ class RunMonitor:
     def _raise_lower(self, lower: float, dual: Any) -> None:
         if lower > self.lower:
             self.lower, self.dual = lower, dual
-
-    def _bounded(self, measure: Measure) -> Measure:
-        """Return the measure of a point, with the largest lower bound of the run."""
-        return measure._replace(lower=self.lower)
+            self.at_best = self.at_best._replace(lower=lower)
 
     def check_finite(self, fun: float) -> None:
         if not math.isfinite(fun):
@@ -274,7 +257,7 @@ class RunMonitor:
             as_point, refit = self._best_refit
             # The objective of the subproblem bounds the point's; its rounding errors are unknown.
             self.best = as_point(refit)
-            self.at_best = Measure(refit.fun, rounding=math.inf)
+            self.at_best = Measure(refit.fun, self.lower, rounding=math.inf)
             self.estimated_gap = math.inf
         if isinstance(error, KeyboardInterrupt):
             self.status = Status.INTERRUPTED
@@ -302,7 +285,7 @@ class RunMonitor:
             self.stop(Status.CONVERGED)
         if self._status_of_subproblem is not None:
             self.stop(self._status_of_subproblem)
-        if self.gap <= EPS * self._first_size:
+        if self.at_best.gap <= EPS * self._first_size:
             self.stop(Status.STALLED)
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
@@ -359,6 +342,7 @@ class RunMonitor:
 
     def result(self) -> Result:
         """Return the best point, measured from scratch; if that fails, with the values recorded."""
+        self._check_that_a_point_was_found()
         seconds = self.elapsed
         certified = math.isfinite(self.lower)
         least, fun, status = self._least
@@ -368,8 +352,8 @@ class RunMonitor:
         try:
             measure = self.solver.measure(self.problem, self.best)
             restricted_lower = max(self.at_best.restricted_lower, measure.restricted_lower)
-            self.at_best = measure._replace(restricted_lower=restricted_lower)
             self._raise_lower(measure.lower, measure.dual)
+            self.at_best = measure._replace(lower=self.lower, restricted_lower=restricted_lower)
         except _RECOVERABLE as error:
             self.fail(error)
         if self.status.may_still_converge and self._is_within_tol:
@@ -377,7 +361,7 @@ class RunMonitor:
         # The gaps of iterations may be without the rounding error of the objective.
         if self.status == Status.CONVERGED and certified and not self._is_within_tol:
             self.status = Status.STALLED
-        result = self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
+        result = self._result(self.best, self.at_best, self.estimated_gap)
         if self.solver.slack > 1.0 and self.status.claims_tolerance:
             result = self._judged_without_slack(result)
         result.time = seconds
@@ -387,6 +371,16 @@ class RunMonitor:
             sys.stdout.write(f"objective {result.fun:.8g}, gap {gap_in_words(result)}{proof}, {seconds:.3g} s\n")
         return result
 
+    def _check_that_a_point_was_found(self) -> None:
+        if self.best is not None:
+            return
+        if self.status != Status.NONFINITE:
+            name = type(self.solver).__name__
+            raise TypeError(f"{name}.run ended without a call of the monitor, so there is no point")
+        raise NotFiniteError(
+            "the objective is not finite at the start; scale X and y (e.g. to [-1, 1]), or give another start"
+        )
+
     def _judged_without_slack(self, result: Result) -> Result:
         """Return the result of a run that ended at a multiple of its tolerance, with the status by the tolerance."""
         tol = self.tol / self.solver.slack
@@ -394,7 +388,7 @@ class RunMonitor:
             return result
         estimated = result.estimated_gap <= tol * abs(result.fun)
         self.status = Status.ESTIMATED if estimated else Status.LEVELLED_OFF
-        return self._result(self.best, self._bounded(self.at_best), self.estimated_gap)
+        return self._result(self.best, self.at_best, self.estimated_gap)
 
     def _result(self, point: Any, measure: Measure, estimated_gap: float) -> Result:
         gap = float(measure.gap)

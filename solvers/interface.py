@@ -316,6 +316,11 @@ class Alternating(Problem, Protocol):
 # -- problems over infinitely many units ------------------------------------------------------------------------------
 
 
+_LIMIT = number("a number >= 0", lambda x: x >= 0.0, finite=False)
+_PRECISION = _LIMIT.or_none()
+_SECONDS = number("a number", finite=False)
+
+
 @dataclass(frozen=True)
 class Effort:
     """Budget of a proof, and the precision of its bound; the limits of the oracle itself apply as well.
@@ -345,9 +350,7 @@ class Effort:
     thorough: bool = False
 
     def __post_init__(self) -> None:
-        limit = number("a number >= 0", lambda x: x >= 0.0, finite=False)
-        seconds = number("a number", finite=False)
-        check_options(self, precision=limit.or_none(), work=limit, seconds=seconds, thorough=check_flag)
+        check_options(self, precision=_PRECISION, work=_LIMIT, seconds=_SECONDS, thorough=check_flag)
 
 
 # The oracle's own precision, within its own limits.

@@ -38,6 +38,7 @@ _MAX_PAIRS = 20
 _MIN_PAIRS = 10
 # Bytes that pairs beyond the least number may take: outside the cache they cost more iterations than they save.
 _MAX_PAIR_BYTES = 1 << 24
+_MEMORY = count().or_none()
 
 Function = Callable[[np.ndarray], Evaluation]
 
@@ -74,7 +75,7 @@ class LBFGS(Solver[Smooth]):
     coarse: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_options(self, memory=count().or_none(), gtol=check_nonnegative)
+        check_options(self, memory=_MEMORY, gtol=check_nonnegative)
 
     def run(self, problem: Smooth, start: Any, monitor: Monitor) -> None:
         """Iterate until the monitor ends the run."""

@@ -96,7 +96,7 @@ def record(X, y, norm: str, fraction: float, rounds: int, max_time: float) -> Re
 
 def gradient_stack(problem: mopn.NetworkProblem, network: Any) -> DenseStack:
     """Return the matrices whose forms are the loss gradient in a unit's outputs, as the oracle sees them."""
-    return GradientForms(problem.kernel, problem.rows, problem.output_gradient(network).G).dense()
+    return GradientForms(problem.kernel, problem.rows, problem.output_gradient(network).G).dense
 
 
 def prove(stacks: list[DenseStack], norm: str) -> list[tuple[BasisAtoms, float]]:

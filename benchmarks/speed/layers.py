@@ -73,7 +73,8 @@ def _features(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
     data = split(*load(name, folder), 0)
     problem = mopn.NetworkProblem(data.X_train, data.y_train, norm="l1/l2", strength=0.3, augment=True)
     solver = ConditionalGradient(max_units=_UNITS.get(name, _DEFAULT_UNITS), schedule="fill", oracle="refine")
-    return problem.maps.features(mopn.minimize(problem, solver).basis), data.y_train
+    result = mopn.minimize(problem, solver)
+    return problem.network(result.basis, result.weights).features, data.y_train
 
 
 def _solved(problem: OutputLayerProblem, solver: Any, cap: float, tol: float = _REFIT_TOL) -> mopn.Result:

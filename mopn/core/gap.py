@@ -101,11 +101,6 @@ def dual_error(m: int) -> int:
     return m + _DUAL_ERROR
 
 
-def objective_rounding(point: DualPoint, fun: float) -> float:
-    """Bound the rounding error of a computed objective, given the loss gradient, without errors of the outputs."""
-    return _rounding(point.losses, abs(fun), point.slope_size)
-
-
 def lower_bound(
     point: DualPoint, regularizer: Conjugate, dual: float, ridge: float = 0.0, *, search: bool = True
 ) -> float:
@@ -130,7 +125,7 @@ def bound_and_scale(
         """Return minus the dual objective at several scales, and a bound of its rounding error, by one pass."""
         of_fit, sizes = point.conjugates_and_sizes(scales)
         of_rest = np.array([regularizer.conjugate(s * dual) + s * s * ridge for s in scales])
-        errors = [_rounding(losses, size, s * slopes) for s, size in zip(scales, sizes + of_rest, strict=True)]
+        errors = [sum_rounding(losses, size, s * slopes) for s, size in zip(scales, sizes + of_rest, strict=True)]
         return proven_upper(of_fit + of_rest), proven_upper(errors)
 
     start = min(1.0, limit)
@@ -191,7 +186,7 @@ def _vertex(x: np.ndarray, values: np.ndarray, i: int) -> float:
     return 0.5 * (a + b - left * (c - a) / (right - left))
 
 
-def _rounding(losses: SumOfLosses, values: float, slopes: float) -> float:
+def sum_rounding(losses: SumOfLosses, values: float, slopes: float) -> float:
     """Bound the rounding error of F or F*, given the sum of the moduli of its rows, and ``slope_size``.
 
     The terms of a row may be larger than its value, by at most 2 (u + |y| + |offset|) |g|, with the loss's own unit u:
@@ -277,7 +272,7 @@ class Dual(Displayed):
             If the problem has another number of features or outputs.
         """
         G = self._gradient(problem).G
-        return self.scale * np.concatenate(problem.rows.reduce(lambda block, rows: [rows], along=(G,)))
+        return self.scale * np.concatenate(problem.rows.sum(lambda block, rows: [rows], along=(G,)))
 
     def _gradient(self, problem: Any) -> Any:
         """Return the objective and the loss gradient of a problem at the network."""
@@ -315,7 +310,7 @@ class Dual(Displayed):
                 f"and ridge={problem.ridge:g}"
             )
         problem = problem.in_given_coordinates()
-        forms = self._gradient(problem).forms(problem.kernel).dense()
+        forms = self._gradient(problem).forms(problem.kernel).dense
         return square_multipliers(self.scale * forms.matrices, (1.0 + _LOOSE) * self.bound)
 
     def _entries(self) -> dict[str, str]:

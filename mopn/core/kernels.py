@@ -50,9 +50,14 @@ class Kernel(ABC):
     def products_of(self, design: Design, R: np.ndarray, H: np.ndarray, P: np.ndarray) -> np.ndarray:
         """Return ``products`` given the projections P, which are overwritten."""
 
-    @abstractmethod
     def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
         """Return the stack Gamma (m, d, d) for G (n, m)."""
+        stack = np.stack([design.gram(g) for g in np.ascontiguousarray(G.T)])
+        stack *= self.of_square
+        if self.distinct:
+            for matrix in stack:
+                np.fill_diagonal(matrix, 0.0)
+        return stack
 
     @abstractmethod
     def inner_products(self, design: Design) -> np.ndarray:
@@ -69,9 +74,6 @@ class Homogeneous(Kernel):
 
     def features_of(self, design: Design, H: np.ndarray, squares: np.ndarray) -> np.ndarray:
         return squares
-
-    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
-        return design.grams(G)
 
     def inner_products(self, design: Design) -> np.ndarray:
         return design.row_products**2
@@ -93,12 +95,6 @@ class Anova(Kernel):
         squares -= design.project_squares(H * H)
         squares *= 0.5
         return squares
-
-    def gammas(self, design: Design, G: np.ndarray) -> np.ndarray:
-        stack = 0.5 * design.grams(G)
-        for matrix in stack:
-            np.fill_diagonal(matrix, 0.0)
-        return stack
 
     def inner_products(self, design: Design) -> np.ndarray:
         return 0.25 * (design.row_products**2 - design.squared_row_products)

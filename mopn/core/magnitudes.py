@@ -26,11 +26,11 @@ def scales_at_zero(rows: Rows, name: str, features: Callable[[Block], np.ndarray
 
     ``features`` bounds the moduli (n,) of the features of the samples of a block; ``name`` is the argument that has X.
     """
-    largest_moduli = rows.reduce(_largest_moduli, combine=max)
+    largest_moduli = rows.sum(_largest_moduli, combine=max)
     for argument, largest in zip(("y", "offset", "sample_weight"), largest_moduli, strict=True):
         check_input(largest, argument)
     loss, slope = rows.sum(_loss_and_slope_at_zero, features)
-    feature = rows.reduce(lambda block: float(features(block).max()), combine=max)
+    feature = rows.sum(lambda block: float(features(block).max()), combine=max)
     scales = Scales(loss, slope, feature)
     if scales.slope > 0 and not all(map(_fits, (loss, scales.slope, loss / scales.slope))):
         raise ValueError(
@@ -99,7 +99,7 @@ def fits_single(largest: float, scales: Scales) -> bool:
         return True
     slope = scales.slope / scales.feature
     output = scales.loss / slope
-    return all(_fits(size, _LARGEST_SINGLE) for size in (largest, output, slope))
+    return all([_fits(size, _LARGEST_SINGLE) for size in (largest, output, slope)])
 
 
 def _fits(size: float, limit: float = LARGEST) -> bool:

@@ -193,7 +193,7 @@ class ChunkedRows(Rows):
         self.template = view.design(stored_design(empty))
         self.entries = self.template.entries
 
-    def reduce(
+    def sum(
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
         self._passes.count += 1
@@ -203,7 +203,7 @@ class ChunkedRows(Rows):
         return RowArray(function, along, arguments)
 
     def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, RowArray]:
-        total = self.reduce(_part, function, arguments, 0, along=along)
+        total = self.sum(_part, function, arguments, 0, along=along)
         return total, RowArray(_part, along, (function, arguments, 1), (self.shape[0], self.losses.n_outputs))
 
     def keep(self, function: Function, along: Sequence[Any] = ()) -> RowArray:
@@ -233,7 +233,7 @@ def _sum_of_blocks(
 ) -> Any:
     """Return the combined terms of the blocks of a chunk: the same bits for one block or several."""
     with single_threaded():
-        return tree_of_blocks(on_block(function, arguments, along), named(chunk, view.blocks), combine)
+        return tree_of_blocks(partial(on_block, function, along, arguments), named(chunk, view.blocks), combine)
 
 
 def _part(block: Block, *arguments: Any) -> Any:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from functools import partial, reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -68,10 +69,6 @@ class Design(ABC):
     @abstractmethod
     def gram(self, g: np.ndarray) -> np.ndarray:
         """Return X' diag(g) X (d, d) for g (n,)."""
-
-    def grams(self, G: np.ndarray) -> np.ndarray:
-        """Return X' diag(g) X for every column of G (n, m), shape (m, d, d)."""
-        return np.stack([self.gram(g) for g in np.ascontiguousarray(G.T)])
 
     @abstractmethod
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
@@ -167,7 +164,7 @@ class Design(ABC):
 
     @cached_property
     def squared_norms(self) -> np.ndarray:
-        return self.project_squares(np.ones((1, self.shape[1])))[:, 0]
+        return self.squares.project(np.ones((1, self.shape[1])))[:, 0]
 
     @property
     def squared_sizes(self) -> np.ndarray:
@@ -183,20 +180,21 @@ class Design(ABC):
 class DenseDesign(Design):
     """Row-major dense data. Products are computed in ``dtype``, into which float32 data is converted block by block."""
 
+    # Whether products take all rows at once where these need no conversion.
+    takes_all_rows = True
+
     def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
         self.X = X
         self.dtype = dtype
         self.shape = X.shape
 
-    def _blocks(self, *, temporary: bool = False) -> Iterable[tuple[slice, np.ndarray]]:
-        """Return blocks of rows in the dtype of products; all rows at once if no ``temporary`` copy is made of them."""
-        if self.X.dtype == self.dtype and not temporary:
-            return [(slice(None), self._block(slice(None)))]
-        return self._temporary_blocks()
-
-    def _temporary_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def _blocks(self, size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield blocks of ``size`` rows in the dtype of products; by default all rows at once if that takes no copy."""
         n, d = self.shape
-        size = rows_at_once(d)
+        if size is None and self.X.dtype == self.dtype and self.takes_all_rows:
+            yield slice(n), self._block(slice(n))
+            return
+        size = size or rows_at_once(d)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
             yield rows, self._block(rows)
@@ -206,27 +204,24 @@ class DenseDesign(Design):
         return self.X[rows].astype(self.dtype, copy=False)
 
     def project(self, H: np.ndarray) -> np.ndarray:
-        with self._threads(len(H)):
-            return _stacked([X @ H.T for _, X in self._blocks()])
+        with threads_for(2.0 * self.X.size * len(H)):
+            blocks = [X @ H.T for _, X in self._blocks()]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def adjoint(self, R: np.ndarray) -> np.ndarray:
-        with self._threads(R.shape[1]):
-            return _summed(crossed(R[rows], X) for rows, X in self._blocks())
+        with threads_for(2.0 * self.X.size * R.shape[1]):
+            return reduce(add, map(partial(_product_of_block, R), self._blocks()))
 
     @property
     def squares(self) -> DenseDesign:
         return _DenseSquares(self)
 
     def gram(self, g: np.ndarray) -> np.ndarray:
-        with self._threads(self.shape[1]):
-            return _summed(_weighted_gram(X, g[rows]) for rows, X in self._blocks(temporary=True))
-
-    def _threads(self, columns: int) -> AbstractContextManager[None]:
-        """Return the context of a product with ``columns`` columns, which sets the number of threads."""
-        return threads_for(2.0 * self.X.size * columns)
+        with threads_for(2.0 * self.X.size * self.shape[1]):
+            return reduce(add, map(partial(_weighted_gram, g), self._blocks(rows_at_once(self.shape[1]))))
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
-        return _summed(weights[rows] @ (X != 0) for rows, X in self._blocks(temporary=True))
+        return reduce(add, (weights[rows] @ (X != 0) for rows, X in self._blocks(rows_at_once(self.shape[1]))))
 
     def inner_products(self, unit: float) -> np.ndarray:
         X = self.matrix().astype(np.float64) / unit
@@ -253,12 +248,11 @@ class DenseDesign(Design):
 class _DenseSquares(DenseDesign):
     """X * X for dense data X, computed block by block."""
 
+    takes_all_rows = False
+
     def __init__(self, base: DenseDesign) -> None:
         super().__init__(base.X, base.dtype)
         self.base = base
-
-    def _blocks(self, *, temporary: bool = True) -> Iterable[tuple[slice, np.ndarray]]:
-        return super()._blocks(temporary=True)
 
     def _block(self, rows: slice) -> np.ndarray:
         X = self.base._block(rows)
@@ -411,6 +405,10 @@ class AugmentedDesign(Design):
         return self.base.without_dummies
 
     @property
+    def squared_norms(self) -> np.ndarray:
+        return self.base.squared_norms + self.dummies
+
+    @property
     def squared_sizes(self) -> np.ndarray:
         return self.base.squared_sizes + self.dummies
 
@@ -453,11 +451,6 @@ def ridge_scales(squares: np.ndarray, largest: float, curvature: Any = 1.0, ridg
     mean = max(float(squares.mean()), TINY)
     share = ridge / (ridge + np.maximum(curvature * mean, TINY))
     return np.sqrt((2.0 - share) / (1.0 + (1.0 - share) * squares / mean)) / unit
-
-
-def linear_design(design: Design) -> Design:
-    """Return the design [1, X] of linear terms, whatever dummies the units have."""
-    return AugmentedDesign(design.without_dummies, 1)
 
 
 def make_design(X: Any, dummies: int = 0) -> Design:
@@ -505,34 +498,30 @@ def _check_finite(finite: Any, name: str) -> None:
         raise ValueError(f"{name} contains NaN or infinity; impute or drop those entries first")
 
 
-def _stacked(blocks: list[np.ndarray]) -> np.ndarray:
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-
-
 def crossed(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return A' B. Unlike matmul, dot lets other threads run where the result has at most 500 entries."""
     return np.dot(A.T, B)
 
 
-def _weighted_gram(X: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Return X' diag(g) X, split by the sign of g, as Y' Y takes half of the operations of X' Y."""
+def _product_of_block(R: np.ndarray, block: tuple[slice, np.ndarray]) -> np.ndarray:
+    rows, X = block
+    return np.dot(R[rows].T, X)  # as ``crossed``
+
+
+def _weighted_gram(weights: np.ndarray, block: tuple[slice, np.ndarray]) -> np.ndarray:
+    """Return X' diag(g) X of a block, split by the sign of g, as Y' Y takes half of the operations of X' Y."""
+    # Products are by dot, as in ``crossed``.
+    rows, X = block
+    g = weights[rows]
     Y = X * np.sqrt(np.abs(g))[:, None]
     positive = g > 0.0
     if positive.all():
-        return crossed(Y, Y)
+        return np.dot(Y.T, Y)
     if not positive.any():
-        return -crossed(Y, Y)
+        return -np.dot(Y.T, Y)
     above = Y[positive]
     below = Y[~positive]
-    return crossed(above, above) - crossed(below, below)
-
-
-def _summed(terms: Iterator[np.ndarray]) -> np.ndarray:
-    """Return the sum of terms; one at a time is in memory."""
-    total = next(terms)
-    for term in terms:
-        total = total + term
-    return total
+    return np.dot(above.T, above) - np.dot(below.T, below)
 
 
 def rows_at_once(entries: int) -> int:

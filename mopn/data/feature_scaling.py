@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign
+from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, rows_at_once
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.solvers.numerics.precision import NOISE, NULL
@@ -127,7 +127,7 @@ class MappedDesign(DenseDesign):
 
     @cached_property
     def largest(self) -> float:
-        return max(float(np.abs(block).max()) for _, block in self._blocks(temporary=True))
+        return max(float(np.abs(block).max()) for _, block in self._blocks(rows_at_once(self.shape[1])))
 
     @cached_property
     def absolute(self) -> DenseDesign:
@@ -142,7 +142,7 @@ class MappedDesign(DenseDesign):
     def stored(self) -> DenseDesign:
         """Return the mapped data in memory, in the precision of X."""
         mapped = np.empty_like(self.X)
-        for rows, block in self._blocks(temporary=True):
+        for rows, block in self._blocks(rows_at_once(self.shape[1])):
             mapped[rows] = block
         return DenseDesign(mapped)
 
@@ -230,18 +230,15 @@ def make_coordinates(rows: Rows, *, center: bool, scale: str | None) -> Coordina
     mean = None
     squares = about_zero
     if center:
-        mean, variances = _mean_and_variances(rows, sums / total, total)
-        squares = _varying(rows, variances, about_zero)
+        # To the last digit, for any order of the rows.
+        mean = sums / total
+        rest, about_mean = rows.sum(_moments_about, mean)
+        mean = mean + rest / total
+        squares = _varying(rows, about_mean / total - (rest / total) ** 2, about_zero)
     sizes = np.where(squares > 0, _divisors(squares, scale), np.inf)
     if mean is None and (sizes == 1.0).all():
         return None
     return Coordinates(mean, sizes, float(total), np.sqrt(squares))
-
-
-def _mean_and_variances(rows: Rows, mean: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (d,), to the last digit for any order of the rows, and the variances (d,)."""
-    first, second = (part / total for part in rows.sum(_moments_about, mean))
-    return mean + first, second - first**2
 
 
 def _varying(rows: Rows, variances: np.ndarray, about_zero: np.ndarray) -> np.ndarray:

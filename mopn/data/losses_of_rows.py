@@ -126,10 +126,11 @@ class Losses(OutputLoss):
 
     def conjugates_and_sizes(self, G: Any, scales: Any) -> tuple[Any, Any]:
         """F*(s * G) for several scales s, up to rounding in its domain, and the sums of moduli over the rows."""
+        dual = self._dual
         found = []
         for s in scales:
             D = s * G
-            conjugates = self._dual.conjugate(self.y, self._unweighted(D))
+            conjugates = dual.conjugate(self.y, self._unweighted(D))
             found.append(self._sum_of_conjugates(D, conjugates))
         values, sizes = np.array(found).T
         return values, sizes

@@ -12,6 +12,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from mopn.data.designs import (
     Design,
     Entries,
     crossed,
-    linear_design,
     ridge_scales,
     rows_at_once,
 )
@@ -63,7 +63,7 @@ class Block:
     @cached_property
     def linear(self) -> Design:
         """[1, X], the design of a linear term."""
-        return linear_design(self.design)
+        return AugmentedDesign(self.design.without_dummies, 1)
 
     @property
     def lines(self) -> Lines:
@@ -97,7 +97,7 @@ class RowArray(NDArrayOperatorsMixin):
     def of(self, block: Block) -> np.ndarray:
         """Return the rows of a block, computed once."""
         if id(self) not in block.computed:
-            block.computed[id(self)] = on_block(self.function, self.arguments, self.along)(block)
+            block.computed[id(self)] = on_block(self.function, self.along, self.arguments, block)
         return block.computed[id(self)]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -150,18 +150,17 @@ class Rows(ABC):
     _passes: PassCounter
 
     @abstractmethod
-    def reduce(
+    def sum(
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
-        """Combine the terms of all blocks, numbers, arrays or tuples of them, in a fixed tree."""
+        """Return the sum of the terms of all blocks, numbers, arrays or tuples of them, in a fixed tree.
+
+        They may be combined by another function of two terms than the sum.
+        """
 
     @property
     def passes(self) -> int:
         return self._passes.count
-
-    def sum(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> Any:
-        """Return the sum of the terms of all blocks."""
-        return self.reduce(function, *arguments, along=along)
 
     def inner(self, A: Any, B: Any) -> float:
         """Return <A, B> of two arrays of n rows."""
@@ -186,20 +185,16 @@ class Rows(ABC):
     @cached_property
     def largest(self) -> float:
         """The largest modulus of an entry of X."""
-        return self.reduce(_largest, combine=max)
+        return self.sum(_largest, combine=max)
 
     @cached_property
     def largest_square(self) -> float:
-        return self.reduce(_largest_square, combine=max)
-
-    @cached_property
-    def occurrences(self) -> np.ndarray:
-        return self.sum(_occurrences)
+        return self.sum(_largest_square, combine=max)
 
     @cached_property
     def scales(self) -> np.ndarray:
         """Steps (d,) in coefficients of the features that matter equally."""
-        return ridge_scales(self.occurrences, self.largest)
+        return ridge_scales(self.sum(_occurrences), self.largest)
 
     @cached_property
     def squares(self) -> np.ndarray:
@@ -249,21 +244,30 @@ class ArrayRows(Rows):
         self.entries = design.entries
         self.blocks = cut(design, losses, size or block_size(design, losses.n_outputs))
 
-    def reduce(
+    def sum(
         self, function: Function, *arguments: Any, along: Sequence[Any] = (), combine: Function = operator.add
     ) -> Any:
         self._passes.count += 1
-        return tree_of_blocks(on_block(function, arguments, along), self.blocks, combine)
+        if len(self.blocks) > 1:
+            return tree_of_blocks(partial(on_block, function, along, arguments), self.blocks, combine)
+        given = arguments_for(self.blocks[0], along, arguments)
+        with limited_threads():
+            return function(*given)
 
     def map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> np.ndarray:
-        return self._joined(self._listed(function, arguments, along))
+        if len(self.blocks) == 1:
+            return np.asfortranarray(self.sum(function, *arguments, along=along))
+        return self._joined(self.sum(partial(_in_list, function), *arguments, along=along))
 
     def keep(self, function: Function, along: Sequence[Any] = ()) -> KeptBlocks:
         starts = (block.rows.start for block in self.blocks)
-        return KeptBlocks(zip(starts, self._listed(function, (), along), strict=True))
+        return KeptBlocks(zip(starts, self.sum(partial(_in_list, function), along=along), strict=True))
 
     def sum_and_map(self, function: Function, *arguments: Any, along: Sequence[Any] = ()) -> tuple[Any, np.ndarray]:
-        terms, parts = zip(*self._listed(function, arguments, along), strict=True)
+        if len(self.blocks) == 1:
+            term, part = self.sum(function, *arguments, along=along)
+            return term, np.asfortranarray(part)
+        terms, parts = zip(*self.sum(partial(_in_list, function), *arguments, along=along), strict=True)
         return tree_sum(terms), self._joined(parts)
 
     def in_coordinates(self, coordinates: Any, dummies: int) -> ArrayRows:
@@ -295,16 +299,8 @@ class ArrayRows(Rows):
         first = self.blocks[0].rows
         return ArrayRows(design, losses, first.stop - first.start, self._passes)
 
-    def _listed(self, function: Function, arguments: tuple[Any, ...], along: Sequence[Any]) -> list[Any]:
-        """Return the terms of all blocks in their order."""
-        term = on_block(function, arguments, along)
-        return self.reduce(lambda block: [term(block)])
-
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the rows of all blocks as one array with contiguous columns."""
-        if len(self.blocks) == 1:
-            (part,) = parts
-            return np.asfortranarray(part)
+        """Return the rows of several blocks as one array with contiguous columns."""
         array = np.empty(0)
         for block, part in zip(self.blocks, parts, strict=True):
             if block.rows.start == 0:
@@ -376,9 +372,6 @@ def combined(a: Any, b: Any, combine: Function) -> Any:
 
 def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combine: Function) -> Any:
     """Return the ``tree_sum`` of the terms of blocks; threads compute whole branches."""
-    if len(blocks) == 1:
-        with limited_threads():
-            return term(blocks[0])
     # A branch of the tree has a power of two of blocks. Few branches keep threads from waiting for the interpreter.
     size = 1
     while 2 * size * _BRANCHES_A_THREAD * n_workers() <= len(blocks):
@@ -389,14 +382,20 @@ def tree_of_blocks(term: Callable[[Block], Any], blocks: Sequence[Block], combin
         return tree_sum(sums, combine)
 
 
-def on_block(function: Function, arguments: Sequence[Any], along: Sequence[Any]) -> Callable[[Block], Any]:
-    """Return a function of a block that calls ``function`` with its rows of the arrays ``along``."""
+def on_block(function: Function, along: Sequence[Any], arguments: Sequence[Any], block: Block) -> Any:
+    """Call a function with a block, its rows of the arrays ``along``, and other arguments."""
+    given = arguments_for(block, along, arguments)
+    return function(*given)
 
-    def on_rows(block: Block) -> Any:
-        rows = [rows_of(array, block) for array in along]
-        return function(*[block, *rows, *arguments])
 
-    return on_rows
+def arguments_for(block: Block, along: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    rows = [rows_of(array, block) for array in along]
+    return [block, *rows, *arguments]
+
+
+def _in_list(function: Function, *arguments: Any) -> list[Any]:
+    """Return a term so that the sum is the list of the terms of all blocks, in their order."""
+    return [function(*arguments)]
 
 
 def cut(design: Design, losses: Losses, size: int) -> list[Block]:
@@ -438,7 +437,7 @@ class SumOfLosses:
     @cached_property
     def is_shift_invariant(self) -> bool:
         """Whether the losses stay the same where all outputs of a row change by the same number, as a hessian says."""
-        return self.loss.has_hessian and self.rows.reduce(_is_shift_invariant, combine=min)
+        return self.loss.has_hessian and self.rows.sum(_is_shift_invariant, combine=min)
 
     @property
     def output_unit(self) -> float:
@@ -452,28 +451,28 @@ class SumOfLosses:
     # Sums of the methods of ``Losses``.
 
     def value(self, O: Any) -> float:  # noqa: E741
-        return self.rows.sum(_value, along=(O,))
+        return self.rows.sum(partial(_of_losses, Losses.value), along=(O,))
 
     def value_gradient(self, O: Any) -> tuple[float, Any]:  # noqa: E741
-        return self.rows.sum_and_map(_value_gradient, along=(O,))
+        return self.rows.sum_and_map(partial(_of_losses, Losses.value_gradient), along=(O,))
 
     def conjugates_and_sizes(self, G: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.rows.sum(_conjugates_and_sizes, scales, along=(G,))
+        return self.rows.sum(partial(_of_losses, Losses.conjugates_and_sizes), scales, along=(G,))
 
     def conjugate_bounds_and_sizes(self, G: Any, O: Any, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-        return self.rows.sum(_conjugate_bounds_and_sizes, scales, along=(G, O))
+        return self.rows.sum(partial(_of_losses, Losses.conjugate_bounds_and_sizes), scales, along=(G, O))
 
     def slope_size(self, G: Any) -> float:
-        return self.rows.sum(_slope_size, along=(G,))
+        return self.rows.sum(partial(_of_losses, Losses.slope_size), along=(G,))
 
     def squared_length(self, D: Any) -> float:
-        return self.rows.sum(_squared_length, along=(D,))
+        return self.rows.sum(partial(_of_losses, Losses.squared_length), along=(D,))
 
     def max_scale(self, G: Any) -> float:
         """Return the largest s with F* finite at s * G, for a gradient G (n, m); 1 for a user's loss."""
         if not self.is_built_in:
             return 1.0
-        return self.rows.reduce(_max_scale, along=(G,), combine=min)
+        return self.rows.sum(partial(_of_losses, Losses.max_scale), along=(G,), combine=min)
 
 
 def _is_shift_invariant(block: Block) -> bool:
@@ -481,29 +480,7 @@ def _is_shift_invariant(block: Block) -> bool:
     return losses.hessian(np.zeros((losses.n, losses.n_outputs))).shift_invariant
 
 
-def _value(block: Block, O: Any) -> Any:  # noqa: E741
-    return block.losses.value(O)
-
-
-def _value_gradient(block: Block, O: Any) -> Any:  # noqa: E741
-    return block.losses.value_gradient(O)
-
-
-def _conjugates_and_sizes(block: Block, G: Any, scales: np.ndarray) -> Any:
-    return block.losses.conjugates_and_sizes(G, scales)
-
-
-def _conjugate_bounds_and_sizes(block: Block, G: Any, O: Any, scales: np.ndarray) -> Any:  # noqa: E741
-    return block.losses.conjugate_bounds_and_sizes(G, O, scales)
-
-
-def _slope_size(block: Block, G: Any) -> Any:
-    return block.losses.slope_size(G)
-
-
-def _squared_length(block: Block, D: Any) -> Any:
-    return block.losses.squared_length(D)
-
-
-def _max_scale(block: Block, G: Any) -> Any:
-    return block.losses.max_scale(G)
+def _of_losses(method: Function, block: Block, *arguments: Any) -> Any:
+    """Call a method of the losses of a block."""
+    given = [block.losses, *arguments]
+    return method(*given)

@@ -14,8 +14,7 @@ from mopn.estimators.strength_walk import RowLosses
 from mopn.estimators.targets import Targets
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
-from mopn.regularization_path import solutions
-from mopn.solvers import ConditionalGradient, Result, Status
+from mopn.solvers import ConditionalGradient, Result, Status, minimize
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.decorators import cached_property
 
@@ -74,8 +73,9 @@ class HeldOut:
         if before is not None and before.status.ends_path:
             return None
         solver = self.solver(self.n_strengths, self.fit.max_units(self.problem), iterations)
-        options: dict[str, Any] = {"tol": self.fit.options.tol, "max_iter": 1}
-        ((_, network),) = solutions(self.problem, [self.part * strength], solver, deadline, before, **options)
+        problem = self.problem.with_strength(float(self.part * strength))
+        tol = self.fit.options.tol
+        network = minimize(problem, solver, start=before, tol=tol, max_iter=1, max_time=deadline.left)
         self.networks.append(network)
         self.losses.append(self.losses_of(network))
         if network.status == Status.INTERRUPTED:

@@ -1,6 +1,7 @@
 """Base classes of the estimators whose model is a network: its fitted attributes, and the steps of ``fit``."""
 
 from abc import abstractmethod
+from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, ClassVar, Literal, Self
 
@@ -29,7 +30,7 @@ from mopn.losses.losses import Loss, LossName
 from mopn.network.maps import UserY
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
-from mopn.solvers import Result, Status
+from mopn.solvers import Result, Status, minimize
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.tools.budgets import Deadline
@@ -108,14 +109,16 @@ class NetworkAttributes(ModelEstimator):
         targets, held_out = fit.encode_with_validation(samples, validation)
         return targets, EncodedSamples(validation.X, held_out)
 
-    def _solved(self, task: Task, run: NetworkRun, start: Any, max_time: float) -> FittedNetwork:
-        """Fit the network of a run, and set the fitted attributes."""
+    def _watched(self, task: Task, run: NetworkRun) -> AbstractContextManager[Any]:
+        """Return the context of the minimisation of a run, with its callback."""
 
         def reached(network: Result) -> dict[str, Any]:
             return self._presented(run.problem, run.fitted_so_far(network))
 
-        with task.iterations(reached, run.validate) as callback:
-            result = run.solve(start, max_time, callback)
+        return task.iterations(reached, run.validate)
+
+    def _keep(self, run: NetworkRun, result: Result) -> FittedNetwork:
+        """Set the fitted attributes that a run has found."""
         if result.status == Status.FAILED and isinstance(result.error, OSError) and not len(result.basis):
             raise result.error
         attributes = run.fitted(result)
@@ -186,6 +189,7 @@ class NetworkEstimator(NetworkAttributes):
         self.verbose = verbose
 
     @quiet()
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -243,7 +247,27 @@ class NetworkEstimator(NetworkAttributes):
         Algorithm 1 for problem (2), with a penalty in place of the constraint; section 6.5 for ordinal regression.
         """
         check_parameters(self)
-        warn_of_network(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
+        deadline = Deadline(self.max_time)
+        fit = self._network_fit()
+        continued = self.warm_start and hasattr(self, "model_")
+        print_progress(self.verbose, "reading the samples")
+        X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
+        task = begin_fit(self, samples_of(X, y, sample_weight), None)
+        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), (X_val, y_val, sample_weight_val))
+        problem, targets = fit.problem_of_distinct_samples(X, targets)
+        if isinstance(X, RowBlocks | Chunks):
+            self._set_features(X, problem.rows.n_features)
+        del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength, alpha=self.alpha, ridge=self.ridge)
+        run = fit.run(problem, targets, held_out)
+        start = previous_network(self, fit, problem, targets) if continued else None
+        with self._watched(task, run) as callback:
+            left = deadline.left
+            result = minimize(run.problem, run.solver, start=start, max_time=left, callback=callback, **run.limits)
+        fitted = self._keep(run, result)
+        raise_interruption(fitted.result)
+        task.end({})
+        warn_of_network(fitted)
         return self
 
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
@@ -273,27 +297,6 @@ class NetworkEstimator(NetworkAttributes):
             "_user_y": problem.user_y,
         }
         return fitted | own
-
-    @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> FittedNetwork:
-        deadline = Deadline(self.max_time)
-        fit = self._network_fit()
-        continued = self.warm_start and hasattr(self, "model_")
-        print_progress(self.verbose, "reading the samples")
-        X, y, sample_weight, _ = self._samples(to_host(X), y, sample_weight, reset=not continued)
-        task = begin_fit(self, samples_of(X, y, sample_weight), None)
-        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), validation)
-        problem, targets = fit.problem_of_distinct_samples(X, targets)
-        if isinstance(X, RowBlocks | Chunks):
-            self._set_features(X, problem.rows.n_features)
-        del X  # the problem has its own arrays
-        warn_of_small_weights(problem.rows, strength=self.strength, alpha=self.alpha, ridge=self.ridge)
-        run = fit.run(problem, targets, held_out)
-        start = previous_network(self, fit, problem, targets) if continued else None
-        fitted = self._solved(task, run, start, deadline.left)
-        raise_interruption(fitted.result)
-        task.end({})
-        return fitted
 
 
 def network_fit_of(estimator: NetworkAttributes) -> NetworkFit:

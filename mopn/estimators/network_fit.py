@@ -25,7 +25,7 @@ from mopn.network.model_starts import NetworkParts, unit_of_constants, with_cons
 from mopn.network.oracles import BasisOracle, OracleName
 from mopn.network.problem import NetworkProblem
 from mopn.regularization_path import EarlyStopping
-from mopn.solvers import ConditionalGradient, Result, Status, minimize
+from mopn.solvers import ConditionalGradient, Result, Status
 from mopn.solvers.conditional_gradient import RefitName
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
 from mopn.solvers.interface import Measure
@@ -197,12 +197,13 @@ class NetworkFit:
 
     def run(self, problem: NetworkProblem, targets: Targets, held_out: EncodedSamples | None = None) -> NetworkRun:
         """Return the run that fits the network of a problem; a ``Ratio`` of its strength is resolved here."""
+        strength = problem.strength
         fit = self.sized(problem)
         policy = self.policy.for_problem(problem, fit.options)
         return NetworkRun(
             fit=replace(fit, policy=policy),
             problem=problem,
-            strength=problem.strength,
+            strength=strength,
             targets=targets,
             solver=policy.solver(problem, fit.options, validates=held_out is not None),
             held_out=held_out,
@@ -236,6 +237,12 @@ class NetworkRun:
     stopping: EarlyStopping
 
     @property
+    def limits(self) -> dict[str, Any]:
+        """The options of :func:`mopn.minimize` that say when the run ends, and what it prints."""
+        options = self.fit.options
+        return {"tol": options.tol, "max_iter": self.fit.policy.max_rounds, "verbose": options.verbose}
+
+    @property
     def validate(self) -> Any:
         """The callback that scores each network on the held-out samples (section 6.1 of the paper), or None."""
         return None if self.held_out is None else self._validate
@@ -249,20 +256,6 @@ class NetworkRun:
         self.stopping.add(intermediate_result, score)
         if self.stopping.is_over:
             raise StopIteration
-
-    def solve(self, start: Any, max_time: float, callback: Any) -> Result:
-        """Return the last network."""
-        options = self.fit.options
-        return minimize(
-            self.problem,
-            self.solver,
-            start=start,
-            tol=options.tol,
-            max_iter=self.fit.policy.max_rounds,
-            max_time=max_time,
-            callback=callback,
-            verbose=options.verbose,
-        )
 
     def fitted_so_far(self, network: Result) -> dict[str, Any]:
         """Return the fitted attributes of the network that would be kept if the run ended at this one."""

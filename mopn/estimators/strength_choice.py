@@ -67,8 +67,6 @@ class Choice(NamedTuple):
         """Give the result of the fit the status that ended the choice, unless its own says more."""
         if self.ended is not None and not result.status.broke_off:
             result.status = self.ended
-            result.message = f"{self.ended.message} {self.n_tried} of {len(RATIOS)} strengths were tried."
-            result.success = False
 
     def warn(self) -> None:
         """Warn of a choice among fewer than half of the strengths, for want of time."""

@@ -36,7 +36,7 @@ from mopn.estimators.training_answers import training_answers
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
 from mopn.network.problem import NetworkProblem
-from mopn.solvers import Status
+from mopn.solvers import Status, minimize
 from mopn.solvers.result import parts_in_words
 from mopn.solvers.tools.budgets import Deadline
 from mopn.solvers.tools.checks import Rule, check_flag, check_positive, choice
@@ -219,7 +219,9 @@ class TableEstimator(TableReader, NetworkAttributes):
         if model is not None:
             start = fit.start_from(problem, model.basis, model.weights, model.linear, model.offset)
         limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
-        fitted = self._solved(task, run, start, limit)
+        with self._watched(task, run) as callback:
+            result = minimize(run.problem, run.solver, start=start, max_time=limit, callback=callback, **run.limits)
+        fitted = self._keep(run, result)
         self.model_ = replace(self.model_, answers=training_answers(problem, self.model_.model))
         choice.overrule(fitted.result)
         choice.warn()

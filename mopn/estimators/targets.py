@@ -126,7 +126,8 @@ def _deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:
 
 def classification_loss(loss: str | Loss) -> Loss:
     found = get_loss(loss, _OF_CLASSES)
-    if any(type(found) is type(LOSSES[name]) for name in _OF_NUMBERS if name not in _OF_CLASSES):
+    of_numbers = [type(LOSSES[name]) for name in _OF_NUMBERS if name not in _OF_CLASSES]
+    if type(found) in of_numbers:
         takes = ", ".join(map(repr, _OF_CLASSES))
         raise ValueError(f"loss={found.name!r} is for regressors; a classifier takes one of {takes} or a Loss of yours")
     return found
@@ -370,18 +371,15 @@ def constant_outputs(X: Any, targets: Targets) -> np.ndarray:
 
     Those of labels are rounded to single precision: the last bits depend on the order in which weights are added up.
     """
-    if targets.loss.targets not in ("labels", "signs"):
-        return targets.loss.constant(targets.values, targets.weights)
-    return _constant_of_labels(X, targets).astype(np.float32).astype(np.float64)
-
-
-def _constant_of_labels(X: Any, targets: Targets) -> np.ndarray:
-    if not (isinstance(X, Chunks) and targets.form == "indicator"):
-        return targets.loss.constant(targets.values, targets.weights)
-    # The targets are one row of 0 and one of 1, and the chunks know how often each column has them.
-    signs = targets.values[:, :1]
-    weights_of_columns = X.reduce(_column_weights, operator.add).T
-    return np.concatenate([targets.loss.constant(signs, weights) for weights in weights_of_columns])
+    loss = targets.loss
+    if isinstance(X, Chunks) and targets.form == "indicator":
+        # The targets are one row of 0 and one of 1, and the chunks know how often each column has them.
+        signs = targets.values[:, :1]
+        weights_of_columns = X.reduce(_column_weights, operator.add).T
+        constant = np.concatenate([loss.constant(signs, weights) for weights in weights_of_columns])
+    else:
+        constant = loss.constant(targets.values, targets.weights)
+    return constant.astype(np.float32).astype(np.float64) if loss.targets in ("labels", "signs") else constant
 
 
 def _column_weights(chunk: RawBlock) -> np.ndarray:

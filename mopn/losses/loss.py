@@ -36,10 +36,11 @@ def means(O: np.ndarray) -> np.ndarray:  # noqa: E741
 
 # By their names in models and files.
 LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "logistic": logistic, "log": means}
+_LINK = choice(LINKS).or_none()
 
 
 def check_link(link: str | None) -> str | None:
-    return choice(LINKS).or_none()(link, "link")
+    return _LINK(link, "link")
 
 
 def _least_constant(loss: Loss, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

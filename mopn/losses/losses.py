@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -512,7 +513,7 @@ class LossDual(NamedTuple):
 
 def dual_of(loss: Any) -> LossDual | None:
     """Return the dual side of a built-in loss, and None for all others."""
-    if type(loss) not in _BUILT_IN or any(hasattr(type(loss), name) for name in vars(loss)):
+    if type(loss) not in _BUILT_IN or any(map(partial(hasattr, type(loss)), vars(loss))):
         return None
     return LossDual(loss.conjugate, loss.max_scale, loss.dual_point)
 

@@ -28,7 +28,7 @@ from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.display import Displayed
 from mopn.tables.encoding import TableEncoding
 
-_TARGETS = ("outputs", "vector", "labels", "indicator", "ordinal")
+_TARGET = choice(("outputs", "vector", "labels", "indicator", "ordinal"))
 # Logistic probabilities of outputs below this are proportional to exp(output), and far from underflow.
 _MAX_DEEP_OUTPUT = -500.0
 # Entries up to which arrays are shown.
@@ -242,7 +242,7 @@ class Predictor(Displayed, Fitted):
         classes = check_labels(self.classes)
         if self.target is None:
             self._set(target="outputs" if classes is None else "labels")
-        choice(_TARGETS)(self.target, "target")
+        _TARGET(self.target, "target")
         got = None if classes is None else classes.shape
         if self.target == "vector" and m != 1:
             raise ValueError(f"target='vector' is for a single output, got {m} outputs")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mopn.core.kernels import get_kernel
-from mopn.data.designs import AugmentedDesign, Design, linear_design, rows_at_once
+from mopn.data.designs import AugmentedDesign, Design, rows_at_once
 from mopn.data.validation import check_flag, finite_numbers
 from mopn.models.base import Predictor, check_names, check_scale, common_offset
 from mopn.models.formula import Formula, kernel_formula
@@ -166,6 +166,6 @@ class Model(Predictor):
         for rows, block in design.blocks(rows_at_once(sum(self.weights.shape))):
             np.matmul(kernel.features(block, self.basis), self.weights, out=out[rows])
             if self.linear is not None:
-                out[rows] += linear_design(block).project(self.linear)
+                out[rows] += AugmentedDesign(block.without_dummies, 1).project(self.linear)
         out += self.offset
         return out

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.kernels import Kernel
-from mopn.data.losses_of_rows import Losses
 from mopn.data.relation_design import RelationDesign, RowIds
 from mopn.data.rows import Block, Rows
 from mopn.losses.hessians import Diagonal, Hessian
@@ -117,8 +116,13 @@ def second_order(block: Block, kernel: Kernel, A: np.ndarray, E: np.ndarray, W: 
     features = kernel.features_of(block.design, A, P * P)
     of_units = layer_outputs(features, E)
     outputs = of_units + block.linear.project(W) if W.size else of_units
-    earned = -float(np.vdot(block.losses.value_gradient(outputs)[1], of_units))
-    return SecondDerivatives(P, features, _hessian(block.losses, outputs), earned)
+    losses = block.losses
+    earned = -float(np.vdot(losses.value_gradient(outputs)[1], of_units))
+    if losses.loss.has_hessian:
+        return SecondDerivatives(P, features, losses.hessian(outputs), earned)
+    # The smoothness bounds the Hessian of other losses.
+    bound = Diagonal(np.outer(losses.sample_weights, np.full(outputs.shape[1], losses.smoothness)))
+    return SecondDerivatives(P, features, bound, earned)
 
 
 def _blocks(
@@ -133,18 +137,15 @@ def _blocks(
     return units, directions, earned
 
 
-def _hessian(losses: Losses, outputs: np.ndarray) -> Hessian:
-    """Return the Hessian of the losses, or its bound by the smoothness for losses without one."""
-    if losses.loss.has_hessian:
-        return losses.hessian(outputs)
-    return Diagonal(np.outer(losses.sample_weights, np.full(outputs.shape[1], losses.smoothness)))
-
-
 class JointMetric(ABC):
-    """An approximation of the inverse Hessian in units (k, d), directions (k, m), and the linear term after them."""
+    """An approximation of the inverse Hessian in units (k, d), directions (k, m), and the linear term after them.
 
-    def __init__(self, directions: np.ndarray | None) -> None:
+    ``units`` and ``rest`` are the shapes of the units, and of the linear term.
+    """
+
+    def __init__(self, units: tuple[int, ...], directions: np.ndarray | None, rest: tuple[int, ...]) -> None:
         self.directions = directions
+        self._shapes = [units, (0, 0) if directions is None else directions.shape[:2], rest]
 
     def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
         """Return the product with the inverse for the variables that are not held; only directions may be."""
@@ -157,18 +158,6 @@ class JointMetric(ABC):
         _, free_directions, _ = split(free, self._shapes)
         directions = _solve_free(self.directions, of_directions, free_directions)
         return joined(units, directions, rest)
-
-    @property
-    def _shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of units, directions and linear term in a flat point."""
-        units, rest = self._other_shapes
-        directions = (0, 0) if self.directions is None else self.directions.shape[:2]
-        return units, directions, rest
-
-    @property
-    @abstractmethod
-    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The shapes of the units, and of the linear term after the directions."""
 
     @abstractmethod
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,12 +173,8 @@ class BlockMetric(JointMetric):
     def __init__(
         self, units: np.ndarray, eigenvectors: np.ndarray, directions: np.ndarray | None, rest: np.ndarray
     ) -> None:
-        super().__init__(directions)
+        super().__init__(units.shape, directions, rest.shape)
         self.units, self.eigenvectors, self.rest = units, eigenvectors, rest
-
-    @property
-    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self.units.shape, self.rest.shape
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         units = (of_units @ self.eigenvectors * self.units) @ self.eigenvectors.T
@@ -300,15 +285,11 @@ class RelationPreconditioner(JointMetric):
         of_constants: np.ndarray,
         directions: np.ndarray | None,
     ) -> None:
-        super().__init__(directions)
+        k, dummies = of_dummies.shape
+        m, constants = of_constants.shape
+        d = len(ids.ids) + len(ids.others)
+        super().__init__((k, dummies + d), directions, (m, constants * (1 + d)))
         self.ids, self.scales, self.of_dummies, self.of_constants = ids, scales, of_dummies, of_constants
-
-    @property
-    def _other_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        k, dummies = self.of_dummies.shape
-        m, constants = self.of_constants.shape
-        d = len(self.ids.ids) + len(self.ids.others)
-        return (k, dummies + d), (m, constants * (1 + d))
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         k, dummies = self.of_dummies.shape

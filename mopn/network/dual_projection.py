@@ -163,7 +163,7 @@ class DualProjection:
 
     def _compressions(self, problem: Any, at: Any) -> list[Compression]:
         """Return the compressions of all outputs with eigenvalues near the strength or above it."""
-        stack, scale = at.forms(problem.kernel).dense().scaled()
+        stack, scale = at.forms(problem.kernel).dense.scaled()
         values, vectors = stack.eigen
         values = scale * values
         m = len(values)
@@ -185,7 +185,7 @@ class DualProjection:
         if not self.size:
             return None
         outputs = self.outputs
-        slopes = self._first_slopes()
+        slopes = np.concatenate([each.first_slopes for each in self.compressions])
         largest = self._largest(slopes)
         if largest <= self.target:
             return None
@@ -199,7 +199,7 @@ class DualProjection:
             x = new
             slopes = others + self._slopes_of_losses(outputs)
             if self.ridge:
-                slopes += self._slopes_of_ridge(x)
+                slopes += self.ridge * np.concatenate([each.ridge_slopes(part) for each, part in self._parts(x)])
             before = largest
             largest = self._largest(slopes) if np.isfinite(slopes).all() else math.inf
             if not largest < before:  # too far for a Newton step
@@ -223,17 +223,11 @@ class DualProjection:
         """Return each compression and its part of a point."""
         return list(zip(self.compressions, np.split(x, self._ends), strict=True))
 
-    def _first_slopes(self) -> np.ndarray:
-        return np.concatenate([each.first_slopes for each in self.compressions])
-
     def _shrunk(self, x: np.ndarray, by: float) -> np.ndarray:
         return np.concatenate([each.shrunk(part, by) for each, part in self._parts(x)])
 
     def _largest(self, x: np.ndarray) -> float:
-        return max(each.largest(part) for each, part in self._parts(x))
-
-    def _slopes_of_ridge(self, x: np.ndarray) -> np.ndarray:
-        return self.ridge * np.concatenate([each.ridge_slopes(part) for each, part in self._parts(x)])
+        return max([each.largest(part) for each, part in self._parts(x)])
 
     def _outputs(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, m) of a point."""

@@ -54,15 +54,12 @@ class GradientForms:
 
     def scaled(self) -> tuple[GradientForms, float]:
         """Return the forms with G divided exactly by a power of two, and that power."""
-        scale = power_of_two(self.rows.reduce(lambda block, G: float(abs(G).max()), along=(self.G,), combine=max))
+        scale = power_of_two(self.rows.sum(lambda block, G: float(abs(G).max()), along=(self.G,), combine=max))
         return GradientForms(self.kernel, self.rows, self.G / scale, self.seed), scale
 
-    def dense(self) -> DenseStack:
-        """Form the matrices, at the first call, with a bound of the rounding errors made in doing so."""
-        return self._dense
-
     @cached_property
-    def _dense(self) -> DenseStack:
+    def dense(self) -> DenseStack:
+        """The matrices, formed at the first use, with a bound of the rounding errors made in doing so."""
         matrices, moduli, counts, left_out = self.rows.sum(_gammas_and_moduli, self.kernel, along=(self.G,))
         return DenseStack(matrices, self._forming_error(moduli, counts) + 2.0 * left_out, self.seed)
 

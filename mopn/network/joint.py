@@ -66,8 +66,10 @@ class JointProblem(Displayed, Problem):
         self.layers = two_layers(rows, kernel, single=single)
         self.resolution = _RESOLUTION_OF_SINGLE if single else 0.0
         self.curvature = self._make_curvature(rows, kernel, seed)
-        parts = self._start_units(network), self.directions.start.ravel(), network.linear
-        self._shapes = tuple(part.shape for part in parts)
+        # Units are as long as the norms of their weights ask.
+        units = network.basis[self.directions.rows] * np.sqrt(self.directions.sizes)[:, None]
+        parts = [units, self.directions.start.ravel(), network.linear]
+        self._shapes = [part.shape for part in parts]
         self.scales = joined(*map(np.broadcast_to, _scales(rows, linear_term), self._shapes))
         self._start = joined(*parts)
 
@@ -86,17 +88,13 @@ class JointProblem(Displayed, Problem):
         units, _, _ = self._shapes
         return {"units": str(units)} | dict([self.regularizer.words.split("=")])
 
-    def _start_units(self, network: Network) -> np.ndarray:
-        """Return the units of the network, as long as the norms of their weights ask."""
-        rows, sizes = self.directions.rows, self.directions.sizes
-        return network.basis[rows] * np.sqrt(sizes)[:, None]
-
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         if self.directions.box is None:
             return None
         upper = np.full(self._start.size, np.inf)
-        self._views(upper)[1][:] = self.directions.box
+        _, box, _ = split(upper, self._shapes)
+        box[:] = self.directions.box
         return -upper, upper
 
     def start(self, start: Any = None) -> np.ndarray:
@@ -108,30 +106,20 @@ class JointProblem(Displayed, Problem):
     def _nearby(self, rng: np.random.Generator) -> np.ndarray:
         """Return a random point near the network."""
         x = self._start.copy()
-        B, Z, _ = self._views(x)
+        B, Z, _ = split(x, self._shapes)
         for part in (B, Z.reshape(-1, self.directions.shape[1])):
             lengths = np.linalg.norm(part, axis=1, keepdims=True)
             part += _DISTANCE_OF_STARTS * lengths / np.sqrt(part.shape[1]) * rng.standard_normal(part.shape)
         return x if self.bounds is None else np.clip(x, *self.bounds)
-
-    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return units A (k, d), directions E (k, m), and W."""
-        return self._mapped(*self._views(x))
-
-    def _mapped(self, B: np.ndarray, Z: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return units A, directions E, and W, from the free variables."""
-        return self.regularizer.scaled_units(B), self.directions.map(Z), W
-
-    def _views(self, x: np.ndarray) -> list[np.ndarray]:
-        """Return views B, Z and W of a flat point."""
-        return split(x, self._shapes)
 
     def default_solver(self) -> LBFGS:
         return LBFGS()
 
     def unpack(self, x: np.ndarray) -> dict[str, Any]:
         """Named views of the point: unit vectors ``basis``, ``weights`` and ``linear``."""
-        A, E, W = self.split(x)
+        B, Z, W = split(x, self._shapes)
+        A = self.regularizer.scaled_units(B)
+        E = self.directions.map(Z)
         sizes = np.einsum("rd,rd->r", A, A)
         alive = sizes > NULL * sizes.max(initial=0.0)
         basis = A[alive] / np.sqrt(sizes[alive])[:, None]
@@ -139,8 +127,9 @@ class JointProblem(Displayed, Problem):
         return {"x": x, "basis": basis, "weights": weights, "linear": W}
 
     def value_gradient(self, x: np.ndarray) -> Evaluation:
-        B, Z, W = self._views(x)
-        A, E, W = self._mapped(B, Z, W)
+        B, Z, W = split(x, self._shapes)
+        A = self.regularizer.scaled_units(B)
+        E = self.directions.map(Z)
         value, gradient_A, gradient_E, gradient_W = self.layers.value_gradient(A, E, W)
         if self.ridge.active and len(A):
             of_ridge, of_units, of_directions = self.ridge.value_gradient(A, E)
@@ -162,8 +151,9 @@ class JointProblem(Displayed, Problem):
             return None
         if tol > _LARGEST_TOL_OF_METRIC and not (self.curvature.is_cheap and self.directions.is_fixed):
             return None
-        B, Z, W = self._views(x)
-        A, E, W = self._mapped(B, Z, W)
+        B, Z, W = split(x, self._shapes)
+        A = self.regularizer.scaled_units(B)
+        E = self.directions.map(Z)
         blocks: Any = self.curvature(A, E, W)
         # The penalty is strength * ||A||_F^2; in a ball, the gain of a unit of norm takes the place of the strength.
         cost = max(self.regularizer.weight_cost(earned=lambda: blocks.earned), 0.0)

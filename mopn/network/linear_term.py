@@ -127,7 +127,7 @@ class LinearTerm:
             return 0.0
         # ||X' diag(w) X|| is at most its trace, and at most the product of the largest sums of columns and rows.
         trace, columns = self.rows.sum(_weighted_sums)
-        row = self.rows.reduce(_largest_row_sum, combine=max)
+        row = self.rows.sum(_largest_row_sum, combine=max)
         return smoothness * min(trace, float(columns.max()) * row)
 
 

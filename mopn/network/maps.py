@@ -7,9 +7,8 @@ import numpy as np
 
 from mopn.core.kernels import Kernel
 from mopn.data.feature_scaling import Coordinates
-from mopn.data.rows import Block, Rows
+from mopn.data.rows import Rows
 from mopn.network.linear_term import LinearTerm
-from mopn.network.two_layers import block_forms, layer_outputs
 from mopn.solvers.numerics.precision import EPS
 
 
@@ -20,22 +19,6 @@ class Maps:
     rows: Rows
     kernel: Kernel
     linear_term: LinearTerm
-
-    def features(self, H: np.ndarray) -> np.ndarray:
-        """Return K(X, H) (n, k), column-major."""
-        return self.rows.map(_features, self.kernel, H)
-
-    def unit_outputs(self, H: np.ndarray, V: np.ndarray, features: np.ndarray | None) -> np.ndarray:
-        """Return K(X, H) V (n, m), column-major; the features are computed block by block if they are None."""
-        if features is None:
-            return self.rows.map(_outputs_of_units, self.kernel, H, V)
-        return self.rows.map(_unit_outputs, V, along=(features,))
-
-    def forms(self, G: np.ndarray, H: np.ndarray, features: np.ndarray | None) -> np.ndarray:
-        """Return K(X, H)' G (k, m); the features are computed block by block if they are None."""
-        if features is None:
-            return self.rows.sum(block_forms, self.kernel, H, along=(G,))
-        return self.rows.crossed(features, G)
 
 
 class MappingErrors(NamedTuple):
@@ -131,15 +114,3 @@ class UserY:
     def offset_of_problem(self, offset: np.ndarray | float) -> np.ndarray:
         """Return the constant (m,) of the problem from the one for y."""
         return (offset - self.level) / self.unit
-
-
-def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:
-    return kernel.features(block.design, H)
-
-
-def _outputs_of_units(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray) -> np.ndarray:
-    return layer_outputs(kernel.features(block.design, H), V)
-
-
-def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return layer_outputs(features, weights)

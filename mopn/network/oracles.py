@@ -120,6 +120,8 @@ class MatrixFreeSearch(SphereSearch):
 
 OracleName = Literal["auto", "power", "eigh", "refine", "enumerate", "exact", "lanczos"]
 METHODS = get_args(OracleName)
+_METHOD = choice(METHODS)
+_SEED = count(least=0).or_none()
 
 # Value and bound agree to this, relative, when a unit is certified; it leaves room for rounding errors in the bound.
 _CERTIFIED_TOL = 1e-6
@@ -202,21 +204,29 @@ class BasisOracle:
         """Return the bound as the only call of a run: see :meth:`OracleRun.bound`."""
         return self.begin().bound(gammas, effort)
 
-    def prepare(self, gammas: Any) -> DenseStack | GradientForms:
+    def method_for(self, n_outputs: int, effort: Effort) -> str:
+        """Return the method; a thorough search refines units where it would not."""
+        is_too_rough = effort.thorough and is_rough(self.norm.exponent, n_outputs, self.method)
+        return "refine" if is_too_rough else self.method
+
+    def prepare(self, gammas: Any, effort: Effort) -> DenseStack | GradientForms:
         """Return the stack in the form that the method needs, dense or matrix-free."""
         if isinstance(gammas, DenseStack):
             return gammas
         if not isinstance(gammas, GradientForms):
             return DenseStack(symmetric_matrices(as_numbers(gammas, "Gamma"), "Gamma"))
-        d = gammas.shape[1]
+        m, d = gammas.shape
         limit = most_features(self.method)
         if d > limit:
             raise ValueError(
                 f"the oracle {self.method!r} forms d x d matrices and is meant for d <= {limit}, got d = {d}; use "
                 "'power' (l1) or 'refine'"
             )
-        is_formed = plan(self.norm.exponent, *gammas.shape, self.method).formed
-        return gammas.dense() if is_formed else gammas
+        p = self.norm.exponent
+        # A thorough search for single eigenvectors decomposes the matrices.
+        decomposes = effort.thorough and p == math.inf and self.method == "auto" and d <= MOST_DECOMPOSED
+        is_formed = decomposes or plan(p, m, d, self.method_for(m, effort)).formed
+        return gammas.dense if is_formed else gammas
 
     def __repr__(self) -> str:
         proofs = proofs_in_words(self.norm.exponent, self.method)
@@ -240,7 +250,7 @@ class OracleRun:
         """
         if self.oracle.function is not None:
             return self._user_atoms(self.oracle.function, gammas, effort)
-        search, scale = self._search(gammas, effort)
+        search, scale = self._search(self.oracle.prepare(gammas, effort), effort)
         found = search.maximise()
         H, values = distinct(found.H, found.values)
         certified = bool(found.bound <= values[0] * (1.0 + _CERTIFIED_TOL))
@@ -252,13 +262,13 @@ class OracleRun:
     @quiet()
     def bound(self, gammas: np.ndarray | DenseStack | GradientForms, effort: Effort = UNLIMITED) -> float:
         """Return only the bound of a call; units are selected only if the proof starts from them."""
-        search, scale = self._search(gammas, effort)
+        search, scale = self._search(self.oracle.prepare(gammas, effort), effort)
         return search.bound() * scale
 
     def _user_atoms(self, function: Callable[[np.ndarray], Any], gammas: Any, effort: Effort) -> BasisAtoms:
         """Return the units that a user's function selects, with a proven bound."""
         bound = self.bound(gammas, effort)
-        stack = self.oracle.prepare(gammas)
+        stack = self.oracle.prepare(gammas, effort)
         d = stack.shape[1]
         if not isinstance(stack, DenseStack):
             raise ValueError(f"an oracle of your own is for d <= {DENSE_LIMIT}, got d = {d}; use 'refine'")
@@ -271,19 +281,13 @@ class OracleRun:
         H, values = distinct(H, self.oracle.norm.duals(stack.forms(H)))
         return BasisAtoms(H, values, max(bound, float(values[0])), certified=False, from_user=True)
 
-    def _search(self, gammas: Any, effort: Effort) -> tuple[SphereSearch, float]:
+    def _search(self, prepared: DenseStack | GradientForms, effort: Effort) -> tuple[SphereSearch, float]:
         """Return the search on the matrices in units of a scale, and the scale."""
         oracle = self.oracle
         p = oracle.norm.exponent
-        prepared = oracle.prepare(gammas)
-        if effort.thorough and is_rough(p, prepared.shape[0], oracle.method):
-            oracle = replace(oracle, method="refine")
-            prepared = oracle.prepare(gammas)
-        if effort.thorough and p == math.inf and oracle.method == "auto" and prepared.shape[1] <= MOST_DECOMPOSED:
-            prepared = prepared.dense() if isinstance(prepared, GradientForms) else prepared
         stack, scale = prepared.scaled()
         m, d = stack.shape
-        search_plan = plan(p, m, d, oracle.method, formed=isinstance(stack, DenseStack))
+        search_plan = plan(p, m, d, oracle.method_for(m, effort), formed=isinstance(stack, DenseStack))
         search_plan = search_plan._replace(one_sided=oracle.norm.nonnegative)
         common = (p, search_plan, oracle.limits, effort)
         if isinstance(stack, DenseStack):
@@ -352,7 +356,7 @@ def basis_oracle(
     4.0 True
     """
     norm = get_norm(norm)
-    method = choice(METHODS)(method, "method")
+    method = _METHOD(method, "method")
     if method == "enumerate" and norm.exponent != 1:
         raise ValueError(f"the oracle 'enumerate' is for the norm 'l1/linf' only, got norm={norm.name!r}")
     if method == "lanczos" and norm.nonnegative:
@@ -363,7 +367,7 @@ def basis_oracle(
     tol = check_fraction(tol, "tol")
     work = _check_work(max_work, "max_work")
     seconds = _check_proof_seconds(max_time, "max_time")
-    seed = count(least=0).or_none()(seed, "seed")
+    seed = _SEED(seed, "seed")
     return BasisOracle(norm, method, Effort(tol, work, seconds), seed)
 
 
@@ -383,7 +387,7 @@ def oracle_for(norm: Norm, oracle: Any, n_outputs: int) -> BasisOracle:
     Raises ``TypeError`` for anything else, and ``ValueError`` for an oracle of another norm.
     """
     if isinstance(oracle, str):
-        return basis_oracle(norm, method=choice(METHODS)(oracle, "oracle"))
+        return basis_oracle(norm, method=_METHOD(oracle, "oracle"))
     if callable(oracle) and not isinstance(oracle, (BasisOracle, type)):
         return user_oracle(norm, oracle)
     if not isinstance(oracle, BasisOracle):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mopn.core.gap import DualPoint, bound_and_scale, objective_rounding
+from mopn.core.gap import DualPoint, bound_and_scale, sum_rounding
 from mopn.core.kernels import Kernel
 from mopn.core.norms import Norm
 from mopn.core.regularizers import NormRegularizer
@@ -97,7 +97,7 @@ class OutputGradient:
         bounds = self._ridge_bounds
         if bounds is None:
             return bound_and_scale(self.dual, regularizer, bound, self.of_linear)
-        found = [bound_and_scale(self.dual, regularizer, bound, self.of_linear + bounds.of_network)]
+        found = [bound_and_scale(self.dual, regularizer, bound, self.of_linear + sum(bounds.of_network))]
         conjugates = bounds.conjugates(regularizer, bound)
         found += [bound_and_scale(self.dual, conjugate, 1.0, self.of_linear) for conjugate in conjugates]
         return max(found)
@@ -105,7 +105,7 @@ class OutputGradient:
     @cached_property
     def rounding(self) -> float:
         """Upper bound of the exact objective minus ``value``: errors of the sums, and of the outputs."""
-        of_sums = objective_rounding(self.dual, self.value)
+        of_sums = sum_rounding(self.dual.losses, abs(self.value), self.dual.slope_size)
         of_penalty = self._outputs.linear_term.value_error(self._network.linear, self.dual.losses.n)
         if self._ridge is not None:
             of_penalty += self._ridge.error(self._network.basis, self._network.weights)

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mopn.core.gap import DualPoint, dual_error, lower_bound, objective_rounding
+from mopn.core.gap import DualPoint, dual_error, lower_bound, sum_rounding
 from mopn.core.magnitudes import check_regularizer, scales_at_zero
 from mopn.core.norms import NormName
 from mopn.core.regularizers import NormRegularizer, Regularizer, make_regularizer
@@ -305,7 +305,8 @@ class OutputLayerProblem(Displayed, Smooth):
         fun = at.value + self.regularizer_value(x)
         point = DualPoint(self.losses, at.G, _outputs(at.image))
         V, W = self.split(x)
-        rounding = objective_rounding(point, fun) + self.linear_term.value_error(W, self.losses.n)
+        rounding = sum_rounding(point.losses, abs(fun), point.slope_size)
+        rounding += self.linear_term.value_error(W, self.losses.n)
         if self.ridge is not None:
             rounding += self.ridge.error(V)
         return Measure(fun, self._dual_bound(at, point, search=True), rounding)

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from mopn.core.kernels import Kernel
+from mopn.data.rows import Block
 from mopn.data.validation import check_start_size, finite_numbers
 from mopn.network.maps import Maps
+from mopn.network.two_layers import block_forms, layer_outputs
 from mopn.solvers.sphere.refinement import group_leaders
 
 # Features K(x_i, h_r) that are kept between the uses of a point: 128 MiB. More are computed again, block by block: a
@@ -38,8 +41,9 @@ class Network:
 
     @property
     def features(self) -> np.ndarray:
+        """K(X, H) (n, k), column-major."""
         if self._features is None:
-            self._features = self._maps.features(self.basis)
+            self._features = self._maps.rows.map(_features, self._maps.kernel, self.basis)
         return self._features
 
     def compact(self) -> Network:
@@ -56,18 +60,25 @@ class Network:
 
     @property
     def unit_outputs(self) -> np.ndarray:
-        return self._maps.unit_outputs(self.basis, self.weights, self._kept_features)
+        """K(X, H) V (n, m), column-major."""
+        rows = self._maps.rows
+        if self._keeps_features:
+            return rows.map(_unit_outputs, self.weights, along=(self.features,))
+        return rows.map(_outputs_of_units, self._maps.kernel, self.basis, self.weights)
 
     def forms(self, G: np.ndarray) -> np.ndarray:
         """Return K(X, H)' G (k, m) for G (n, m)."""
-        return self._maps.forms(G, self.basis, self._kept_features)
+        rows = self._maps.rows
+        if self._keeps_features:
+            return rows.crossed(self.features, G)
+        return rows.sum(block_forms, self._maps.kernel, self.basis, along=(G,))
 
     @property
-    def _kept_features(self) -> np.ndarray | None:
-        """The features, or None if they are too many to keep, or are computed again in every pass over the data."""
-        if self._features is None and self._maps.rows.shape[0] * self.n_units > _MOST_KEPT_FEATURES:
-            return None
-        return self.features if isinstance(self.features, np.ndarray) else None
+    def _keeps_features(self) -> bool:
+        """Whether the features are kept: not if they are too many, or are computed again in every pass over data."""
+        rows = self._maps.rows
+        are_few = self._features is not None or rows.shape[0] * self.n_units <= _MOST_KEPT_FEATURES
+        return are_few and rows.design is not None
 
     @property
     def linear_outputs(self) -> np.ndarray | float:
@@ -88,10 +99,9 @@ class Network:
         """Return the network with the units of another one, too."""
         if not self.n_units:
             return self._changed(other.basis, other.weights, other._features)
-        own, others = self._kept_features, other._kept_features
         features = None
-        if own is not None and others is not None:
-            features = np.concatenate([own.T, others.T]).T
+        if self._keeps_features and other._keeps_features:
+            features = np.concatenate([self.features.T, other.features.T]).T
         weights = np.vstack([self.weights, other.weights])
         return self._changed(np.vstack([self.basis, other.basis]), weights, features)
 
@@ -155,6 +165,18 @@ class Network:
     def _changed(self, basis: np.ndarray, weights: np.ndarray, features: np.ndarray | None) -> Network:
         """Return a network of other units with the same linear term."""
         return Network(self._maps, basis, weights, self.linear, features, self._linear_outputs)
+
+
+def _features(block: Block, kernel: Kernel, H: np.ndarray) -> np.ndarray:
+    return kernel.features(block.design, H)
+
+
+def _outputs_of_units(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray) -> np.ndarray:
+    return layer_outputs(kernel.features(block.design, H), V)
+
+
+def _unit_outputs(block: Block, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return layer_outputs(features, weights)
 
 
 def unit_length(

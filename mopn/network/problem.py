@@ -278,8 +278,11 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
         """Return the same problem with another strength, which also replaces a radius; the data are shared."""
         other = copy(self)
         other._ratio = None
-        number = self._strength(strength) if isinstance(strength, Ratio) else strength
-        other._regularizer = self._regularizer.with_strength(number)
+        if isinstance(strength, Ratio):
+            # At least the rounding error; 1 if the gradient at zero vanishes.
+            smallest, rounding = self._smallest_of_zero
+            strength = max(strength(smallest), rounding) or 1.0
+        other._regularizer = self._regularizer.with_strength(strength)
         check_regularizer(other._regularizer, self._scales)
         return other
 
@@ -360,18 +363,15 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
         self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
     ) -> BasisAtoms:
         """Select units for a gradient, with a proven bound on every unit, as tight as the effort allows."""
-        run = self._run_of(oracle)
+        run = oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
         return run(at.forms(self.kernel, run.seed), effort)
 
     def bound(
         self, at: OutputGradient, oracle: OracleName | BasisOracle | OracleRun = "auto", effort: Effort = UNLIMITED
     ) -> float:
         """Return only the proven bound on every unit of ``lmo``."""
-        run = self._run_of(oracle)
+        run = oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
         return run.bound(at.forms(self.kernel, run.seed), effort)
-
-    def _run_of(self, oracle: OracleName | BasisOracle | OracleRun) -> OracleRun:
-        return oracle if isinstance(oracle, OracleRun) else self.oracle(oracle)
 
     def dual_rounding(self, at: OutputGradient) -> float:
         """Bound the effect of rounding on the dual norm of a gradient: a smaller norm may well be 0."""
@@ -626,11 +626,6 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
         """
         at = self.gradient_at_zero()
         return self.bound(at, oracle) + at.outside_of_span(self.norm)
-
-    def _strength(self, ratio: Ratio) -> float:
-        """Return the strength of a ratio, at least its rounding error; 1 if the gradient at zero vanishes."""
-        smallest, rounding = self._smallest_of_zero
-        return max(ratio(smallest), rounding) or 1.0
 
     @cached_property
     @limited_threads()

@@ -164,10 +164,11 @@ class RidgeForms(GradientForms):
         return RidgeForms(data, self.ridge, self.H, self.slopes / scale), scale
 
     @cached_property
-    def _dense(self) -> DenseStack:
-        data = self.data.dense()
+    def dense(self) -> DenseStack:
+        """The matrices, and bounds of their errors: the error of each term exceeds 8 roundings of that term."""
+        data = self.data.dense
         matrices = data.matrices + self.kernel.gammas(self._units, self.slopes)
-        return DenseStack(matrices, self._added(data.error), self.seed)
+        return DenseStack(matrices, 1.25 * data.error + self._own_errors, self.seed)
 
     def rounding(self, p: float) -> float:
         """Bound the change in max ||q(h)||_p over unit h by the rounding errors of the matrices."""
@@ -194,10 +195,6 @@ class RidgeForms(GradientForms):
         sizes = np.abs(self.slopes).T @ np.einsum("rd,rd->r", self.H, self.H)
         lost = 16.0 * self.shape[1] * SMALLEST * (k + float(np.abs(self.slopes).sum()))
         return 1.25 * (k + 8 + dual_error(m)) * EPS * sizes + lost
-
-    def _added(self, errors: np.ndarray) -> np.ndarray:
-        """Return the errors (m,) of the sums of both; the error of each term exceeds 8 roundings of that term."""
-        return 1.25 * errors + self._own_errors
 
     def gram(self) -> np.ndarray:
         """Return an estimate of M (m, m), M_ce = <Gamma_c + ridge W_c, Gamma_e + ridge W_e>."""

@@ -45,7 +45,11 @@ class ShiftedConjugate:
     def conjugate(self, dual: float) -> float:
         # Z - Y = t ridge W - u S at t = dual and u = t - s, with <S, W> = crossed + 2 of_network.
         t = dual
-        s = min(max(t - self._unlimited(t), 0.0), self.largest)
+        # The best u without a limit of s.
+        best = 0.0
+        if 0.0 < self.of_slopes < math.inf:
+            best = t * (0.5 * self.crossed + self.of_network) / self.of_slopes
+        s = min(max(t - best, 0.0), self.largest)
         u = t - s
         if u == 0.0:
             return t * t * (1.0 + 8.0 * EPS) * (self.of_network + self.network_error)
@@ -53,12 +57,6 @@ class ShiftedConjugate:
         parts = np.array([u * u * self.of_slopes, -u * t * self.crossed, of_network * self.of_network])
         errors = t * abs(u) * self.crossed_error + abs(of_network) * self.network_error
         return max(float(parts.sum()) + errors + 8.0 * EPS * float(np.abs(parts).sum()), 0.0)
-
-    def _unlimited(self, t: float) -> float:
-        """Return the best u without a limit of s."""
-        if not 0.0 < self.of_slopes < math.inf:
-            return 0.0
-        return t * (0.5 * self.crossed + self.of_network) / self.of_slopes
 
     def max_scale(self, dual: float) -> float:
         return math.inf if self.of_slopes < math.inf else self.largest
@@ -144,13 +142,8 @@ class RidgeBounds:
         self.ridge, self.network, self.forms, self.sizes = ridge, network, forms, sizes
 
     @cached_property
-    def of_network(self) -> float:
-        """Upper bound of the ridge, which is its conjugate at its own slope."""
-        return sum(self._value)
-
-    @cached_property
-    def _value(self) -> tuple[float, float]:
-        """The ridge of the network, and a bound of its error."""
+    def of_network(self) -> tuple[float, float]:
+        """The ridge of the network, and a bound of its error; their sum bounds its conjugate at its own slope."""
         H, V = self.network.basis, self.network.weights
         return self.ridge.value(H, V), self.ridge.error(H, V)
 
@@ -188,7 +181,7 @@ class RidgeBounds:
         largest = regularizer.max_scale(bound) * (1.0 - 2.0 * EPS) if math.isfinite(bound) else 0.0
         of_slopes = half_square(length, self.ridge.amount)
         crossed, crossed_error = self._crossed
-        value, value_error = self._value
+        value, value_error = self.of_network
         return ShiftedConjugate(min(largest, 1.0 / EPS), of_slopes, crossed, crossed_error, value, value_error)
 
     @property
@@ -198,7 +191,7 @@ class RidgeBounds:
     @cached_property
     def _eigenvalues(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues (m, d) of all Gamma_c, and bounds (m, 1) of their errors."""
-        stack = self.forms.of_losses.dense()
+        stack = self.forms.of_losses.dense
         scale = power_of_two(float(np.abs(stack.matrices).max(initial=0.0)))
         matrices = stack.matrices / scale
         errors = scale * np.array([eigen_error(matrix) for matrix in matrices]) + stack.error
@@ -217,7 +210,7 @@ class RidgeBounds:
     @cached_property
     def _length(self) -> float:
         """Bound of the length of S, by its matrices."""
-        stack = self.forms.dense()
+        stack = self.forms.dense
         lengths = np.array([_length(matrix) for matrix in stack.matrices]) + stack.error
         return _length(lengths) / math.sqrt(self.ridge.kernel.of_square)
 

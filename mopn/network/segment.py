@@ -225,7 +225,7 @@ class OutputRounding:
 
 
 def _weighted_squared_sizes(block: Block) -> tuple[Any, ...]:
-    return tuple(block.losses.sample_weights @ squares for squares in _squared_sizes(block))
+    return tuple([block.losses.sample_weights @ squares for squares in _squared_sizes(block)])
 
 
 def _squared_sizes(block: Block) -> tuple[Any, Any, Any]:

@@ -58,19 +58,18 @@ class DenseLayers(TwoLayers):
         self.dtype = np.float32 if single else np.float64
 
     def value(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
-        return self.rows.sum(_value, self.kernel, *self._cast(H, V, W))
+        layers = [part.astype(self.dtype, copy=False) for part in (H, V, W)]
+        return self.rows.sum(_value, self.kernel, *layers)
 
     def value_gradient(self, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> tuple[float, Any, Any, Any]:
-        return self.rows.sum(_value_gradient, self.kernel, *self._cast(H, V, W))
+        layers = [part.astype(self.dtype, copy=False) for part in (H, V, W)]
+        return self.rows.sum(_value_gradient, self.kernel, *layers)
 
     def forms(self, G: Any, H: np.ndarray) -> np.ndarray:
         return self.rows.sum(block_forms, self.kernel, H, along=(G,))
 
     def products(self, G: Any, W: np.ndarray, H: np.ndarray) -> np.ndarray:
         return self.rows.sum(_products, self.kernel, W, H, along=(G,))
-
-    def _cast(self, *parts: np.ndarray) -> list[np.ndarray]:
-        return [part.astype(self.dtype, copy=False) for part in parts]
 
 
 def _value(block: Block, kernel: Kernel, H: np.ndarray, V: np.ndarray, W: np.ndarray) -> float:
@@ -92,10 +91,8 @@ def _value_gradient(
         of_units = 2.0 * V * kernel.products_of(block.design, G, H, P)
     else:
         of_units = 2.0 * kernel.products_of(block.design, G @ V.T, H, P)
-    of_units, of_weights, of_linear = (
-        part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear)
-    )
-    return value, of_units, of_weights, of_linear
+    gradients = [part.astype(np.float64, copy=False) for part in (of_units, of_weights, of_linear)]
+    return value, *gradients
 
 
 def _outputs(block: Block, features: np.ndarray, V: np.ndarray, W: np.ndarray) -> np.ndarray:

@@ -57,6 +57,8 @@ _GAP_TOL_OF_START = 0.1
 # The tolerance of the decrease in a round on such a sample.
 _FTOL_OF_START = 1e-3
 _SLACK = number("a finite number >= 1", lambda x: x >= 1.0)
+_COUNT = count().or_none()
+_SCHEDULE = choice(SCHEDULES)
 _REFIT = Rule(f"{_NAMES.takes}, or a corrective step such as FullRefit()", _NAMES.convert)
 
 
@@ -125,9 +127,9 @@ class ConditionalGradient(Solver[Atomic]):
         make_corrective_step(self.refit)
         check_options(
             self,
-            max_units=count().or_none(),
-            schedule=choice(SCHEDULES),
-            atoms_per_round=count().or_none(),
+            max_units=_COUNT,
+            schedule=_SCHEDULE,
+            atoms_per_round=_COUNT,
             prove=check_flag,
             ftol=check_nonnegative,
             slack=_SLACK,
@@ -150,7 +152,8 @@ class ConditionalGradient(Solver[Atomic]):
         rounds = _Rounds(self, problem, monitor)
         rounds.start(start)
         while True:
-            rounds.next()
+            rounds.select()
+            rounds.correct()
 
     def measure(self, problem: Atomic, point: Any) -> Measure:
         """Return the objective from scratch; the rounds have the bounds of the minimum."""
@@ -181,11 +184,14 @@ class _Rounds:
         self.schedule = SCHEDULES[options.schedule](options.max_units, per_round, step.can_move_units)
         self.correction = step.begin(problem, monitor, self.schedule)
         oracle = problem.oracle(options.oracle, monitor.failure_budget, monitor.seed)
-        self.select = ProofSchedule(problem, oracle, monitor, self.schedule, prove=options.prove)
+        self.proofs = ProofSchedule(problem, oracle, monitor, self.schedule, prove=options.prove)
         moves_dual = options.prove and step.can_move_units
         self.dual_steps = DualSteps(problem, oracle, monitor) if moves_dual else None
         self.progress = _StallTest(monitor, refits=step.units_per_round is None)
         self.point: Any = None
+        # The gradient of the losses at the outputs of the point, and the units selected for it.
+        self.at: Any = None
+        self.selection: Selection | None = None
         # Whether the point is a full model, refitted to a tight tolerance.
         self.polished = False
         # The objective of the round before.
@@ -222,19 +228,8 @@ class _Rounds:
         unproven = replace(self.options, prove=False, slack=1.0, ftol=ftol)
         return self.monitor.solve(sample, unproven, start=None, tol=tol, max_iter=self.monitor.max_iter)
 
-    def next(self) -> None:
-        """Select units for the gradient at the point, record its gap, and correct it."""
-        at, selection = self._selected()
-        began = self.monitor.elapsed
-        is_full = self._insert(at, selection)
-        del at  # the correction needs the memory
-        correct = self.correction.polish if is_full else self.correction.improve
-        self.point = correct(self.point)
-        self.polished = is_full
-        self.refit_time += self.monitor.elapsed - began
-
-    def _selected(self) -> tuple[Any, Selection]:
-        """Return the gradient of the losses at the point's outputs, and the units selected for it, and record both."""
+    def select(self) -> None:
+        """Select units for the gradient at the point, and record its gap."""
         problem, monitor = self.problem, self.monitor
         at = problem.output_gradient(self.point)
         monitor.check_finite(at.value)
@@ -243,7 +238,7 @@ class _Rounds:
             monitor(self.point.compact(), at.value, rounding=rounding, n_units=self.point.n_units)
 
         is_level = self._has_levelled_off(at.value)
-        selection = self.select(self.point, at, last=is_level or (self._is_full and self.polished))
+        selection = self.proofs.select(self.point, at, last=is_level or (self._is_full and self.polished))
         proof = Proof(self.point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
         if self.dual_steps is not None and self.point.n_units and selection.estimate <= _MAX_ESTIMATE_FOR_STEPS:
             proof = self.dual_steps.improved(proof)
@@ -260,7 +255,17 @@ class _Rounds:
         if is_allowed and proof.at.value <= at.value:
             self.point = proof.point
             at = proof.at
-        return at, selection
+        self.at, self.selection = at, selection
+
+    def correct(self) -> None:
+        """Let the selected units enter the point, and correct it."""
+        began = self.monitor.elapsed
+        is_full = self._insert(self.at, cast(Selection, self.selection))
+        self.at = None  # the correction needs the memory
+        correct = self.correction.polish if is_full else self.correction.improve
+        self.point = correct(self.point)
+        self.polished = is_full
+        self.refit_time += self.monitor.elapsed - began
 
     @property
     def _is_full(self) -> bool:
@@ -307,8 +312,8 @@ class _Rounds:
             n_units=point.n_units,
             value=selection.atoms.values[0],
             bound=selection.bound,
-            oracle_time=self.select.oracle_time,
-            proof_time=self.select.proof_time + of_steps,
+            oracle_time=self.proofs.oracle_time,
+            proof_time=self.proofs.proof_time + of_steps,
             refit_time=self.refit_time,
             **passes,
         )

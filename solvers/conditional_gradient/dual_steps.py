@@ -26,10 +26,6 @@ class Proof(NamedTuple):
     bound: float
     lower: float
 
-    def gap(self, fun: float, rounding: float) -> float:
-        """Return the gap relative to an objective."""
-        return relative_gap(fun, self.lower, rounding)
-
 
 class DualSteps:
     """Takes steps to better dual points while these lower the gap."""
@@ -45,7 +41,7 @@ class DualSteps:
         rounding = self.problem.rounding(proof.point, proof.at)
         best = latest = proof
         for step in range(1, _MOST_STEPS + 1):
-            gap = best.gap(fun, rounding)
+            gap = relative_gap(fun, best.lower, rounding)
             if gap <= _ROOM * self.monitor.tol or self.monitor.left <= 0.0:
                 break
             moved = self.problem.better_dual(latest.point, latest.at, min(gap, 1.0), self.monitor.seed)
@@ -58,7 +54,7 @@ class DualSteps:
                 break
             if latest.lower > best.lower:
                 best = latest
-            if step >= 2 and best.gap(fun, rounding) > _LEFT_BY_TWO_STEPS * gap:
+            if step >= 2 and relative_gap(fun, best.lower, rounding) > _LEFT_BY_TWO_STEPS * gap:
                 break
         self.seconds += self.monitor.elapsed - began
         return best

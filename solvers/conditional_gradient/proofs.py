@@ -44,7 +44,7 @@ class Selection(NamedTuple):
 
     def with_proof(self, proof: Proof, tol: float) -> Selection:
         """Return the atoms, bound and estimate of a proof that may be of another point."""
-        gap = proof.gap(proof.at.value, 0.0)
+        gap = relative_gap(proof.at.value, proof.lower, 0.0)
         if proof.atoms is self.atoms or gap >= self.estimate:
             return self
         return Selection(proof.atoms, proof.bound, gap, exhausted=self.exhausted and gap <= tol)
@@ -80,10 +80,19 @@ class ProofSchedule:
         # With a user's units, the objective that allows another final proof.
         self.next_proof = math.inf
 
-    def __call__(self, point: AtomicPoint, at: AtOutputs, *, last: bool = False) -> Selection:
+    def select(self, point: AtomicPoint, at: AtOutputs, *, last: bool = False) -> Selection:
         """Return the best units for a gradient, and the bound on all units; ``last``: the model is complete."""
         began, proofs_before = self.monitor.elapsed, self.proof_time
-        selection = self._select(point, at, last)
+        before = self.estimate
+        gap = partial(_relative_gap, self.problem, point, at)
+        work = ROUND_WORK if self.prove else 0.0
+        effort = Effort(max(before, self.monitor.tol), work=work, seconds=self.monitor.left)
+        atoms = self.problem.lmo(at, self.oracle, effort)
+        # A gap takes as long as many products. Once the time is over, the proven gap serves, which is needed anyway.
+        self.estimate = gap(atoms.values[0] if self.monitor.left > 0.0 else atoms.bound)
+        selection = Selection(atoms, atoms.bound, self.estimate)
+        if gap(atoms.bound) > self.monitor.tol:
+            selection = self._with_better_bound(at, selection, gap, before, last)
         if selection.exhausted and getattr(selection.atoms, "rough", False):
             selection = self._with_refined_units(point, at, selection)
         if is_from_user(selection.atoms):
@@ -92,20 +101,18 @@ class ProofSchedule:
         self.oracle_time += self.monitor.elapsed - began - (self.proof_time - proofs_before)
         return selection
 
-    def _select(self, point: AtomicPoint, at: AtOutputs, last: bool) -> Selection:
-        """Return the answer of the oracle, with a final proof or a tight bound where one is due."""
-        tol, before = self.monitor.tol, self.estimate
-        gap = partial(_relative_gap, self.problem, point, at)
-        effort = Effort(max(before, tol), work=ROUND_WORK if self.prove else 0.0, seconds=self.monitor.left)
-        atoms = self.problem.lmo(at, self.oracle, effort)
-        # A gap takes as long as many products. Once the time is over, the proven gap serves, which is needed anyway.
-        self.estimate = gap(atoms.values[0] if self.monitor.left > 0.0 else atoms.bound)
-        selection = Selection(atoms, atoms.bound, self.estimate)
-        if gap(atoms.bound) <= tol:
-            return selection
+    def _with_better_bound(
+        self, at: AtOutputs, selection: Selection, gap: Callable[[float], float], before: float, last: bool
+    ) -> Selection:
+        """Return the answer of the oracle with a final proof or a tight bound where one is due.
+
+        ``before`` is the estimated gap of the round before.
+        """
+        tol, atoms = self.monitor.tol, selection.atoms
         if not self.prove:
             if not (last or self.estimate <= tol):
                 return selection
+            effort = Effort(max(before, tol), work=0.0, seconds=self.monitor.left)
             bound = min(atoms.bound, self.problem.bound(at, self.oracle, effort))
             return selection._replace(bound=bound, exhausted=self.estimate <= tol)
 

@@ -75,6 +75,8 @@ _REST_TOL_OF_MODEL = 1e-4
 _STEP_TOL = 1e-2
 # Least tolerance in single precision, or on a grid: the decrease in ten iterations that exceeds the rounding errors.
 _COARSE_TOL = 1e-6
+_COUNT = count()
+_PRECISION = choice(get_args(Precision))
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class _Refit(CorrectiveStep):
     polish_iter: int = 500
 
     def __post_init__(self) -> None:
-        check_options(self, tol=check_positive, max_iter=count(), polish_iter=count())
+        check_options(self, tol=check_positive, max_iter=_COUNT, polish_iter=_COUNT)
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,7 @@ class FullRefit(_Refit):
                 "solver must be one for the refit of both layers, LBFGS() or FISTA(): the problem offers the oracle "
                 f"'gradient' or 'composite'; got {self.solver!r}, which needs {', '.join(sorted(self.solver.needs))}"
             )
-        check_options(
-            self, polish_tol=check_positive, least_tol=check_nonnegative, precision=choice(get_args(Precision))
-        )
+        check_options(self, polish_tol=check_positive, least_tol=check_nonnegative, precision=_PRECISION)
         if self.precision == "single" and not self.can_move_units:
             raise ValueError("precision='single' is for refits by LBFGS(); leave it out for FISTA()")
 
@@ -337,7 +337,7 @@ class _FullRefits(_OutputRefits):
     def settle(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to ``polish_tol``; the units were exchanged on the sample."""
         self._exchange = None
-        return self._with_rest(point, self.options.polish_tol, self.options.polish_iter)
+        return self._with_linear_term(self._both_layers(point, self.options.polish_tol, self.options.polish_iter))
 
     def improve(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers to a tolerance for the target gap; near the end the output layer first."""
@@ -349,8 +349,8 @@ class _FullRefits(_OutputRefits):
         # Many short refits would leave most of the gap again, but leave saddles sooner.
         patient = self.misses >= 2 and not self.problem.joint_refits_get_stuck
         max_iter = self.options.polish_iter if patient else self.max_iter
-        point = self._with_rest(point, max(tol, self.least_tol), max_iter)
-        return self._without_negligible(point, target)
+        point = self._both_layers(point, max(tol, self.least_tol), max_iter)
+        return self._without_negligible(self._with_linear_term(point), target)
 
     def _without_negligible(self, point: CorrectivePoint, target: float) -> CorrectivePoint:
         """Return the point without units that hardly matter, for a relative target gap."""
@@ -358,7 +358,8 @@ class _FullRefits(_OutputRefits):
         rest = point.drop_zero_units(_NEGLIGIBLE_WEIGHT * target)
         if rest.n_units == point.n_units:
             return point
-        fun, of_rest = (self.problem.output_gradient(each).value for each in (point, rest))
+        fun = self.problem.output_gradient(point).value
+        of_rest = self.problem.output_gradient(rest).value
         return rest if of_rest <= fun + _MAX_RISE_FRACTION * target * abs(fun) else point
 
     def polish(self, point: CorrectivePoint) -> CorrectivePoint:
@@ -375,7 +376,7 @@ class _FullRefits(_OutputRefits):
         for fraction in self.problem.sample_fractions(point):
             point, _ = self._joint(point.drop_zero_units(), max(tol, _SAMPLE_TOL), max_iter, start, fraction)
             start = None
-        return self._with_rest(point, tol, max_iter, start)
+        return self._with_linear_term(self._both_layers(point, tol, max_iter, start))
 
     def _without_surplus(self, point: CorrectivePoint) -> CorrectivePoint:
         """Refit both layers of a model of too many units, loosely, and remove the units that serve least."""
@@ -391,11 +392,8 @@ class _FullRefits(_OutputRefits):
             point = min(rests, key=lambda rest: self.problem.output_gradient(rest).value)
         return point.compact()
 
-    def _with_rest(
-        self, point: CorrectivePoint, tol: float, max_iter: int, start: np.random.Generator | None = None
-    ) -> CorrectivePoint:
-        """Refit both layers, then the linear term alone: small errors in it make large gaps, and this is cheap."""
-        point = self._both_layers(point, tol, max_iter, start)
+    def _with_linear_term(self, point: CorrectivePoint) -> CorrectivePoint:
+        """Refit the linear term alone: small errors in it make large gaps, and this is cheap."""
         if not point.extra_size or not self.smooth:
             return point
         least = _REST_TOL_OF_MODEL * self.options.polish_tol if self.fits_a_model else 0.0

@@ -102,7 +102,7 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def limited_threads(n_threads: int | None = None) -> Iterator[None]:
     """Give linear algebra one thread within a call, and the call ``n_threads`` for blocks and large products."""
-    n_threads = check_threads(n_threads, "n_threads")
+    n_threads = None if n_threads is None else check_threads(n_threads, "n_threads")
     if _CALL.is_running:
         yield
         return

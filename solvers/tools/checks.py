@@ -132,8 +132,11 @@ def _callback(value: Any) -> Any:
     return value
 
 
+_NATURAL = count(0)
+
+
 def _verbose(value: Any) -> int:
-    return int(value) if isinstance(value, bool | np.bool_) else count(0).convert(value)
+    return int(value) if isinstance(value, bool | np.bool_) else _NATURAL.convert(value)
 
 
 check_nonnegative = number("a finite number >= 0", lambda x: x >= 0.0)

@@ -269,7 +269,7 @@ def test_a_client_that_closes_leaves_the_best_network(cluster, on_workers, nit, 
         def minimize(*problem, callback, **options):
             return mopn.minimize(*problem, callback=close, **options)
 
-        monkeypatch.setattr(mopn.estimators.network_fit, "minimize", minimize)
+        monkeypatch.setattr(mopn.estimators.network_estimator, "minimize", minimize)
         classifier = estimators.MultiOutputPNClassifier(**STEP)
         data = {"X": chunked(X), "y": chunked(LABELS), "client": client, "timeout": 300}
         if nit == 0:

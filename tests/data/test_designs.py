@@ -264,7 +264,7 @@ def test_gradient_forms_equal_their_dense_stack(kernel, dummies, storage, seed, 
 def check_forms(kernel, design, X, H, W, G):
     n, d = design.shape
     forms = GradientForms(kernel, rows_of(design, size=3), G)
-    dense = GradientForms(kernel, rows_of(design), G).dense()
+    dense = GradientForms(kernel, rows_of(design), G).dense
     assert forms.shape == dense.shape == (5, d)
     size = 10 * n * d * (1 + np.abs(X).max()) ** 2
     close(forms.forms(H), np.einsum("rj,cjk,rk->rc", H, dense.matrices, H), size * d * 10)
@@ -284,7 +284,7 @@ def test_error_of_the_dense_stack_covers_the_rounding(kernel, dummies, storage):
         X = np.vstack([X, (X * (1 + 1e-6)).astype(np.float32).astype(np.float64)])
         G = 10.0 ** rng.integers(-3, 4, size=(12, 2)) * rng.standard_normal((12, 2))
         G = np.vstack([G, -G])
-        dense = GradientForms(KERNELS[kernel], rows_of(make_design(STORAGES[storage](X), dummies)), G).dense()
+        dense = GradientForms(KERNELS[kernel], rows_of(make_design(STORAGES[storage](X), dummies)), G).dense
         error = exact_gammas(kernel, augmented(X, dummies), G) - dense.matrices.astype(object)
         assert (np.linalg.norm(error.astype(float), 2, axis=(1, 2)) <= dense.error).all()
         # And it is a bound that one can still use: a few hundred units in the last place of the moduli.

@@ -64,7 +64,7 @@ def test_sums_and_maps_are_those_of_all_rows(size):
     assert found.flags.f_contiguous
     np.testing.assert_allclose(of_blocks.crossed(A, Y), A.T @ Y, rtol=1e-12)
     assert of_blocks.inner(A, A) == pytest.approx(np.sum(A**2), rel=1e-13)
-    assert of_blocks.reduce(lambda block: block.design.largest, combine=max) == np.abs(X).max()
+    assert of_blocks.sum(lambda block: block.design.largest, combine=max) == np.abs(X).max()
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
@@ -100,7 +100,7 @@ def test_an_error_in_a_block_ends_the_sum(monkeypatch, threads):
 
 def test_threads_handle_overflow_as_their_caller(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    overflow = partial(rows(2).reduce, lambda block: float(np.exp(np.full(2, 1e5))[0]), combine=operator.add)
+    overflow = partial(rows(2).sum, lambda block: float(np.exp(np.full(2, 1e5))[0]), combine=operator.add)
     with np.errstate(over="ignore"):
         assert overflow() == np.inf
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):

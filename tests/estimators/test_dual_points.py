@@ -100,7 +100,7 @@ def test_tables_have_the_problem_of_their_fit(cls, form, fitted):
     D = model.dual_.point(problem)
     assert len(D) == 70
     assert not D[W == 0].any()
-    Z = np.concatenate(problem.rows.reduce(lambda block: [block.design.matrix()]))
+    Z = np.concatenate(problem.rows.sum(lambda block: [block.design.matrix()]))
     assert largest_form(Z, D) <= model.dual_.bound * (1 + 1e-9)
     assert problem.strength == pytest.approx(model.strength_, rel=1e-9)
     assert mopn.certify(problem, model).fun == pytest.approx(model.objective_, rel=1e-9)
@@ -129,5 +129,5 @@ def test_the_coordinates_of_fit_and_problem_are_the_same(form, shift):
     data = FORMS[form](X + shift)
     model = estimators.MultiOutputPNClassifier(norm="l1", ridge=0, max_units=3).fit(data, Y, W)
     problem = model.problem(data, Y, W)
-    Z = np.concatenate(problem.rows.reduce(lambda block: [block.design.matrix()]))
+    Z = np.concatenate(problem.rows.sum(lambda block: [block.design.matrix()]))
     assert largest_form(Z, model.dual_.point(problem)) <= model.dual_.bound

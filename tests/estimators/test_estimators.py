@@ -25,6 +25,7 @@ from mopn.estimators import (
     MultiOutputPNRegressor,
     OrdinalFMRegressor,
     PathCV,
+    network_estimator,
     network_fit,
     targets,
 )
@@ -573,7 +574,7 @@ def watch(monkeypatch, own):
 
         return mopn.minimize(*problem, callback=both, **options)
 
-    monkeypatch.setattr(network_fit, "minimize", minimize)
+    monkeypatch.setattr(network_estimator, "minimize", minimize)
 
 
 def after(rounds, act):

@@ -75,7 +75,9 @@ def solve(**options):
 def test_from_result_keeps_kernel_offset_and_augmentation():
     problem, result = solve(kernel="anova", augment=True, offset=[0.25])
     model = mopn.Model.from_result(problem, result)
-    assert_allclose(model.outputs(X), problem.maps.features(result.basis) @ result.weights + 0.25, rtol=1e-12)
+    assert_allclose(
+        model.outputs(X), problem.network(result.basis, result.weights).features @ result.weights + 0.25, rtol=1e-12
+    )
     assert (model.kernel, model.augment, model.link, model.target) == ("anova", True, None, "outputs")
     result.basis[:] = 0
     assert model.basis.any()

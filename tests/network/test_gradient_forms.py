@@ -23,7 +23,7 @@ every_data = pytest.mark.parametrize("data", DATA)
 def test_no_attained_value_exceeds_the_bounds_of_forms(kernel, data, p, seed, sparsely, ones, sizes):
     """Matrix-free, dense and enumerated: all three prove a bound for the data, not for the rounded matrices."""
     forms, X, G = draw_forms(kernel, data, seed, *sizes, sparsely=sparsely, ones=ones)
-    dense = forms.dense()
+    dense = forms.dense
     H = good_vectors(np.random.default_rng(seed), dense.matrices, p)
     largest = attained_by_forms(kernel, X, G, H, p).max()
     assert largest <= forms.bound(p)
@@ -65,10 +65,10 @@ def test_gram_of_a_stack():
         for sparse_data in (True, False):
             problem = wide_problem(m=3, kernel=kernel, sparse_data=sparse_data, d=50)
             forms = forms_of(problem, random_network(problem, seed=2))
-            dense = forms.dense()
+            dense = forms.dense
             assert forms.gram() == pytest.approx(dense.gram(), rel=1e-9, abs=1e-9)
             for p in (1, 2, np.inf):
                 assert forms.bound(p) >= best_of_many(dense.matrices, p, np.random.default_rng(3), starts=20)
     problem = wide_problem(m=3, n=3200, d=40)
     many = forms_of(problem, random_network(problem, seed=2))
-    assert many.gram() == pytest.approx(many.dense().gram(), rel=1.0)
+    assert many.gram() == pytest.approx(many.dense.gram(), rel=1.0)

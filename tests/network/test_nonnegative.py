@@ -95,7 +95,7 @@ def test_the_oracle_finds_and_proves_the_least_eigenvalue(method, kind, seed, sh
 def test_the_oracle_without_a_stack(method, kernel, seed, data, csr):
     """By Lanczos, and by one Cholesky factor for each output."""
     forms, _, _ = draw_forms(kernel, data, seed, n=12, d=5, sparsely=csr)
-    matrices = forms.dense().matrices
+    matrices = forms.dense.matrices
     optimum, size = max(0.0, -np.linalg.eigvalsh(matrices).min()), np.linalg.norm(matrices)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "DENSE_LIMIT", 0)

@@ -144,7 +144,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     assert bound >= answer.values.max() - size
     expected = attained_by_forms(kernel, X, G, answer.basis, p).astype(float)
     np.testing.assert_allclose(answer.values, expected, rtol=0, atol=size)
-    largest = max(spectral(matrix) for matrix in forms.dense().matrices)
+    largest = max(spectral(matrix) for matrix in forms.dense.matrices)
     assert answer.values[0] >= largest * (1 - 1e-6) - size
 
 
@@ -207,7 +207,7 @@ def test_cholesky_proves_what_lanczos_finds(norm, m, kernel):
     # Sums of squares of this number of directions take a minute to be tight.
     is_tight = p != 2 or m == 2
     atoms = basis_oracle(norm, method="exact")(forms, Effort(1e-6 if is_tight else 0.5))
-    dense = forms.dense()
+    dense = forms.dense
     if p == np.inf:
         optimum = np.abs(dense.eigen[0]).max()
     elif p == 1:

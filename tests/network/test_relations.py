@@ -92,7 +92,7 @@ def test_bounds(kernel):
     for problem in problems(kernel=kernel):
         at = problem.output_gradient(problem.start())
         forms = at.forms(problem.kernel)
-        stacks.append((forms.dense().matrices, forms.collatz_bound(2), forms.gram_bound(2), problem.bound(at, oracle)))
+        stacks.append((forms.dense.matrices, forms.collatz_bound(2), forms.gram_bound(2), problem.bound(at, oracle)))
     for found, expected in zip(*stacks, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 

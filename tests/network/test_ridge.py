@@ -111,8 +111,8 @@ def test_matrices_are_those_of_the_whole_gradient(kernel, storage):
     network = network_of(problem)
     at = problem.output_gradient(network)
     found, H = at.forms(problem.kernel), network_of(problem, seed=2).basis
-    dense = found.dense()
-    expected = at.forms(problem.kernel).of_losses.dense().matrices
+    dense = found.dense
+    expected = at.forms(problem.kernel).of_losses.dense.matrices
     W = forms_of(network)
     if kernel == "anova":
         W = 0.5 * W * (1.0 - np.eye(W.shape[1]))

@@ -279,7 +279,7 @@ def test_merging_parallel_units():
     assert merged.n_units == 2
     assert merged.outputs == pytest.approx(network.outputs, rel=1e-4, abs=1e-4)
     assert problem.norm.value(merged.weights) <= problem.norm.value(network.weights) * (1 + 1e-12)
-    assert merged.features == pytest.approx(problem.maps.features(merged.basis))
+    assert merged.features == pytest.approx(problem.network(merged.basis, merged.weights).features)
     assert merged.merge_parallel_units() is merged
 
 

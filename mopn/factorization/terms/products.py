@@ -170,7 +170,7 @@ class Linear(Term):
         return {"w": self.design.adjoint(slopes[:, None])[0] + self.alpha * at["w"]}
 
     def scales(self, rows: Rows) -> Parameters:
-        largest = rows.reduce(lambda block: block.design.without_dummies.largest, combine=max)
+        largest = rows.sum(lambda block: block.design.without_dummies.largest, combine=max)
         squares = rows.sum(
             lambda block: block.design.without_dummies.adjoint_squares(block.losses.sample_weights[:, None])[0]
         )

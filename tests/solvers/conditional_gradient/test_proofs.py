@@ -62,8 +62,8 @@ class Script:
 def budget(script, schedule="grow", tol=TOL, **clock):
     """Return a function that selects for the next answer, and the monitor."""
     monitor = FakeMonitor(tol=tol, **clock)
-    select = ProofSchedule(script, "an oracle", monitor, SCHEDULES[schedule])
-    return (lambda **last: select(None, AtMatrix(1.0, None), **last)), monitor
+    proofs = ProofSchedule(script, "an oracle", monitor, SCHEDULES[schedule])
+    return (lambda **last: proofs.select(None, AtMatrix(1.0, None), **last)), monitor
 
 
 ENDS = {

@@ -37,7 +37,7 @@ def test_dominant_eigenvectors_of_combinations(dense, d):
     rng = np.random.default_rng(0)
     forms, X, G = draw_forms("homogeneous", "dense", 0, n=20, d=d, m=3)
     W, start = rng.standard_normal((7, 3)), rng.standard_normal((7, d))
-    H = dominant_eigenvectors(forms.dense() if dense else forms, W, start, tol=1e-12)
+    H = dominant_eigenvectors(forms.dense if dense else forms, W, start, tol=1e-12)
     for h, w in zip(H, W, strict=True):
         matrix = np.einsum("i,ij,ik->jk", G @ w, X, X)
         theta = h @ matrix @ h
