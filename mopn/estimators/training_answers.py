@@ -18,7 +18,7 @@ def training_answers(problem: NetworkProblem, model: Model) -> AnswerDistributio
     unit = 1.0 if problem.user_y is None else problem.user_y.unit
     try:
         outputs = problem.start(problem.start_of(model)).outputs
-        found = problem.rows.reduce(_answers_of_block, model, unit, along=(outputs,), combine=_merged)
+        found = problem.rows.sum(_answers_of_block, model, unit, along=(outputs,), combine=_merged)
     except OSError:  # a file or a cluster is lost: the model stays
         return None
     return AnswerDistribution.of(found)

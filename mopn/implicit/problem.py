@@ -337,7 +337,8 @@ def _triangle(A: np.ndarray) -> np.ndarray:
     """Return the factor R of A = QR, by blocks of rows, as copies of a large A need much memory."""
     blocks = range(0, len(A), _ROWS_PER_BLOCK)
     triangles = in_threads(lambda first: np.linalg.qr(A[first : first + _ROWS_PER_BLOCK], mode="r"), blocks)
-    return np.linalg.qr(np.vstack([np.zeros((0, A.shape[1])), *triangles]), mode="r")
+    triangle: Any = np.linalg.qr(np.vstack([np.zeros((0, A.shape[1])), *triangles]), mode="r")
+    return triangle
 
 
 def _times_vector(times: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
