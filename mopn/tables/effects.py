@@ -12,6 +12,7 @@ from mopn.data.row_blocks import RawBlock
 from mopn.data.validation import check_weights, distinct_labels, label_codes
 from mopn.tables.encoding import TableEncoding
 from mopn.tables.quantiles import Quantiles
+from mopn.tables.reading import Table
 
 # Targets that are numbers end at these ranks from either end: outliers would be all of their variance otherwise.
 _RANK_OF_ENDS = 0.005
@@ -20,6 +21,10 @@ _RANK_OF_ENDS = 0.005
 _LEAST_SHARE = 0.002
 # What chance explains varies by its standard deviation; what goes beyond so many of them is no chance.
 _DEVIATIONS_OF_CHANCE = 4.0
+# Cells of a table up to which copies of rows are found.
+_MAX_CELLS = 1 << 20
+# Copies of a row that tell nothing: with more, rows repeat by nature, as in a table of a few codes.
+_MOST_COPIES = 10
 # Functions that depend on the ones before, up to this part of their length, are left out.
 _DEPENDENT = 1e-7
 
@@ -28,15 +33,15 @@ _DEPENDENT = 1e-7
 class Response:
     """Targets as numbers: indicators of the labels, or numbers up to their outer ranks, minus a level of theirs."""
 
-    labels: np.ndarray | None = None
-    lower: np.ndarray | None = None  # (m,)
-    upper: np.ndarray | None = None  # (m,)
+    labels: np.ndarray | None
+    lower: np.ndarray  # (m,), of numbers
+    upper: np.ndarray  # (m,), of numbers
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray | None, *, is_labels: bool) -> Response:
         """Return how to tell the targets of rows, given the targets and the weights of all rows, or all labels."""
         if is_labels and y.ndim == 1:
-            return cls(distinct_labels(y)[0])
+            return cls(distinct_labels(y)[0], np.zeros(0), np.zeros(0))
         columns = y.reshape(len(y), -1).astype(np.float64)
         present = slice(None) if weights is None else weights > 0.0
         rows = np.ones(len(y)) if weights is None else weights
@@ -60,6 +65,8 @@ class Effects:
     weights: tuple[np.ndarray, ...]  # (q,) of each column: the weights in its cells
     targets: tuple[np.ndarray, ...]  # (q, m) of each column: the targets in its cells
     weight: float  # of all rows
+    rows: int  # of positive weight
+    distinct: int  # rows without copies; in blocks copies are found in each
     sums: np.ndarray  # (m,), the targets of all rows
     squares: np.ndarray  # (m,), their squares
 
@@ -68,6 +75,8 @@ class Effects:
             tuple(a + b for a, b in zip(self.weights, other.weights, strict=True)),
             tuple(a + b for a, b in zip(self.targets, other.targets, strict=True)),
             self.weight + other.weight,
+            self.rows + other.rows,
+            self.distinct + other.distinct,
             self.sums + other.sums,
             self.squares + other.squares,
         )
@@ -102,9 +111,27 @@ class Cells:
             tuple(of_cells for of_cells, _ in sums),
             tuple(of_targets for _, of_targets in sums),
             float(weights.sum()),
+            table.n,
+            _distinct_rows(table, y),
             weights @ targets,
             weights @ targets**2,
         )
+
+
+def _distinct_rows(table: Table, y: np.ndarray) -> int:
+    """Return the number of different rows of a table with targets, by sums of random numbers of their cells."""
+    if not table.n or table.n * len(table.columns) > _MAX_CELLS:
+        return table.n
+    random = np.random.default_rng(0)
+    sums = np.zeros(table.n, np.uint64)
+    for column in [*table.columns, *y.reshape(len(y), -1).T]:
+        if column.dtype == object:
+            seen: dict[object, int] = {}
+            codes = np.array([seen.setdefault(cell, len(seen)) for cell in column.tolist()], np.intp)
+        else:
+            codes = np.unique(column, return_inverse=True)[1].reshape(-1)
+        sums += random.integers(0, 1 << 64, codes.max() + 1, np.uint64)[codes]
+    return len(np.unique(sums))
 
 
 def _sums_in_cells(
@@ -118,15 +145,13 @@ def _sums_in_cells(
     return np.asarray(matrix.sum(axis=1)), matrix @ targets
 
 
-def part_of_size(effects: Effects, column: int, n: int, common: np.ndarray, finer: np.ndarray) -> float:
+def part_of_size(effects: Effects, column: int, common: np.ndarray, finer: np.ndarray) -> float:
     """Return how far finer functions (q, w) of a column fade in, from 0 to 1, by what they explain of the targets.
 
-    Functions are given by their values at the column's knots, for a table of n rows. What counts is the part of the
-    variance of the targets that the finer functions explain beyond the common ones, on average of each, minus what
-    chance may explain.
+    Functions are given by their values at the column's knots. What counts is the part of the variance of the targets
+    that the finer functions explain beyond the common ones, on average of each, minus what chance may explain.
     """
-    # Weights below 1 on average count as parts of the rows, and others as repetitions.
-    one_row = min(1.0, effects.weight / n)
+    one_row = effects.weight / max(effects.distinct, effects.rows / _MOST_COPIES)
     rows = effects.weights[column] / one_row
     mean = effects.sums / effects.weight
     variances = effects.squares / effects.weight - mean**2

@@ -87,12 +87,12 @@ class NumberFunctions:
         count = _FINER_CURVES - CURVES
         finer = curves[:, :count]
         finest = curves[:, count:]
-        hats = part_of_size(effects, place, self.n, usual, whole._hats(at))
+        hats = part_of_size(effects, place, usual, whole._hats(at))
         of_finer = 0.0
         if len(self.sizes) == CURVES:
             room = self.sizes[-1] * CURVES**self.smoothness
-            of_finer = part_of_size(effects, place, self.n, usual, finer) * (1.0 - hats) * room
-        of_finest = part_of_size(effects, place, self.n, np.column_stack([usual, finer]), finest) * of_finer
+            of_finer = part_of_size(effects, place, usual, finer) * (1.0 - hats) * room
+        of_finest = part_of_size(effects, place, np.column_stack([usual, finer]), finest) * of_finer
         return replace(self, parts=FineParts(hats, of_finer, of_finest))
 
     @property

@@ -66,15 +66,14 @@ def assert_equal(found, expected, atol=1e-6):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_columns_have_finer_functions_where_targets_depend_on_them(name):
-    """It is the same for blocks, rows in another order, repeated rows, and targets in another unit."""
+    """It is the same for blocks, rows in another order, repeated rows, and targets or weights in another unit."""
     encoding = learned(name)
     assert encoding.numbers.widths.tolist() == [TABLES[name][2]]
     assert_equal(of_blocks(name, 700), encoding)
     assert_equal(learned(name, RNG.permutation(N)), encoding)
-    some = np.arange(N // 2)
-    twice = np.full(len(some), 2.0)
-    assert_equal(learned(name, some, twice), learned(name, np.append(some, some)))
-    assert_equal(learned(name, some, twice / 20), learned(name, some, twice / 30))
+    assert_equal(learned(name, weights=np.full(N, 0.1)), encoding)
+    weights = RNG.integers(1, 4, N)
+    assert_equal(learned(name, weights=50.0 * weights), learned(name, np.repeat(np.arange(N), weights)))
     if name not in IS_LABELS:
         assert_equal(learned(name, change=lambda y: 1e3 + 0.25 * y), encoding, atol=1e-4)
 
@@ -150,14 +149,16 @@ def test_noise_has_no_finer_functions():
 def test_parts_are_those_of_a_regression_on_all_rows(m):
     """With as many cells as values, by least squares on every row."""
     q = 20
-    cells = RNG.integers(0, q, N)
-    functions = RNG.standard_normal((q, 7))
-    effect = (0.09 if m == 1 else 0.075) * functions[cells, 4:].sum(axis=1, keepdims=True)
-    targets = (effect + RNG.standard_normal((N, m))) * np.arange(1, m + 1)
+    rng = np.random.default_rng(m)
+    cells = rng.integers(0, q, N)
+    functions = rng.standard_normal((q, 7))
+    functions[:, 4:] = np.linalg.qr(np.column_stack([np.ones(q), functions]))[0][:, 5:]
+    effect = (0.22 if m == 1 else 0.26) * functions[cells, 4:].sum(axis=1, keepdims=True)
+    targets = (effect + rng.standard_normal((N, m))) * np.arange(1, m + 1)
     common = functions[:, :4]
     finer = functions[:, 4:]
     indicators = np.eye(q)[cells]
-    effects = Effects((indicators.sum(0),), (indicators.T @ targets,), N, targets.sum(0), (targets**2).sum(0))
+    effects = Effects((indicators.sum(0),), (indicators.T @ targets,), N, N, N, targets.sum(0), (targets**2).sum(0))
 
     def left_by(columns):
         matrix = np.column_stack([np.ones(N), columns[cells]])
@@ -170,4 +171,4 @@ def test_parts_are_those_of_a_regression_on_all_rows(m):
     surely = gained - by_chance.sum() * (1 + 4 * np.sqrt(2 / (3 * outputs)))
     share = surely / ((targets - targets.mean(0)) ** 2).sum()
     assert 0.0 < share / 0.002 - 1.0 < 1.0
-    assert part_of_size(effects, 0, N, common, finer) == pytest.approx(share / 0.002 - 1.0, rel=1e-5)
+    assert part_of_size(effects, 0, common, finer) == pytest.approx(share / 0.002 - 1.0, rel=1e-5)
