@@ -29,10 +29,11 @@ _LEAST_GAP_OF_UNIT = 1e-2
 
 @dataclass(frozen=True)
 class AlternatingLeastSquares(Solver[Alternating]):
-    """Minimise over one factor and the other in turn, exactly; units enter while their slopes exceed the strength.
+    """Minimise over one factor and the other in turn, nearly; units enter while their slopes exceed the strength.
 
-    A sweep solves a least-squares problem for each row of both factors (Hu, Koren and Volinsky, ICDM 2008). Units are
-    the columns of the factors. Every second sweep looks for more of them, by power steps on the residuals; those that
+    A sweep has a least-squares problem for each row of both factors (Hu, Koren and Volinsky, ICDM 2008). Some steps of
+    conjugate gradients from the row before are as good as its solution, and quicker (Takács, Pilászy and Tikk, RecSys
+    2011). Units are the columns of the factors. Every second sweep looks for more of them, by power steps on the residuals; those that
     become zero leave. The trace has a column ``estimated_gap``, from singular values as found, and ``n_units``.
 
     Parameters

@@ -79,11 +79,14 @@ class DaskPairs(Pairs):
         n = self.shape[0] if by_items else self.shape[1]
         return r.blocks(by_items=by_items).reduce(lambda block: _lines(block).gram(block.y, n), operator.add)
 
-    def half_step(self, other: np.ndarray, common: np.ndarray, *, single: bool, by_items: bool) -> np.ndarray:
-        """Return the minimising rows of users, or of items; see :meth:`mopn.implicit.pairs.Lines.half_step`."""
-        other = other.astype(np.float32 if single else np.float64)
-        task = partial(_half_step, other=other, common=common, single=single)
-        return np.concatenate(self._sides[by_items][0].reduce(task, operator.add))
+    def improved(
+        self, start: np.ndarray, other: np.ndarray, common: np.ndarray, *, single: bool, by_items: bool
+    ) -> np.ndarray:
+        """Return better rows of users, or of items; see :meth:`mopn.implicit.pairs.Lines.improved`."""
+        dtype = np.float32 if single else np.float64
+        blocks, before = self._sides[by_items]
+        arrays = {"start": start.astype(dtype), "other": other.astype(dtype), "common": common}
+        return np.concatenate(blocks.reduce(partial(_improved, before=before, single=single, **arrays), operator.add))
 
 
 class _Numbers:
@@ -162,8 +165,12 @@ def _times(block: RawBlock, X: np.ndarray) -> list[np.ndarray]:
     return [_lines(block).times(block.y, X)]
 
 
-def _half_step(block: RawBlock, other: np.ndarray, common: np.ndarray, single: bool) -> list[np.ndarray]:
-    return [_lines(block).half_step(other, common, single=single)]
+def _improved(
+    block: RawBlock, before: dict[int, int], start: np.ndarray, other: np.ndarray, common: np.ndarray, single: bool
+) -> list[np.ndarray]:
+    lines = _lines(block)
+    first = before[block.number]
+    return [lines.improved(start[first : first + len(lines)], other, common, single=single)]
 
 
 def _with_numbers(block: RawBlock) -> sparse.csr_array:

@@ -16,6 +16,8 @@ from mopn.solvers.tools.decorators import cached_property
 # Pairs, at least, in a block of lines: with fewer, threads cost more than they save.
 _LEAST_PAIRS_IN_BLOCK = 20_000
 # Blocks of lines for each thread, so that all end at about the same time.
+# Conjugate gradients of each row in a half-step: they begin at the row of the sweep before, so that few are enough.
+_STEPS = 3
 _BLOCKS_PER_THREAD = 4
 
 
@@ -81,6 +83,18 @@ class Lines:
         found = np.empty((len(self), other.shape[1]), dtype)
         B = np.ascontiguousarray(other, dtype)
         self.in_blocks(half_step, found, B, self.starts, self.partners, confidences, common.astype(dtype))
+        return found
+
+    def improved(self, start: np.ndarray, other: np.ndarray, common: np.ndarray, *, single: bool) -> np.ndarray:
+        """Return rows a on the way from a start to those of :meth:`half_step`, by some conjugate gradients."""
+        from mopn.compiled.alternating import conjugate_steps
+
+        dtype = np.float32 if single else np.float64
+        confidences = self.single_confidences if single else self.confidences
+        found = np.array(start, dtype, order="C")
+        B = np.ascontiguousarray(other, dtype)
+        arrays = self.starts, self.partners, confidences, common.astype(dtype)
+        self.in_blocks(conjugate_steps, found, B, *arrays, _STEPS)
         return found
 
     @cached_property
@@ -165,21 +179,12 @@ class Pairs:
             return self.items.gram(self._by_items(r), self.shape[0])
         return self.users.gram(r, self.shape[1])
 
-    def minimized(
-        self, other: np.ndarray, strength: float, unobserved_weight: float, *, single: bool, by_items: bool
+    def improved(
+        self, start: np.ndarray, other: np.ndarray, common: np.ndarray, *, single: bool, by_items: bool
     ) -> np.ndarray:
-        """Return the rows a (n, k) that minimise sum c/2 (<a, b> - 1)^2 + weight/2 |a'B'|^2 + strength/2 |a|^2 each.
-
-        They are the factor of users, or of items; the sum is over the partners b of a line, rows of the ``other`` B.
-        """
-        common = unobserved_weight * (other.T @ other)
-        common[np.diag_indices(other.shape[1])] += strength
-        return self.half_step(other, common, single=single, by_items=by_items)
-
-    def half_step(self, other: np.ndarray, common: np.ndarray, *, single: bool, by_items: bool) -> np.ndarray:
-        """Return the minimising rows of users, or of items; see :meth:`Lines.half_step`."""
+        """Return better rows of users, or of items; see :meth:`Lines.improved`."""
         lines = self.items if by_items else self.users
-        return lines.half_step(other, common, single=single)
+        return lines.improved(start, other, common, single=single)
 
     def _by_items(self, r: np.ndarray) -> np.ndarray:
         """Return numbers of the pairs in the order of items; the last ones are kept, as many products follow."""

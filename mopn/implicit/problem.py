@@ -322,11 +322,16 @@ class ImplicitProblem(Displayed, Alternating):
         return Factors(np.hstack([point.P, new.P[:, :most]]), np.hstack([point.Q, new.Q[:, :most]]))
 
     def sweep(self, point: Factors, *, single: bool) -> Factors:
-        """Minimise over P, then over Q; return the balanced factors."""
-        weights = self.strength, self.unobserved_weight
-        P = self.pairs.minimized(point.Q, *weights, single=single, by_items=False)
-        Q = self.pairs.minimized(P, *weights, single=single, by_items=True)
+        """Improve P, then Q, by conjugate gradients of each row; return the balanced factors."""
+        P = self.pairs.improved(point.P, point.Q, self._common(point.Q), single=single, by_items=False)
+        Q = self.pairs.improved(point.Q, P, self._common(P), single=single, by_items=True)
         return self.balanced(Factors(P.astype(np.float64), Q.astype(np.float64)), _NULL_UNIT)
+
+    def _common(self, other: np.ndarray) -> np.ndarray:
+        """Return the part (k, k) of the normal equations that all rows of a factor have, given the other factor."""
+        common = self.unobserved_weight * (other.T @ other)
+        common[np.diag_indices(len(common))] += self.strength
+        return common
 
     def default_solver(self) -> AlternatingLeastSquares:
         """Return the solver that :func:`mopn.minimize` takes by default."""

@@ -311,3 +311,27 @@ def test_threads_change_nothing():
     one = mopn.minimize(problem, tol=1e-4, n_threads=1)
     two = mopn.minimize(problem, tol=1e-4, n_threads=2)
     assert np.array_equal(one.P, two.P)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("by_items", [False, True])
+def test_half_steps_go_to_the_minimum_of_each_row(single, by_items):
+    """No step raises the objective of a row, and many end at the solution of its normal equations."""
+    C = confidences(decades=1)
+    rng = np.random.default_rng(1)
+    P = rng.standard_normal((30, 6))
+    Q = rng.standard_normal((20, 6))
+    pairs = mopn.ImplicitProblem(C, 1.0).pairs
+    A, B, matrix = (Q, P, C.T.toarray()) if by_items else (P, Q, C.toarray())
+    common = 0.3 * B.T @ B + np.eye(6)
+
+    def values(A):
+        return 0.5 * (matrix * (A @ B.T - 1.0) ** 2).sum(1) + 0.5 * np.einsum("ik,kl,il->i", A, common, A)
+
+    improved = A
+    for _ in range(40):
+        before = values(improved)
+        improved = pairs.improved(improved, B, common, single=single, by_items=by_items)
+        assert (values(improved) <= before * (1.0 + (1e-5 if single else 1e-12)) + 1e-12).all()
+    exact = [np.linalg.solve(common + (B.T * c) @ B, B.T @ c) for c in matrix]
+    np.testing.assert_allclose(improved, exact, atol=1e-4 if single else 1e-10)
