@@ -33,8 +33,9 @@ class AlternatingLeastSquares(Solver[Alternating]):
 
     A sweep has a least-squares problem for each row of both factors (Hu, Koren and Volinsky, ICDM 2008). Some steps of
     conjugate gradients from the row before are as good as its solution, and quicker (Takács, Pilászy and Tikk, RecSys
-    2011). Units are the columns of the factors. Every second sweep looks for more of them, by power steps on the residuals; those that
-    become zero leave. The trace has a column ``estimated_gap``, from singular values as found, and ``n_units``.
+    2011). Units are the columns of the factors. Every second sweep looks for more of them, by power steps on the
+    residuals; those that become zero leave. The trace has a column ``estimated_gap``, from singular values as found,
+    and ``n_units``.
 
     Parameters
     ----------
