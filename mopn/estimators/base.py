@@ -179,9 +179,12 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
         y = compressed(y, "y")
         if y is None or sparse.issparse(y):
             return y
+        return as_targets(y, numeric=self._numeric_y, advice=self._advice_of_texts())
+
+    def _advice_of_texts(self) -> str:
+        """Return which estimators take targets that are texts."""
         classifier = type(self).__name__.replace("Regressor", "Classifier")
-        advice = f"{classifier} takes them as classes, a regressor takes numbers"
-        return as_targets(y, numeric=self._numeric_y, advice=advice)
+        return f"{classifier} takes them as classes, a regressor takes numbers"
 
     def _checked(self, X: Any) -> Any:
         if hasattr(self, "model_") and self._is_plain(X):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mopn.data.chunked_rows import Chunks, LocalChunks
 from mopn.data.row_blocks import RawBlock, RowBlocks, named
-from mopn.data.validation import check_sample_weight, check_weights
+from mopn.data.validation import check_sample_weight, check_weights, finite_numbers
 from mopn.data.values import to_host
 from mopn.solvers.tools.checks import Rule, check_nonnegative, check_options, count, shown
 from mopn.solvers.tools.decorators import quiet
@@ -227,7 +227,8 @@ class TableEncoder(TransformerMixin, TableReader):
             else:
                 y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
                 check_consistent_length(y, np.empty(table.n))
-                self._learn(table, weights, y, is_labels=type_of_target(y) in ("binary", "multiclass"))
+                is_labels = type_of_target(y) in ("binary", "multiclass")
+                self._learn(table, weights, y if is_labels else finite_numbers(y, "y"), is_labels=is_labels)
         return self
 
     @quiet()

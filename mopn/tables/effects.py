@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,8 @@ _RANK_OF_ENDS = 0.005
 _LEAST_SHARE = 0.002
 # What chance explains varies by its standard deviation; what goes beyond so many of them is no chance.
 _DEVIATIONS_OF_CHANCE = 4.0
-# Cells of a table up to which copies of rows are found.
-_MAX_CELLS = 1 << 20
+# Hashes that are kept to count different rows: of more rows their number is an estimate, to about 1 %.
+_MOST_HASHES = 1 << 14
 # Copies of a row that tell nothing: with more, rows repeat by nature, as in a table of a few codes.
 _MOST_COPIES = 10
 # Functions that depend on the ones before, up to this part of their length, are left out.
@@ -66,7 +67,7 @@ class Effects:
     targets: tuple[np.ndarray, ...]  # (q, m) of each column: the targets in its cells
     weight: float  # of all rows
     rows: int  # of positive weight
-    distinct: int  # rows without copies; in blocks copies are found in each
+    hashes: np.ndarray  # of the different rows, ascending, the smallest ones if there are many
     sums: np.ndarray  # (m,), the targets of all rows
     squares: np.ndarray  # (m,), their squares
 
@@ -76,10 +77,20 @@ class Effects:
             tuple(a + b for a, b in zip(self.targets, other.targets, strict=True)),
             self.weight + other.weight,
             self.rows + other.rows,
-            self.distinct + other.distinct,
+            np.union1d(self.hashes, other.hashes)[:_MOST_HASHES],
             self.sums + other.sums,
             self.squares + other.squares,
         )
+
+    @property
+    def different_rows(self) -> float:
+        """The number of rows without copies: by the place of the last hash, if more were left out.
+
+        Bar-Yossef, Jayram, Kumar, Sivakumar and Trevisan: Counting distinct elements in a data stream. RANDOM 2002.
+        """
+        if len(self.hashes) < _MOST_HASHES:
+            return float(len(self.hashes))
+        return (_MOST_HASHES - 1) / (float(self.hashes[-1]) / 2.0**64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,26 +123,34 @@ class Cells:
             tuple(of_targets for _, of_targets in sums),
             float(weights.sum()),
             table.n,
-            _distinct_rows(table, y),
+            _hashes(arranged, targets),
             weights @ targets,
             weights @ targets**2,
         )
 
 
-def _distinct_rows(table: Table, y: np.ndarray) -> int:
-    """Return the number of different rows of a table with targets, by sums of random numbers of their cells."""
-    if not table.n or table.n * len(table.columns) > _MAX_CELLS:
-        return table.n
-    random = np.random.default_rng(0)
+def _hashes(table: Table, targets: np.ndarray) -> np.ndarray:
+    """Return the hashes of the different rows of an arranged table with targets, the smallest ones if there are many.
+
+    They depend on the cells alone, so that those of blocks can be joined.
+    """
     sums = np.zeros(table.n, np.uint64)
-    for column in [*table.columns, *y.reshape(len(y), -1).T]:
+    for place, column in enumerate([*table.columns, *targets.T]):
         if column.dtype == object:
-            seen: dict[object, int] = {}
-            codes = np.array([seen.setdefault(cell, len(seen)) for cell in column.tolist()], np.intp)
+            codes = {text: zlib.crc32(repr(text).encode()) for text in set(column.tolist())}
+            bits = np.array([codes[text] for text in column.tolist()], np.uint64)
         else:
-            codes = np.unique(column, return_inverse=True)[1].reshape(-1)
-        sums += random.integers(0, 1 << 64, codes.max() + 1, np.uint64)[codes]
-    return len(np.unique(sums))
+            bits = np.where(np.isnan(column), np.nan, column + 0.0).view(np.uint64)  # one NaN, and one zero
+        sums += _mixed(bits + np.uint64(place))
+        sums = _mixed(sums)
+    return np.unique(sums)[:_MOST_HASHES]
+
+
+def _mixed(x: np.ndarray) -> np.ndarray:
+    """Return random bits for each of some numbers of 64 bits (Stafford's variant 13 of the finaliser of MurmurHash)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def _sums_in_cells(
@@ -151,7 +170,7 @@ def part_of_size(effects: Effects, column: int, common: np.ndarray, finer: np.nd
     Functions are given by their values at the column's knots. What counts is the part of the variance of the targets
     that the finer functions explain beyond the common ones, on average of each, minus what chance may explain.
     """
-    one_row = effects.weight / max(effects.distinct, effects.rows / _MOST_COPIES)
+    one_row = effects.weight / max(effects.different_rows, effects.rows / _MOST_COPIES)
     rows = effects.weights[column] / one_row
     mean = effects.sums / effects.weight
     variances = effects.squares / effects.weight - mean**2

@@ -51,9 +51,9 @@ KINDS = {
 }
 
 
-def model_of(frame, *, kind="numbers", scale=1.0, curves=5):
+def model_of(frame, *, kind="numbers", scale=1.0, curves=5, y=None):
     """Return a model of a table with random units, whose outputs are of a moderate size."""
-    encoding = learn_encoding(read_table(frame), curves=curves, smoothness=1.0)
+    encoding = learn_encoding(read_table(frame), None, y, curves=curves, smoothness=1.0)
     machine = network(1, d=encoding.n_features, augment=True, **KINDS[kind])
     return TableModel(replace(machine, weights=0.01 * scale * machine.weights), encoding)
 
@@ -99,7 +99,7 @@ def test_hats_of_codes(tmp_path, form, first):
     frame = pd.DataFrame(
         {"code": codes, "noise": np.sin(np.arange(1600.0)), "other": np.where(codes > first + 9, np.nan, codes)}
     )
-    model = model_of(frame, curves=None)
+    model = model_of(frame, curves=None, y=codes % 2)
     assert f"code near {first + 3:g}" in model.encoding.feature_names
     rows = frame[:200].assign(code=first + np.linspace(-2.0, 18.0, 200))
     found = FORMATS[form](model, rows, "float64", tmp_path)

@@ -158,7 +158,9 @@ def test_parts_are_those_of_a_regression_on_all_rows(m):
     common = functions[:, :4]
     finer = functions[:, 4:]
     indicators = np.eye(q)[cells]
-    effects = Effects((indicators.sum(0),), (indicators.T @ targets,), N, N, N, targets.sum(0), (targets**2).sum(0))
+    effects = Effects(
+        (indicators.sum(0),), (indicators.T @ targets,), N, N, np.arange(N), targets.sum(0), (targets**2).sum(0)
+    )
 
     def left_by(columns):
         matrix = np.column_stack([np.ones(N), columns[cells]])
@@ -172,3 +174,22 @@ def test_parts_are_those_of_a_regression_on_all_rows(m):
     share = surely / ((targets - targets.mean(0)) ** 2).sum()
     assert 0.0 < share / 0.002 - 1.0 < 1.0
     assert part_of_size(effects, 0, common, finer) == pytest.approx(share / 0.002 - 1.0, rel=1e-5)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("number", [500, 100_000])
+def test_copies_of_rows_are_counted_once(number, copies):
+    """Exactly if they are few, and to some per cent if not; in blocks as in memory."""
+    x = np.repeat(np.random.default_rng(2).standard_normal(number), copies)
+    table = {"x": x, "text": np.where(x > 0.0, "above", None)}
+    seen = []
+
+    def effects_of(task):
+        blocks = [RawBlock(i, read_table({k: v[i::3] for k, v in table.items()}), x[i::3], None) for i in range(3)]
+        seen.append(sum(map(task, blocks[1:]), task(blocks[0])))
+        return seen[0]
+
+    summary = summarise(read_table(table), None, ())
+    encoding_of(summary, **OPTIONS, response=Response.of(x, None, is_labels=False), effects_of=effects_of)
+    assert seen[0].rows == number * copies
+    assert seen[0].different_rows == pytest.approx(number, rel=0.0 if number == 500 else 0.03)
