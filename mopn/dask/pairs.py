@@ -85,8 +85,15 @@ class DaskPairs(Pairs):
         """Return better rows of users, or of items; see :meth:`mopn.implicit.pairs.Lines.improved`."""
         dtype = np.float32 if single else np.float64
         blocks, before = self._sides[by_items]
-        arrays = {"start": start.astype(dtype), "other": other.astype(dtype), "common": common}
-        return np.concatenate(blocks.reduce(partial(_improved, before=before, single=single, **arrays), operator.add))
+        task = partial(
+            _improved,
+            before=before,
+            start=start.astype(dtype),
+            other=other.astype(dtype),
+            common=common,
+            single=single,
+        )
+        return np.concatenate(blocks.reduce(task, operator.add))
 
 
 class _Numbers:
