@@ -82,7 +82,8 @@ class NumberFunctions:
         """
         whole = replace(self, parts=_ALL)
         at = whole._at
-        usual = np.column_stack([self._linear[at], self._cosines(at, self.sizes, 1)])
+        # All usual curves, also where many columns leave no room for some.
+        usual = np.column_stack([self._linear[at], self._cosines(at, np.ones(CURVES), 1)])
         curves = whole._finer_curves(at)
         count = _FINER_CURVES - CURVES
         finer = curves[:, :count]
