@@ -28,6 +28,9 @@ from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import quiet
 from mopn.solvers.tools.display import Displayed
 
+# Steps to better dual points after a network's own gradient, at most.
+_DUAL_STEPS = 4
+
 
 @dataclass(frozen=True, repr=False)
 class NetworkCertificate(Displayed):
@@ -344,7 +347,8 @@ def certify(
     -------
     Measure
         ``fun``; ``gap``, a proven upper bound of ``fun`` minus the minimum over all networks; and ``restricted_gap``,
-        the same for the minimum over the weights alone, with the units as they are.
+        the same for the minimum over the weights alone, with the units as they are. Under "l1" the gap is the smaller
+        one of the network's own gradient and of those at better dual points near it (docs/mathematics.md, 5.8).
 
     Raises
     ------
@@ -377,7 +381,7 @@ def certify(
         d, m = problem.n_inputs, problem.losses.n_outputs
         basis, weights = unit_length(network.basis, network.weights, d, m, dummies=problem.dummies, argument="")
         problem.regularizer.check_feasible(weights)
-        return problem.measure_of((basis, weights, network.linear), oracle)
+        return problem.measure_of((basis, weights, network.linear), oracle, _DUAL_STEPS)
 
 
 def _given_network(problem: NetworkProblem, basis: Any, weights: Any, linear: Any) -> NetworkParts:

@@ -426,26 +426,51 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
 
     @quiet()
     def measure(
-        self, network: Network, oracle: OracleName | BasisOracle = "auto", effort: Effort = UNLIMITED
+        self,
+        network: Network,
+        oracle: OracleName | BasisOracle = "auto",
+        effort: Effort = UNLIMITED,
+        *,
+        dual_steps: int = 0,
     ) -> Measure:
-        """Objective and proven bounds, from scratch."""
+        """Objective and proven bounds, from scratch: by the gradient, and after steps to better dual points."""
         network = network.compact()
         at = self.output_gradient(network)
+        rounding = self.rounding(network, at)
         failure_budget = FailureBudget()
-        bound = self.bound(at, self.oracle(oracle, failure_budget), effort)
+        basis_oracle = self.oracle(oracle, failure_budget)
+        bound = self.bound(at, basis_oracle, effort)
+        lower = self.lower(at, bound)
+        dual = self.dual(network, at, bound)
+
+        point, at_point = network, at
+        for _ in range(dual_steps):
+            gap = Measure(at.value, lower, rounding).relative_gap
+            moved = self.better_dual(point, at_point, min(gap, 1.0))
+            if moved is None:
+                break
+            point = moved
+            at_point = self.output_gradient(point)
+            bound = self.bound(at_point, basis_oracle, effort)
+            after = self.lower(at_point, bound)
+            if not after > lower:
+                break
+            lower = after
+            dual = self.dual(point, at_point, bound)
+
         return Measure(
             at.value,
-            lower=self.lower(at, bound),
-            rounding=self.rounding(network, at),
+            lower=lower,
+            rounding=rounding,
             restricted_lower=self.restricted_lower(network, at),
             failure=failure_budget.failure,
             seed=failure_budget.seed,
-            dual=self.dual(network, at, bound),
+            dual=dual,
         )
 
-    def measure_of(self, start: Any, oracle: OracleName | BasisOracle = "auto") -> Measure:
+    def measure_of(self, start: Any, oracle: OracleName | BasisOracle = "auto", dual_steps: int = 0) -> Measure:
         """Return the measure of a network as given, which may have units outside of the span of the rows."""
-        measure = self.measure(self.start(start), oracle)
+        measure = self.measure(self.start(start), oracle, dual_steps=dual_steps)
         if self.span is None:
             return measure
         given = self.in_given_coordinates()

@@ -265,3 +265,18 @@ def test_units_of_one_output_that_depend_on_each_other_become_fewer():
     assert fewer.n_units <= 5
     assert problem.output_gradient(fewer).value <= problem.output_gradient(network).value
     assert np.asarray(fewer.outputs) == pytest.approx(np.asarray(network.outputs))
+
+
+@every_kernel
+@every_loss
+@every_ridge
+def test_certificates_take_the_steps(loss, kernel, ridge):
+    """Bounds are better than those of the network's own gradient, and below the minimum; the objective is the same."""
+    problem = problem_of(loss, kernel, ridge)
+    network = roughly_fitted(problem)
+    own = problem.measure(network)
+    found = mopn.certify(problem, network.basis, network.weights, linear=network.linear)
+    start = network.basis, network.weights, network.linear
+    best = mopn.minimize(problem, ConditionalGradient("full"), start=start, tol=1e-8)
+    assert found.fun == pytest.approx(own.fun, rel=1e-12)
+    assert own.lower < found.lower <= best.fun * (1.0 + 1e-12)
