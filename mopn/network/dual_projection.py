@@ -194,7 +194,10 @@ class DualProjection:
         best = x = np.zeros(self.size)
         for _ in range(_MOST_STEPS):
             K = self._curvature(outputs)
-            new = self._minimiser(K, slopes - K @ x, x)
+            try:
+                new = self._minimiser(K, slopes - K @ x, x)
+            except np.linalg.LinAlgError:  # numbers so large or small that the curvature has lost its digits
+                break
             outputs = outputs + self._outputs(new - x)
             x = new
             slopes = others + self._slopes_of_losses(outputs)
