@@ -240,7 +240,8 @@ class _Rounds:
         is_level = self._has_levelled_off(at.value)
         selection = self.proofs.select(self.point, at, last=is_level or (self._is_full and self.polished))
         proof = Proof(self.point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
-        if self.dual_steps is not None and self.point.n_units and selection.estimate <= _MAX_ESTIMATE_FOR_STEPS:
+        is_near = is_level or selection.estimate <= _MAX_ESTIMATE_FOR_STEPS
+        if self.dual_steps is not None and self.point.n_units and is_near:
             proof = self.dual_steps.improved(proof)
             selection = selection.with_proof(proof, monitor.tol)
 
