@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mopn.core.regularizers import Ratio
+from mopn.data.features import checked_features, of_equal_lengths
 from mopn.data.interactions import checked_interactions
 from mopn.estimators.base import raise_interruption
 from mopn.estimators.callbacks import print_progress
@@ -72,6 +73,17 @@ class _Chosen(NamedTuple):
     weight: float
     start: Result | None = None
     tried: Any = ()
+
+
+class _Features(NamedTuple):
+    """Features of users and of items, or None, with rows of length 1."""
+
+    users: Any
+    items: Any
+
+
+def _scaled(features: Any, n: int, name: str) -> Any:
+    return None if features is None else of_equal_lengths(checked_features(features, n, name))
 
 
 class ImplicitFactorization(Fitted, BaseEstimator):
@@ -161,7 +173,9 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, interactions: Any, y: Any = None) -> ImplicitFactorization:
+    def fit(
+        self, interactions: Any, y: Any = None, *, user_features: Any = None, item_features: Any = None
+    ) -> ImplicitFactorization:
         """Fit the factors.
 
         Parameters
@@ -171,11 +185,16 @@ class ImplicitFactorization(Fitted, BaseEstimator):
             real numbers. Duplicates are summed, explicit zeros are no interactions.
         y : None
             Not used.
+        user_features : array-like or sparse matrix of shape (n_users, p), optional
+            Features of users, besides their ids. Rows are scaled to the length 1 of an id's column.
+        item_features : array-like or sparse matrix of shape (n_items, q), optional
+            Features of items, likewise; by them new items are recommended.
 
         Raises
         ------
         TypeError, ValueError
-            For matrices that are not sparse, NaN, negative numbers, or no interactions; for options out of range.
+            For interactions that are not sparse, NaN, negative numbers, or no interactions; for features that are not
+            numbers, or of another number of rows; for options out of range.
         """
         for name, rule in _RULES.items():
             rule(getattr(self, name), name)
@@ -183,8 +202,12 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         liked = checked_interactions(interactions, "interactions")
         if not liked.nnz:
             raise ValueError("interactions holds no pair above 0, so there is nothing to learn from")
-        choice = self._choose(liked, deadline)
-        problem = self._problem(liked, choice.strength, choice.weight)
+        features = _Features(
+            _scaled(user_features, liked.shape[0], "user_features"),
+            _scaled(item_features, liked.shape[1], "item_features"),
+        )
+        choice = self._choose(liked, features, deadline)
+        problem = self._problem(liked, features, choice.strength, choice.weight)
         solver = AlternatingLeastSquares(max_units=self.max_units)
         most = _MAX_SWEEPS if self.max_iter is None else self.max_iter
         result = self._minimized(problem, solver, self.tol, most, deadline, choice.start, verbose=self.verbose)
@@ -193,9 +216,10 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         self._set(problem, liked, result)
         return self
 
-    def _problem(self, liked: sparse.csr_array, strength: Any, weight: float) -> ImplicitProblem:
+    def _problem(self, liked: sparse.csr_array, features: _Features, strength: Any, weight: float) -> ImplicitProblem:
         confidences = sparse.csr_array((1.0 + self.alpha * liked.data, liked.indices, liked.indptr), shape=liked.shape)
-        return ImplicitProblem(confidences, strength, weight)
+        given = {"user_features": features.users, "item_features": features.items}
+        return ImplicitProblem(confidences, strength, weight, **given)
 
     def _minimized(
         self,
@@ -217,8 +241,8 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         self.model_ = self._model(problem, liked, result)
         self.strength_ = problem.strength
         self.unobserved_weight_ = problem.unobserved_weight
-        self.user_factors_ = result.P
-        self.item_factors_ = result.Q
+        self.user_factors_ = self.model_.user_factors
+        self.item_factors_ = self.model_.item_factors
         self.n_units_ = result.P.shape[1]
         self.objective_ = result.fun
         self.gap_ = result.gap
@@ -230,16 +254,25 @@ class ImplicitFactorization(Fitted, BaseEstimator):
 
     def _model(self, problem: ImplicitProblem, liked: sparse.csr_array, result: Result) -> ImplicitModel:
         parts = liked.indptr, liked.indices, liked.data
-        options = {
+        options: dict[str, Any] = {
             "strength": problem.strength,
             "unobserved_weight": problem.unobserved_weight,
             "alpha": float(self.alpha),
         }
-        return ImplicitModel(np.array(result.P), np.array(result.Q), *parts, **options)
+        users = problem.sides.users
+        items = problem.sides.items
+        user_factors = np.array(users.vectors(result.P))
+        if users.features is not None:
+            options["user_feature_factors"] = np.array(result.P[users.n :])
+            options["user_offsets"] = user_factors - result.P[: users.n]
+        if items.features is not None:
+            options["item_feature_factors"] = np.array(result.Q[items.n :])
+            options["item_squares"] = result.Q.T @ result.Q
+        return ImplicitModel(user_factors, np.array(items.vectors(result.Q)), *parts, **options)
 
     # -- the choice -------------------------------------------------------------------------------------------------
 
-    def _choose(self, liked: sparse.csr_array, deadline: Deadline) -> _Chosen:
+    def _choose(self, liked: sparse.csr_array, features: _Features, deadline: Deadline) -> _Chosen:
         """Return strength and weight, a fit to start from, and the scores of all that were tried."""
         weights = _WEIGHTS if self.unobserved_weight == "auto" else (float(self.unobserved_weight),)
         chooses_strength = isinstance(self.strength, str)
@@ -248,7 +281,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         if len(weights) == len(ratios) == 1 or not held.nnz:
             middle = Ratio(_RATIOS[2]) if chooses_strength else self.strength
             return _Chosen(middle, weights[0])
-        walk = _Walk(self, train, held, deadline)
+        walk = _Walk(self, train, held, features, deadline)
         walk.try_strengths(ratios, weights[0])
         for weight in weights[1:]:
             walk.try_strengths([walk.best.strength], weight)
@@ -256,7 +289,9 @@ class ImplicitFactorization(Fitted, BaseEstimator):
 
     # -- use --------------------------------------------------------------------------------------------------------
 
-    def recommend(self, users: Any = None, n: int = 10, *, filter_already_liked: bool = True) -> Recommendations:
+    def recommend(
+        self, users: Any = None, n: int = 10, *, filter_already_liked: bool = True, user_features: Any = None
+    ) -> Recommendations:
         """Return the n best items of users; see :meth:`mopn.models.implicit.ImplicitModel.recommend`.
 
         Parameters
@@ -265,8 +300,22 @@ class ImplicitFactorization(Fitted, BaseEstimator):
             Users of the fit, default all; or interactions of new or changed users, a row each.
         n : int, default 10
         filter_already_liked : bool, default True
+        user_features : array-like or sparse matrix of shape (m, p), optional
+            Features of new users; default zeros.
         """
-        return self._fitted_model().recommend(users, n, filter_already_liked=filter_already_liked)
+        options = {"filter_already_liked": filter_already_liked, "user_features": user_features}
+        return self._fitted_model().recommend(users, n, **options)
+
+    def recommend_new_items(self, item_features: Any, users: Any = None, n: int = 10) -> Recommendations:
+        """Return the n best of new items for users of the fit, default all; ids are the rows of the features.
+
+        Parameters
+        ----------
+        item_features : array-like or sparse matrix of shape (m, q)
+        users : int or array-like of int, optional
+        n : int, default 10
+        """
+        return self._fitted_model().recommend_new_items(item_features, users, n)
 
     def similar_items(self, items: Any, n: int = 10) -> Recommendations:
         """Return the n items with the largest cosines to given ones.
@@ -282,19 +331,25 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         """Return the scores of pairs of users and items, equally long arrays of ids."""
         return self._fitted_model().predict(users, items)
 
-    def fold_in(self, interactions: Any) -> np.ndarray:
-        """Return the factors (m, k) of new users with interactions (m, n_items), in closed form."""
-        return self._fitted_model().fold_in(interactions)
+    def fold_in(self, interactions: Any, user_features: Any = None) -> np.ndarray:
+        """Return the factors (m, k) of new users with interactions (m, n_items) and features (m, p), in closed form."""
+        return self._fitted_model().fold_in(interactions, user_features)
 
-    def explain(self, user: Any, item: int) -> Reasons:
+    def fold_in_items(self, item_features: Any) -> np.ndarray:
+        """Return the factors (m, k) of new items with features (m, q)."""
+        return self._fitted_model().fold_in_items(item_features)
+
+    def explain(self, user: Any, item: int, user_features: Any = None) -> Reasons:
         """Return what each item that a user liked adds to the score of an item.
 
         Parameters
         ----------
         user : int or sparse matrix of shape (1, n_items)
         item : int
+        user_features : array-like or sparse matrix of shape (1, p), optional
+            Features of a new user.
         """
-        return self._fitted_model().explain(user, item)
+        return self._fitted_model().explain(user, item, user_features)
 
     def _fitted_model(self) -> ImplicitModel:
         check_is_fitted(self)
@@ -310,11 +365,17 @@ class _Walk:
     """Fits to the remaining pairs, each from the one before, with their scores on the held-out pairs."""
 
     def __init__(
-        self, estimator: ImplicitFactorization, train: sparse.csr_array, held: sparse.csr_array, deadline: Deadline
+        self,
+        estimator: ImplicitFactorization,
+        train: sparse.csr_array,
+        held: sparse.csr_array,
+        features: _Features,
+        deadline: Deadline,
     ) -> None:
         self.estimator = estimator
         self.train = train
         self.held = held
+        self.features = features
         self.deadline = deadline
         self.solver = AlternatingLeastSquares(max_units=estimator.max_units, prove=False)
         self.result: Result | None = None
@@ -328,11 +389,11 @@ class _Walk:
         for strength in strengths:
             if worse >= _PATIENCE or (self.tried and self.deadline.is_over):
                 return
-            problem = self.estimator._problem(self.train, strength, weight)
+            problem = self.estimator._problem(self.train, self.features, strength, weight)
             deadline = self.deadline.share(0.5)
             limits = _CHOICE_TOL, _CHOICE_SWEEPS, deadline
             self.result = self.estimator._minimized(problem, self.solver, *limits, self.result)
-            score = self._score(self.result)
+            score = self._score(problem, self.result)
             ratio = problem.strength / problem.largest_singular_value
             self.tried.append(_Tried(ratio, weight, score))
             print_progress(self.estimator.verbose, f"strength {ratio:.3g}, weight {weight:g}: nDCG {score:.4f}")
@@ -343,11 +404,11 @@ class _Walk:
                 self.best = _Chosen(strength, weight, self.result)
                 self.best_score = score
 
-    def _score(self, result: Result) -> float:
+    def _score(self, problem: ImplicitProblem, result: Result) -> float:
         users = np.flatnonzero(np.diff(self.held.indptr))
         if len(users) > _MOST_SCORED_USERS:
             users = users[np.linspace(0, len(users) - 1, _MOST_SCORED_USERS).astype(int)]
-        scores = result.P[users] @ result.Q.T
+        scores = problem.sides.users.vectors(result.P)[users] @ problem.sides.items.vectors(result.Q).T
         return ndcg_at_k(self.held[users], scores, _LIST_LENGTH, seen=self.train[users])
 
 

@@ -12,8 +12,9 @@ from scipy.sparse.linalg import svds
 from mopn.core.regularizers import Ratio
 from mopn.data.interactions import checked_interactions
 from mopn.data.validation import check_input, check_start_size, finite_numbers
-from mopn.implicit.pairs import Lines, Pairs
+from mopn.implicit.pairs import Pairs
 from mopn.implicit.proof import ImplicitDual, Residuals, estimated_lower, proven_dual
+from mopn.implicit.sides import Sides
 from mopn.solvers.alternating import AlternatingLeastSquares
 from mopn.solvers.interface import Alternating, Estimate, Measure
 from mopn.solvers.numerics.precision import EPS, NULL
@@ -35,7 +36,7 @@ _CERTIFIED = 1e-6
 
 
 class Factors(NamedTuple):
-    """A point: the factors P (n_users, k) and Q (n_items, k) of W = P Q'."""
+    """A point: the factors P (n_users + p, k) and Q (n_items + q, k) of W = P Q', with rows of the features last."""
 
     P: np.ndarray
     Q: np.ndarray
@@ -72,22 +73,28 @@ class ImplicitProblem(Displayed, Alternating):
         confidences, from which on W = 0 is best.
     unobserved_weight : float, default 0.3
         :math:`\rho`, above 0: the weight of every pair as a zero.
+    user_features : array-like or sparse matrix of shape (n_users, p), optional
+        Features of users, besides a column for each user. W then has n_users + p rows, those of the features last, and
+        the prediction of a pair is a' W b, for a and b the columns of the user and of the item.
+    item_features : array-like or sparse matrix of shape (n_items, q), optional
+        Features of items, likewise.
 
     Raises
     ------
     TypeError
-        For interactions that are not sparse, or not real.
+        For interactions that are not sparse, or not real; for features that are not real.
     ValueError
-        For NaN, infinity, negative numbers, or no users or items; for options out of range.
+        For NaN, infinity, negative interactions, or no users or items; for features with another number of rows; for
+        options out of range.
 
     Notes
     -----
-    Results have ``P`` (n_users, k) and ``Q`` (n_items, k), balanced, in the order of decreasing singular values of W;
-    the number k is found. ``dual`` is a :class:`mopn.implicit.proof.ImplicitDual`. Starts are earlier results and pairs
-    ``(P, Q)``.
+    Results have ``P`` (n_users + p, k) and ``Q`` (n_items + q, k), balanced, in the order of decreasing singular values
+    of W; the number k is found. ``dual`` is a :class:`mopn.implicit.proof.ImplicitDual`. Starts are earlier results and
+    pairs ``(P, Q)``.
 
     It is ``NetworkProblem(kernel="anova", loss="squared", norm="l1", strength=strength / 2, ridge=unobserved_weight)``
-    on the one-hot columns of users and items, all targets 1 and ``sample_weight=c``.
+    on the one-hot columns of users and items and their features, all targets 1 and ``sample_weight=c``.
 
     Gaps are deterministic up to 6,000 users or items, whichever are fewer; beyond they hold with a probability of at
     least 1 - 1e-9.
@@ -105,8 +112,17 @@ class ImplicitProblem(Displayed, Alternating):
 
     oracles = frozenset({"alternating"})
 
-    def __init__(self, interactions: Any, strength: Any, unobserved_weight: float = 0.3) -> None:
+    def __init__(
+        self,
+        interactions: Any,
+        strength: Any,
+        unobserved_weight: float = 0.3,
+        *,
+        user_features: Any = None,
+        item_features: Any = None,
+    ) -> None:
         self.pairs = Pairs(checked_interactions(interactions, "interactions"))
+        self.sides = Sides(self.pairs.shape, user_features, item_features)
         self.unobserved_weight = check_positive(unobserved_weight, "unobserved_weight")
         check_input(self.unobserved_weight, "unobserved_weight")
         self.strength = self._strength(strength)
@@ -124,7 +140,7 @@ class ImplicitProblem(Displayed, Alternating):
     @quiet()
     def largest_singular_value(self) -> float:
         """The largest singular value of the confidences, as found: the least strength whose solution is 0."""
-        matrix = self.pairs.matrix(self.pairs.confidences)
+        matrix = self.sides.joined(self.pairs.matrix(self.pairs.confidences))
         if min(matrix.shape) == 1 or not self.pairs.number:
             return float(np.linalg.norm(matrix.data))
         start = np.ones(min(matrix.shape))
@@ -144,7 +160,7 @@ class ImplicitProblem(Displayed, Alternating):
 
     def start(self, start: Any = None) -> Factors:
         """Return a start: no units for None; factors of an earlier result, or given as a pair (P, Q)."""
-        n_users, n_items = self.pairs.shape
+        n_users, n_items = self.sides.shape
         if start is None:
             return Factors(np.zeros((n_users, 0)), np.zeros((n_items, 0)))
         if isinstance(start, Result):
@@ -180,7 +196,9 @@ class ImplicitProblem(Displayed, Alternating):
 
     def evaluate(self, point: Factors) -> AtFactors:
         """Return the objective, with the penalty as of the factors, and the residuals of the observed pairs."""
-        distances = 1.0 - self.pairs.products(point.P, point.Q)
+        users = self.sides.users.vectors(point.P)
+        items = self.sides.items.vectors(point.Q)
+        distances = 1.0 - self.pairs.products(users, items)
         residuals = self.pairs.confidences * distances
         of_fit = 0.5 * float(residuals @ distances)
         of_ridge = 0.5 * self.unobserved_weight * float(np.vdot(point.P.T @ point.P, point.Q.T @ point.Q))
@@ -198,11 +216,11 @@ class ImplicitProblem(Displayed, Alternating):
         """Return the gradient of the smooth part at W = P Q': a sparse matrix G and a factor, for G + factor * W.
 
         At the minimum it is minus strength times U V' on the singular vectors of W, and its other singular values are
-        at most the strength.
+        at most the strength. With features G has rows and columns of these, too.
         """
         with limited_threads():
             residuals = self.evaluate(self.start((P, Q))).residuals
-        return self.pairs.matrix(-residuals), self.unobserved_weight
+        return self.sides.joined(self.pairs.matrix(-residuals)), self.unobserved_weight
 
     def rounding(self, point: Factors, at: AtFactors) -> float:
         """Bound how far the exact objective of the point may be above its computed one."""
@@ -212,14 +230,15 @@ class ImplicitProblem(Displayed, Alternating):
         items = np.linalg.norm(Q, axis=1)
         lines = self.pairs.users
         # Errors of the products of pairs, and of their distances from 1.
-        sizes = users[lines.line_of_entry] * items[lines.partners]
-        errors = (k + 8) * EPS * (1.0 + sizes)
+        sizes = self.sides.users.sizes(P)[lines.line_of_entry] * self.sides.items.sizes(Q)[lines.partners]
+        roundings = k + self.sides.users.roundings + self.sides.items.roundings + 8
+        errors = roundings * EPS * (1.0 + sizes)
         of_products = float(np.abs(at.residuals) @ errors) + 0.5 * float(self.pairs.confidences @ errors**2)
         lengths = float(np.vdot(users, users))
         other_lengths = float(np.vdot(items, items))
         # The sum of the moduli of all terms is at most this.
         terms = at.value + 0.5 * self.unobserved_weight * lengths * other_lengths
-        n_terms = self.pairs.number + sum(self.pairs.shape) * max(k, 1) + k * k + 64
+        n_terms = self.pairs.number + sum(self.sides.shape) * max(k, 1) + k * k + 64
         return of_products * (1.0 + n_terms * EPS) + n_terms * EPS * terms
 
     # -- proofs -----------------------------------------------------------------------------------------------------
@@ -247,7 +266,7 @@ class ImplicitProblem(Displayed, Alternating):
         ``probes`` are directions to begin with, or a number of random ones. Units are those whose slopes
         exceed the strength, if each adds more than ``least`` to the gap.
         """
-        matrix = Residuals(self.pairs, at.residuals)
+        matrix = Residuals(self.pairs, at.residuals, self.sides)
         basis = np.linalg.qr(self._on_short_side(point))[0]
         n = len(basis)
         if not isinstance(probes, np.ndarray):
@@ -270,7 +289,7 @@ class ImplicitProblem(Displayed, Alternating):
 
     def _on_short_side(self, point: Factors) -> np.ndarray:
         """Return the factor of users or items, whichever are fewer."""
-        return point.P if self.pairs.shape[0] < self.pairs.shape[1] else point.Q
+        return point.P if self.sides.shape[0] < self.sides.shape[1] else point.Q
 
     @cached_property
     def _mean_confidence(self) -> float:
@@ -289,6 +308,7 @@ class ImplicitProblem(Displayed, Alternating):
         dual = proven_dual(
             self.pairs,
             at.residuals,
+            self.sides,
             self._on_short_side(point),
             self.strength,
             self.unobserved_weight,
@@ -318,8 +338,12 @@ class ImplicitProblem(Displayed, Alternating):
         """Minimise over P, then over Q; return the balanced factors."""
         pairs = self.pairs
         confidences = self._single_confidences if single else (pairs.confidences, pairs.confidences[pairs.order])
-        P = self._minimized(point.Q, pairs.users, confidences[0], single=single)
-        Q = self._minimized(P, pairs.items, confidences[1], single=single)
+        users = self.sides.users
+        items = self.sides.items
+        others = items.vectors(point.Q)
+        P = users.minimized(point.P, others, pairs.users, confidences[0], self._common(point.Q), single=single)
+        others = users.vectors(P)
+        Q = items.minimized(point.Q, others, pairs.items, confidences[1], self._common(P), single=single)
         return self.balanced(Factors(P.astype(np.float64), Q.astype(np.float64)), _NULL_UNIT)
 
     @cached_property
@@ -327,9 +351,11 @@ class ImplicitProblem(Displayed, Alternating):
         confidences = self.pairs.confidences.astype(np.float32)
         return confidences, confidences[self.pairs.order]
 
-    def _minimized(self, other: np.ndarray, lines: Lines, confidences: np.ndarray, *, single: bool) -> np.ndarray:
-        """Return the factor of some lines that is best, given the other factor."""
-        return minimized_factor(other, lines, confidences, self.strength, self.unobserved_weight, single=single)
+    def _common(self, other: np.ndarray) -> np.ndarray:
+        """Return the part (k, k) of the normal equations of all rows, given the other factor."""
+        common = self.unobserved_weight * (other.T @ other)
+        common[np.diag_indices(len(common))] += self.strength
+        return common
 
     def default_solver(self) -> AlternatingLeastSquares:
         """Return the solver that :func:`mopn.minimize` takes by default."""
@@ -340,28 +366,3 @@ def _outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of directions without their parts along an orthonormal basis."""
     # Householder's columns are orthogonal to the basis, even if nothing is left of a direction.
     return np.linalg.qr(np.hstack([basis, directions]))[0][:, basis.shape[1] :]
-
-
-def minimized_factor(
-    other: np.ndarray,
-    lines: Lines,
-    confidences: np.ndarray,
-    strength: float,
-    unobserved_weight: float,
-    *,
-    single: bool,
-) -> np.ndarray:
-    """Return the rows a (n, k) that minimise sum c/2 (<a, b> - 1)^2 + weight/2 |a'B'|^2 + strength/2 |a|^2 each.
-
-    The sum is over the partners b of a line, rows of the ``other`` factor B.
-    """
-    from mopn.compiled.alternating import half_step
-
-    k = other.shape[1]
-    dtype = np.float32 if single else np.float64
-    common = unobserved_weight * (other.T @ other)
-    common[np.diag_indices(k)] += strength
-    found = np.zeros((len(lines), k), dtype)
-    B = np.ascontiguousarray(other, dtype)
-    lines.in_blocks(half_step, found, B, lines.starts, lines.partners, confidences, common.astype(dtype))
-    return found

@@ -15,8 +15,10 @@ tau)_+^2 of each squared singular value, so that
 
 Errors of U and V, and values above the strength that they miss, enter by their squares. tau bounds ||G (1 - V V')||_2,
 which is at least ||H||_2: by a Cholesky factorisation (Rump, BIT, 2006) or, for many users and items, with a
-probability over random starts. At r_e = c_e (1 - W_e) of the minimum all is equal, so the gap is of second order in the
-error of W.
+probability over random starts. With features, for A and B the columns of ids and features of users and of items, A' G B
+stands in place of G, as <G, A W B'> = <A' G B, W>.
+
+At r_e = c_e (1 - W_e) of the minimum all is equal, so the gap is of second order in the error of W.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from scipy.linalg.blas import dsyr2k
 from scipy.linalg.lapack import dpotrf
 
 from mopn.implicit.pairs import Pairs
+from mopn.implicit.sides import Sides
 from mopn.solvers.numerics.precision import EPS, TINY, proven_lower
 from mopn.solvers.sphere.probable import chebyshev_bound, least_component, steps_for
 from mopn.solvers.tools.budgets import FailureBudget
@@ -65,14 +68,15 @@ class ImplicitDual(Displayed):
     ----------
     lower : float
         The lower bound, rounding errors included: at most the sum of r - r^2 / (2 c) over the observed pairs, minus
-        the sum of max(sigma_j - strength, 0)^2 / (2 unobserved_weight) over the singular values of ``matrix``.
+        the sum of max(sigma_j - strength, 0)^2 / (2 unobserved_weight) over the singular values of ``matrix``, or with
+        features of A' ``matrix`` B, for A and B the columns of ids and features.
     bound : float
-        Proven bound of the singular values of ``matrix`` after those above the strength were clipped there; a little
+        Proven bound of these singular values after those above the strength were clipped there; a little
         above the strength.
     matrix : sparse array of shape (n_users, n_items)
         The numbers r of the observed pairs.
     vectors : ndarray of shape (n, k)
-        Right vectors of the matrix, or left ones if there are fewer users than items, for the singular values above the
+        Right vectors of this matrix, or left ones if it has fewer rows than columns, for the singular values above the
         strength, as found.
     """
 
@@ -86,19 +90,26 @@ class ImplicitDual(Displayed):
 
 
 class Residuals:
-    """The residuals r of the observed pairs, as a matrix with at least as many rows as columns."""
+    """The residuals r of the observed pairs, as a matrix with at least as many rows as columns; see the file's head."""
 
-    def __init__(self, pairs: Pairs, r: np.ndarray) -> None:
-        self.pairs = pairs
+    def __init__(self, pairs: Pairs, r: np.ndarray, sides: Sides) -> None:
         self.r = r
-        self.by_items = pairs.shape[0] < pairs.shape[1]
-        self.n_columns = min(pairs.shape)
-        self.n_rows = max(pairs.shape)
-        lines = pairs.items if self.by_items else pairs.users
-        values = r[pairs.order] if self.by_items else r
-        self.G = sparse.csr_array((values, lines.partners, lines.starts), shape=(self.n_rows, self.n_columns))
+        self.by_items = sides.shape[0] < sides.shape[1]
+        self.n_columns = min(sides.shape)
+        self.n_rows = max(sides.shape)
+        self.G = self._stored(pairs, sides)
         self.transposed = self.G.T.tocsr() if self.n_columns > MAX_FACTORIZED else self.G.T
-        self.length = float(np.linalg.norm(r)) * (1.0 + (len(r) + 8) * EPS)
+        self.length = float(np.linalg.norm(self.G.data)) * (1.0 + (len(self.G.data) + 8) * EPS)
+        # Bound of the rounding errors of the matrix, in the Frobenius norm.
+        self.error = sides.error(pairs, r)
+
+    def _stored(self, pairs: Pairs, sides: Sides) -> sparse.csr_array:
+        if not sides.are_plain:
+            joined = sides.joined(pairs.matrix(self.r))
+            return sparse.csr_array(joined.T) if self.by_items else joined
+        lines = pairs.items if self.by_items else pairs.users
+        values = self.r[pairs.order] if self.by_items else self.r
+        return sparse.csr_array((values, lines.partners, lines.starts), shape=(self.n_rows, self.n_columns))
 
     @property
     def is_small(self) -> bool:
@@ -136,6 +147,7 @@ class LowerEstimate:
 def proven_dual(
     pairs: Pairs,
     r: np.ndarray,
+    sides: Sides,
     guess: np.ndarray,
     strength: float,
     ridge: float,
@@ -149,8 +161,7 @@ def proven_dual(
     Parameters
     ----------
     guess : ndarray of shape (n, k)
-        Columns near the singular vectors of G above the strength, on the side of users or items with fewer; the bound
-        holds for any.
+        Columns near the singular vectors of G above the strength, on the side with fewer rows; the bound holds for any.
     allowance : float
         Part of the gap, absolute, that the bound of the norm may add.
     failure_budget : FailureBudget
@@ -158,19 +169,23 @@ def proven_dual(
     seed : int, optional
         Of random starts.
     """
-    matrix = Residuals(pairs, r)
+    matrix = Residuals(pairs, r, sides)
     vectors = SingularVectors(matrix, guess)
     scale = estimated_lower(pairs, r, vectors.values, strength, ridge).scale
     if scale != 1.0:
         r = scale * r
-        matrix = Residuals(pairs, r)
+        matrix = Residuals(pairs, r, sides)
         vectors = SingularVectors(matrix, vectors.V)
     # Where (1 - strength / tau)^2 ||G||^2 / (2 ridge) is the allowance.
     excess = math.sqrt(2.0 * ridge * allowance) / max(matrix.length, TINY)
     excess = min(max(excess, _LEAST_EXCESS), _MOST_EXCESS)
     rest = _rest_of_matrix(matrix, vectors, strength, excess)
     bound = rest.bound(excess, failure_budget, seed)
-    of_norms = rest.squared_distance(bound) / (2.0 * ridge) * (1.0 + 8.0 * EPS)
+    square = rest.squared_distance(bound)
+    if matrix.error:
+        # Distances change by at most the length of the errors.
+        square = (math.sqrt(square) + matrix.error) ** 2 * (1.0 + 8.0 * EPS)
+    of_norms = square / (2.0 * ridge) * (1.0 + 8.0 * EPS)
     quotients = r * (r / (2.0 * pairs.confidences))
     sums = float(r.sum()) - float(quotients.sum())
     error = (len(r) + 8) * EPS * float(np.abs(r).sum() + quotients.sum()) + len(r) * TINY

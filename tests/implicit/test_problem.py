@@ -159,7 +159,7 @@ def test_any_residuals_prove_a_bound_that_holds(case, kind, allowance):
     guess = rng.standard_normal((min(C.shape), 2))
     budget = FailureBudget()
     options = {"allowance": allowance, "failure_budget": budget}
-    found = proven_dual(problem.pairs, r, guess, strength, weight, **options)
+    found = proven_dual(problem.pairs, r, problem.sides, guess, strength, weight, **options)
     pairs = C.nonzero()
     exact = dual_value(found.matrix.data, problem.pairs.confidences, strength, weight, C.shape, pairs)
     size = np.sum(np.abs(found.matrix.data) + found.matrix.data**2 / problem.pairs.confidences)
