@@ -32,14 +32,9 @@ def checked_features(features: Any, n: int, name: str) -> Any:
     return found
 
 
-def of_equal_lengths(features: Any) -> Any:
-    """Return features with rows of length 1, as long as the column of an id; rows of zeros stay so."""
-    if sparse.issparse(features):
-        squares = np.asarray(features.multiply(features).sum(axis=1)).ravel()
-    else:
-        squares = np.sum(features * features, axis=1)
-    scales = np.sqrt(squares)
-    scales[scales == 0.0] = 1.0
-    if sparse.issparse(features):
-        return sparse.csr_array(sparse.diags_array(1.0 / scales) @ features)
-    return features / scales[:, None]
+def column_lengths(features: Any) -> np.ndarray:
+    """Return the lengths (p,) of the columns; 1 for columns of zeros."""
+    squares = features.multiply(features) if sparse.issparse(features) else features * features
+    lengths = np.sqrt(np.asarray(squares.sum(axis=0)).ravel())
+    lengths[lengths == 0.0] = 1.0
+    return lengths

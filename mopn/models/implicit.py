@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mopn.data.features import checked_features, of_equal_lengths
+from mopn.data.features import checked_features
 from mopn.data.interactions import checked_interactions
 from mopn.data.validation import check_count, check_flag, check_nonnegative, compressed, finite_numbers
 from mopn.models.base import Fitted
@@ -55,7 +55,7 @@ class ImplicitModel(Displayed, Fitted):
     strength, unobserved_weight, alpha : float
         The options of the fit, for new users.
     user_feature_factors : ndarray of shape (p, k), optional
-        Factors of the features of users. Features have rows of length 1 here.
+        Factors of the features of users.
     item_feature_factors : ndarray of shape (q, k), optional
         Factors of the features of items, likewise.
     user_offsets : ndarray of shape (n_users, k), optional
@@ -339,7 +339,7 @@ def _by_features(features: Any, factors: np.ndarray | None, name: str, n: int | 
     checked = checked_features(features, n, name)
     if checked.shape[1] != len(factors):
         raise ValueError(f"{name} must have a column for each of the {len(factors)} of the fit, got {checked.shape[1]}")
-    return np.asarray(of_equal_lengths(checked) @ factors)
+    return np.asarray(checked @ factors)
 
 
 def best_of_rows(scores: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -188,9 +188,8 @@ def test_extra_columns_are_proven_with_a_probability(monkeypatch):
 # -- the estimator -----------------------------------------------------------------------------------------------------
 
 
-def unit_rows(values):
-    lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    return values / np.where(lengths > 0.0, lengths, 1.0)
+def scaled_columns(values):
+    return 0.3 * values / np.linalg.norm(values, axis=0)
 
 
 def fitted(features, convert=np.asarray, **options):
@@ -201,9 +200,9 @@ def fitted(features, convert=np.asarray, **options):
 
 @every_side
 @every_format
-def test_it_is_the_problem_on_rows_of_length_one(features, convert):
+def test_it_is_the_problem_on_columns_of_one_length(features, convert):
     model = fitted(features, convert)
-    scaled = {name: unit_rows(values) for name, values in features.items()}
+    scaled = {name: scaled_columns(values) for name, values in features.items()}
     ones = sparse.csr_array((confidences() > 0).astype(float))
     result = mopn.minimize(mopn.ImplicitProblem(ones, 1.0, 0.3, **scaled), tol=1e-5, max_iter=300)
     assert model.objective_ == pytest.approx(result.fun, rel=2e-5)
@@ -215,12 +214,12 @@ def test_it_is_the_problem_on_rows_of_length_one(features, convert):
 def test_new_users_have_the_closed_form_minimum(features):
     model = fitted(features).model_
     liked = sparse.csr_array((confidences() > 0).astype(float))[:5]
-    given = None if "user_features" not in features else 2.0 * USERS[:5]
+    given = None if "user_features" not in features else USERS[:5]
     folded = model.fold_in(liked, given)
     # At the minimum of the fit users are what they are by their interactions and features.
     assert folded == pytest.approx(model.user_factors[:5], abs=0.02)
     # Minimise over the row p of the user's id, others fixed: gradient 0.
-    offset = 0.0 if given is None else unit_rows(USERS[:5]) @ model.user_feature_factors
+    offset = 0.0 if given is None else USERS[:5] @ model.user_feature_factors
     rows = folded - offset
     squares = model.item_factors.T @ model.item_factors if model.item_squares is None else model.item_squares
     errors = liked.toarray() * (folded @ model.item_factors.T - 1.0)
@@ -242,7 +241,7 @@ def test_new_items_are_scored_by_their_features(convert, tmp_path):
     model = fitted(SIDES["both"])
     new = np.random.default_rng(5).standard_normal((6, 3))
     factors = model.fold_in_items(convert(new))
-    assert factors == pytest.approx(unit_rows(new) @ model.model_.item_feature_factors)
+    assert factors == pytest.approx(new @ model.model_.item_feature_factors)
     scores = model.user_factors_ @ factors.T
     best = model.recommend_new_items(convert(new), n=2)
     assert np.array_equal(best.items, np.argsort(-scores, axis=1)[:, :2])
