@@ -27,10 +27,11 @@ def _solve(M, b):  # type: ignore[no-untyped-def]
 
 
 @jit(nogil=True, fastmath=FAST)
-def half_step(A, B, starts, partners, confidences, common, first, end):  # type: ignore[no-untyped-def]
-    """Set the rows first to end of A to their minimisers, given B: (common + sum c b b') a = sum c b.
+def half_step(A, B, starts, partners, confidences, common, Z, target, first, end):  # type: ignore[no-untyped-def]
+    """Set the rows first to end of A to their minimisers: (common + M) a = target sum c b - M z, for M = sum c b b'.
 
-    Factors, confidences and ``common`` (k, k) are of one precision, in which all is computed.
+    The sums are over the rows b of B of a line; z are the rows of Z. Factors, confidences and
+    ``common`` (k, k) are of one precision, in which all is computed.
     """
     k = B.shape[1]
     most = 0
@@ -53,6 +54,10 @@ def half_step(A, B, starts, partners, confidences, common, first, end):  # type:
                     b[s] += c * B[partner, s]
             rows = gathered[:n]
             np.dot(rows.T, rows, M)
+            for s in range(k):
+                b[s] *= target
+                for t in range(k):
+                    b[s] -= M[s, t] * Z[row, t]
             M += common
             _solve(M, b)
         A[row] = b

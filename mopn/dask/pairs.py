@@ -28,6 +28,7 @@ class DaskPairs(Pairs):
         sizes = dict(counts.reduce(lambda block: [(block.number, block.X.shape[0])], operator.add))
         of_items = counts.reduce(lambda block: np.bincount(block.X.indices, minlength=n_items), operator.add)
         n_users = sum(sizes.values())
+        self.n_ids = n_users, n_items
         self.shape = n_users, n_items
         self.number = int(of_items.sum())
         # Interactions of all users, for the model.

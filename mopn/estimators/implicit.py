@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mopn.core.regularizers import Ratio
+from mopn.data.features import checked_features, column_lengths
 from mopn.data.interactions import checked_interactions
 from mopn.estimators.base import raise_interruption
 from mopn.estimators.callbacks import print_progress
@@ -41,6 +42,11 @@ _MOST_SCORED_USERS = 1000
 # Relative tolerance, and sweeps at most, of the fits of the choice, which are not proven.
 _CHOICE_TOL = 3e-3
 _CHOICE_SWEEPS = 3
+
+# Length of the columns of features, where an id's is 1. A score of the n items of a group then has 1 / 0.3^2 times the
+# ridge as by their ids; at unscaled columns it has 1 / n, and groups lose their zeros. Lists are equally good from 0.2
+# to 0.5 (benchmarks/recommender).
+_FEATURE_LENGTH = 0.3
 
 # Sweeps of a fit, at most, by default.
 _MAX_SWEEPS = 100
@@ -73,6 +79,35 @@ class _Chosen(NamedTuple):
     weight: float
     start: Result | None = None
     tried: Any = ()
+
+
+class _Features(NamedTuple):
+    """Features of users and of items, or None, and the factors (p,) that scale their columns for the fit."""
+
+    users: Any
+    items: Any
+    user_scales: Any
+    item_scales: Any
+
+    def scaled(self) -> dict[str, Any]:
+        """Return the features of the problem, by name."""
+        users = None if self.users is None else _times(self.users, self.user_scales)
+        items = None if self.items is None else _times(self.items, self.item_scales)
+        return {"user_features": users, "item_features": items}
+
+
+def _times(features: Any, scales: np.ndarray) -> Any:
+    return features @ sparse.diags_array(scales) if sparse.issparse(features) else features * scales
+
+
+def _features(user_features: Any, item_features: Any, shape: tuple[int, int]) -> _Features:
+    users = None if user_features is None else checked_features(user_features, shape[0], "user_features")
+    items = None if item_features is None else checked_features(item_features, shape[1], "item_features")
+    return _Features(users, items, _scales(users), _scales(items))
+
+
+def _scales(features: Any) -> np.ndarray | None:
+    return None if features is None else _FEATURE_LENGTH / column_lengths(features)
 
 
 class ImplicitFactorization(Fitted, BaseEstimator):
@@ -162,7 +197,9 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, interactions: Any, y: Any = None) -> ImplicitFactorization:
+    def fit(
+        self, interactions: Any, y: Any = None, *, user_features: Any = None, item_features: Any = None
+    ) -> ImplicitFactorization:
         """Fit the factors.
 
         Parameters
@@ -172,11 +209,17 @@ class ImplicitFactorization(Fitted, BaseEstimator):
             real numbers. Duplicates are summed, explicit zeros are no interactions.
         y : None
             Not used.
+        user_features : array-like or sparse matrix of shape (n_users, p), optional
+            Features of users, besides their ids. Columns are scaled to 0.3 times the length of an id's column: so
+            unobserved pairs stay zeros for all users of a group, not for the group once.
+        item_features : array-like or sparse matrix of shape (n_items, q), optional
+            Features of items, likewise; by them new items are recommended.
 
         Raises
         ------
         TypeError, ValueError
-            For matrices that are not sparse, NaN, negative numbers, or no interactions; for options out of range.
+            For interactions that are not sparse, NaN, negative numbers, or no interactions; for features that are not
+            numbers, or of another number of rows; for options out of range.
         """
         for name, rule in _RULES.items():
             rule(getattr(self, name), name)
@@ -185,22 +228,23 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         liked = interactions.liked if stored else checked_interactions(interactions, "interactions")
         if not liked.nnz:
             raise ValueError("interactions holds no pair above 0, so there is nothing to learn from")
-        choice = self._choose(liked, deadline)
+        features = _features(user_features, item_features, liked.shape)
+        choice = self._choose(liked, features, deadline)
         if stored:
-            problem = ImplicitProblem(interactions, choice.strength, choice.weight)
+            problem = ImplicitProblem(interactions, choice.strength, choice.weight, **features.scaled())
         else:
-            problem = self._problem(liked, choice.strength, choice.weight)
+            problem = self._problem(liked, features, choice.strength, choice.weight)
         solver = AlternatingLeastSquares(max_units=self.max_units)
         most = _MAX_SWEEPS if self.max_iter is None else self.max_iter
         result = self._minimized(problem, solver, self.tol, most, deadline, choice.start, verbose=self.verbose)
         warn_of_failure(result)
         self.scores_ = list(choice.tried)
-        self._set(problem, liked, result)
+        self._set(problem, liked, features, result)
         return self
 
-    def _problem(self, liked: sparse.csr_array, strength: Any, weight: float) -> ImplicitProblem:
+    def _problem(self, liked: sparse.csr_array, features: _Features, strength: Any, weight: float) -> ImplicitProblem:
         confidences = sparse.csr_array((1.0 + self.alpha * liked.data, liked.indices, liked.indptr), shape=liked.shape)
-        return ImplicitProblem(confidences, strength, weight)
+        return ImplicitProblem(confidences, strength, weight, **features.scaled())
 
     def _minimized(
         self,
@@ -218,12 +262,12 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         raise_interruption(result)
         return result
 
-    def _set(self, problem: ImplicitProblem, liked: sparse.csr_array, result: Result) -> None:
-        self.model_ = self._model(problem, liked, result)
+    def _set(self, problem: ImplicitProblem, liked: sparse.csr_array, features: _Features, result: Result) -> None:
+        self.model_ = self._model(problem, liked, features, result)
         self.strength_ = problem.strength
         self.unobserved_weight_ = problem.unobserved_weight
-        self.user_factors_ = result.P
-        self.item_factors_ = result.Q
+        self.user_factors_ = self.model_.user_factors
+        self.item_factors_ = self.model_.item_factors
         self.n_units_ = result.P.shape[1]
         self.objective_ = result.fun
         self.gap_ = result.gap
@@ -233,18 +277,28 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         self.trace_ = result.trace
         self.n_features_in_ = liked.shape[1]
 
-    def _model(self, problem: ImplicitProblem, liked: sparse.csr_array, result: Result) -> ImplicitModel:
+    def _model(
+        self, problem: ImplicitProblem, liked: sparse.csr_array, features: _Features, result: Result
+    ) -> ImplicitModel:
         parts = liked.indptr, liked.indices, liked.data
-        options = {
+        options: dict[str, Any] = {
             "strength": problem.strength,
             "unobserved_weight": problem.unobserved_weight,
             "alpha": float(self.alpha),
         }
-        return ImplicitModel(np.array(result.P), np.array(result.Q), *parts, **options)
+        n_users, n_items = problem.pairs.n_ids
+        user_factors, item_factors = map(np.array, problem.pairs.vectors(result.P, result.Q))
+        if features.users is not None:
+            options["user_feature_factors"] = features.user_scales[:, None] * result.P[n_users:]
+            options["user_offsets"] = user_factors - result.P[:n_users]
+        if features.items is not None:
+            options["item_feature_factors"] = features.item_scales[:, None] * result.Q[n_items:]
+            options["item_squares"] = result.Q.T @ result.Q
+        return ImplicitModel(user_factors, item_factors, *parts, **options)
 
     # -- the choice -------------------------------------------------------------------------------------------------
 
-    def _choose(self, liked: sparse.csr_array, deadline: Deadline) -> _Chosen:
+    def _choose(self, liked: sparse.csr_array, features: _Features, deadline: Deadline) -> _Chosen:
         """Return strength and weight, a fit to start from, and the scores of all that were tried."""
         weights = _WEIGHTS if self.unobserved_weight == "auto" else (float(self.unobserved_weight),)
         chooses_strength = isinstance(self.strength, str)
@@ -255,7 +309,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         if not held.nnz:
             middle = Ratio(_RATIOS[2]) if chooses_strength else self.strength
             return _Chosen(middle, weights[0])
-        walk = _Walk(self, train, held, deadline)
+        walk = _Walk(self, train, held, features, deadline)
         walk.try_strengths(ratios, weights[0])
         for weight in weights[1:]:
             walk.try_strengths([walk.best.strength], weight)
@@ -263,7 +317,9 @@ class ImplicitFactorization(Fitted, BaseEstimator):
 
     # -- use --------------------------------------------------------------------------------------------------------
 
-    def recommend(self, users: Any = None, n: int = 10, *, filter_already_liked: bool = True) -> Recommendations:
+    def recommend(
+        self, users: Any = None, n: int = 10, *, filter_already_liked: bool = True, user_features: Any = None
+    ) -> Recommendations:
         """Return the n best items of users; see :meth:`mopn.models.implicit.ImplicitModel.recommend`.
 
         Parameters
@@ -272,8 +328,22 @@ class ImplicitFactorization(Fitted, BaseEstimator):
             Users of the fit, default all; or interactions of new or changed users, a row each.
         n : int, default 10
         filter_already_liked : bool, default True
+        user_features : array-like or sparse matrix of shape (m, p), optional
+            Features of new users; default zeros.
         """
-        return self._fitted_model().recommend(users, n, filter_already_liked=filter_already_liked)
+        options = {"filter_already_liked": filter_already_liked, "user_features": user_features}
+        return self._fitted_model().recommend(users, n, **options)
+
+    def recommend_new_items(self, item_features: Any, users: Any = None, n: int = 10) -> Recommendations:
+        """Return the n best of new items for users of the fit, default all; ids are the rows of the features.
+
+        Parameters
+        ----------
+        item_features : array-like or sparse matrix of shape (m, q)
+        users : int or array-like of int, optional
+        n : int, default 10
+        """
+        return self._fitted_model().recommend_new_items(item_features, users, n)
 
     def similar_items(self, items: Any, n: int = 10) -> Recommendations:
         """Return the n items with the largest cosines to given ones.
@@ -289,19 +359,25 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         """Return the scores of pairs of users and items, equally long arrays of ids."""
         return self._fitted_model().predict(users, items)
 
-    def fold_in(self, interactions: Any) -> np.ndarray:
-        """Return the factors (m, k) of new users with interactions (m, n_items), in closed form."""
-        return self._fitted_model().fold_in(interactions)
+    def fold_in(self, interactions: Any, user_features: Any = None) -> np.ndarray:
+        """Return the factors (m, k) of new users with interactions (m, n_items) and features (m, p), in closed form."""
+        return self._fitted_model().fold_in(interactions, user_features)
 
-    def explain(self, user: Any, item: int) -> Reasons:
+    def fold_in_items(self, item_features: Any) -> np.ndarray:
+        """Return the factors (m, k) of new items with features (m, q)."""
+        return self._fitted_model().fold_in_items(item_features)
+
+    def explain(self, user: Any, item: int, user_features: Any = None) -> Reasons:
         """Return what each item that a user liked adds to the score of an item.
 
         Parameters
         ----------
         user : int or sparse matrix of shape (1, n_items)
         item : int
+        user_features : array-like or sparse matrix of shape (1, p), optional
+            Features of a new user.
         """
-        return self._fitted_model().explain(user, item)
+        return self._fitted_model().explain(user, item, user_features)
 
     def _fitted_model(self) -> ImplicitModel:
         check_is_fitted(self)
@@ -317,11 +393,17 @@ class _Walk:
     """Fits to the remaining pairs, each from the one before, with their scores on the held-out pairs."""
 
     def __init__(
-        self, estimator: ImplicitFactorization, train: sparse.csr_array, held: sparse.csr_array, deadline: Deadline
+        self,
+        estimator: ImplicitFactorization,
+        train: sparse.csr_array,
+        held: sparse.csr_array,
+        features: _Features,
+        deadline: Deadline,
     ) -> None:
         self.estimator = estimator
         self.train = train
         self.held = held
+        self.features = features
         self.deadline = deadline
         self.solver = AlternatingLeastSquares(max_units=estimator.max_units, prove=False)
         self.result: Result | None = None
@@ -335,11 +417,11 @@ class _Walk:
         for strength in strengths:
             if worse >= _PATIENCE or (self.tried and self.deadline.is_over):
                 return
-            problem = self.estimator._problem(self.train, strength, weight)
+            problem = self.estimator._problem(self.train, self.features, strength, weight)
             deadline = self.deadline.share(0.5)
             limits = _CHOICE_TOL, _CHOICE_SWEEPS, deadline
             self.result = self.estimator._minimized(problem, self.solver, *limits, self.result)
-            score = self._score(self.result)
+            score = self._score(problem, self.result)
             ratio = problem.strength / problem.largest_singular_value
             self.tried.append(_Tried(ratio, weight, score))
             print_progress(self.estimator.verbose, f"strength {ratio:.3g}, weight {weight:g}: nDCG {score:.4f}")
@@ -350,11 +432,12 @@ class _Walk:
                 self.best = _Chosen(strength, weight, self.result)
                 self.best_score = score
 
-    def _score(self, result: Result) -> float:
+    def _score(self, problem: ImplicitProblem, result: Result) -> float:
         users = np.flatnonzero(np.diff(self.held.indptr))
         if len(users) > _MOST_SCORED_USERS:
             users = users[np.linspace(0, len(users) - 1, _MOST_SCORED_USERS).astype(int)]
-        scores = result.P[users] @ result.Q.T
+        of_users, of_items = problem.pairs.vectors(result.P, result.Q)
+        scores = of_users[users] @ of_items.T
         return ndcg_at_k(self.held[users], scores, _LIST_LENGTH, seen=self.train[users])
 
 

@@ -16,9 +16,9 @@ from mopn.solvers.tools.decorators import cached_property
 # Pairs, at least, in a block of lines: with fewer, threads cost more than they save.
 _LEAST_PAIRS_IN_BLOCK = 20_000
 # Blocks of lines for each thread, so that all end at about the same time.
+_BLOCKS_PER_THREAD = 4
 # Conjugate gradients of each row in a half-step: they begin at the row of the sweep before, so that few are enough.
 _STEPS = 3
-_BLOCKS_PER_THREAD = 4
 
 
 @dataclass(frozen=True)
@@ -74,19 +74,29 @@ class Lines:
         add_outer_products(self.starts, self.partners, values, K)
         return K
 
-    def half_step(self, other: np.ndarray, common: np.ndarray, *, single: bool) -> np.ndarray:
-        """Return the rows a that minimise sum c/2 (<a, b> - 1)^2 + <a, common a>/2, over the partners b of a line."""
+    def half_step(
+        self, other: np.ndarray, common: np.ndarray, offsets: np.ndarray, *, target: float, single: bool
+    ) -> np.ndarray:
+        """Return the rows a that minimise sum c/2 (<a + z, b> - target)^2 + <a, common a>/2, given offsets z.
+
+        The sum is over the partners b of a line.
+        """
         from mopn.compiled.alternating import half_step
 
         dtype = np.float32 if single else np.float64
         confidences = self.single_confidences if single else self.confidences
         found = np.empty((len(self), other.shape[1]), dtype)
         B = np.ascontiguousarray(other, dtype)
-        self.in_blocks(half_step, found, B, self.starts, self.partners, confidences, common.astype(dtype))
+        Z = np.ascontiguousarray(offsets, dtype)
+        arrays = self.starts, self.partners, confidences, common.astype(dtype)
+        self.in_blocks(half_step, found, B, *arrays, Z, target)
         return found
 
     def improved(self, start: np.ndarray, other: np.ndarray, common: np.ndarray, *, single: bool) -> np.ndarray:
-        """Return rows a on the way from a start to those of :meth:`half_step`, by some conjugate gradients."""
+        """Return rows a on the way from a start to the least sum c/2 (<a, b> - 1)^2 + <a, common a>/2.
+
+        The sum is over the partners b of a line; the steps are conjugate gradients.
+        """
         from mopn.compiled.alternating import conjugate_steps
 
         dtype = np.float32 if single else np.float64
@@ -127,6 +137,8 @@ class Pairs:
     """
 
     def __init__(self, matrix: sparse.csr_array) -> None:
+        self.n_ids = matrix.shape
+        # Rows of the factors of users and of items.
         self.shape = matrix.shape
         self.number = matrix.nnz
         self.users = Lines(matrix.indptr, matrix.indices, matrix.data)
@@ -151,7 +163,19 @@ class Pairs:
 
     def matrix(self, values: Any) -> sparse.csr_array:
         """Return the sparse matrix (n_users, n_items) with a value for each pair."""
-        return sparse.csr_array((values, self.users.partners, self.users.starts), shape=self.shape)
+        return sparse.csr_array((values, self.users.partners, self.users.starts), shape=self.n_ids)
+
+    def seen(self, r: Any) -> sparse.csr_array:
+        """Return the matrix G of r as products and proofs take it: without features as it is."""
+        return self.matrix(r)
+
+    def vectors(self, P: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the vectors p of users and q of items, given factors."""
+        return P, Q
+
+    def error(self, r: Any) -> float:
+        """Bound the rounding errors of the matrix G of r in the Frobenius norm."""
+        return 0.0
 
     def residuals(self, P: np.ndarray, Q: np.ndarray) -> Any:
         """Return c (1 - <p, q>) of all pairs."""
@@ -162,7 +186,7 @@ class Pairs:
         return scale * r
 
     def moments(self, r: Any) -> np.ndarray:
-        """Return the sums of r, of r^2 / (2 c), of the moduli of r, and of r^2 over the pairs."""
+        """Return the sums of r, of r^2 / (2 c) and of the moduli of r over the pairs, and the squared length of G."""
         return self.users.moments(r)
 
     def rounding(self, r: Any, users: np.ndarray, items: np.ndarray, relative: float) -> float:
@@ -170,7 +194,7 @@ class Pairs:
         return self.users.rounding(r, users, items, relative)
 
     def times(self, r: Any, X: np.ndarray, *, by_items: bool) -> np.ndarray:
-        """Return the product of the matrix of r and X (n_items, q), or of its transpose and X (n_users, q)."""
+        """Return the product of the matrix G of r and X, or of its transpose and X (with ``by_items``)."""
         return self.items.times(self._by_items(r), X) if by_items else self.users.times(r, X)
 
     def gram(self, r: Any, *, by_items: bool) -> np.ndarray:

@@ -12,10 +12,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
 from mopn.core.regularizers import Ratio
-from mopn.data.interactions import checked_interactions
 from mopn.data.validation import check_input, check_start_size, finite_numbers
-from mopn.implicit.pairs import Pairs
 from mopn.implicit.proof import ImplicitDual, Residuals, estimated_lower, proven_dual
+from mopn.implicit.sides import pairs_with_features
 from mopn.solvers.alternating import AlternatingLeastSquares
 from mopn.solvers.interface import Alternating, Estimate, Measure
 from mopn.solvers.numerics.precision import EPS, NULL
@@ -39,7 +38,7 @@ _CERTIFIED = 1e-6
 
 
 class Factors(NamedTuple):
-    """A point: the factors P (n_users, k) and Q (n_items, k) of W = P Q'."""
+    """A point: the factors P (n_users + p, k) and Q (n_items + q, k) of W = P Q', with rows of the features last."""
 
     P: np.ndarray
     Q: np.ndarray
@@ -76,22 +75,28 @@ class ImplicitProblem(Displayed, Alternating):
         confidences, from which on W = 0 is best.
     unobserved_weight : float, default 0.3
         :math:`\rho`, above 0: the weight of every pair as a zero.
+    user_features : array-like or sparse matrix of shape (n_users, p), optional
+        Features of users, besides a column for each user. W then has n_users + p rows, those of the features last, and
+        the prediction of a pair is a' W b, for a and b the columns of the user and of the item.
+    item_features : array-like or sparse matrix of shape (n_items, q), optional
+        Features of items, likewise.
 
     Raises
     ------
     TypeError
-        For interactions that are not sparse, or not real.
+        For interactions that are not sparse, or not real; for features that are not real.
     ValueError
-        For NaN, infinity, negative numbers, or no users or items; for options out of range.
+        For NaN, infinity, negative interactions, or no users or items; for features with another number of rows; for
+        options out of range.
 
     Notes
     -----
-    Results have ``P`` (n_users, k) and ``Q`` (n_items, k), balanced, in the order of decreasing singular values of W;
-    the number k is found. ``dual`` is a :class:`mopn.implicit.proof.ImplicitDual`. Starts are earlier results and pairs
-    ``(P, Q)``.
+    Results have ``P`` (n_users + p, k) and ``Q`` (n_items + q, k), balanced, in the order of decreasing singular values
+    of W; the number k is found. ``dual`` is a :class:`mopn.implicit.proof.ImplicitDual`. Starts are earlier results and
+    pairs ``(P, Q)``.
 
     It is ``NetworkProblem(kernel="anova", loss="squared", norm="l1", strength=strength / 2, ridge=unobserved_weight)``
-    on the one-hot columns of users and items, all targets 1 and ``sample_weight=c``.
+    on the one-hot columns of users and items and their features, all targets 1 and ``sample_weight=c``.
 
     Gaps are deterministic up to 6,000 users or items, whichever are fewer; beyond they hold with a probability of at
     least 1 - 1e-9.
@@ -109,9 +114,16 @@ class ImplicitProblem(Displayed, Alternating):
 
     oracles = frozenset({"alternating"})
 
-    def __init__(self, interactions: Any, strength: Any, unobserved_weight: float = 0.3) -> None:
-        stored = isinstance(interactions, Pairs)
-        self.pairs = interactions if stored else Pairs(checked_interactions(interactions, "interactions"))
+    def __init__(
+        self,
+        interactions: Any,
+        strength: Any,
+        unobserved_weight: float = 0.3,
+        *,
+        user_features: Any = None,
+        item_features: Any = None,
+    ) -> None:
+        self.pairs = pairs_with_features(interactions, user_features, item_features)
         self.unobserved_weight = check_positive(unobserved_weight, "unobserved_weight")
         check_input(self.unobserved_weight, "unobserved_weight")
         self.strength = self._strength(strength)
@@ -143,7 +155,7 @@ class ImplicitProblem(Displayed, Alternating):
         return float(svds(operator, k=1, v0=start, return_singular_vectors=False)[0])
 
     def _entries(self) -> dict[str, str]:
-        users, items = self.pairs.shape
+        users, items = self.pairs.n_ids
         return {
             "users": str(users),
             "items": str(items),
@@ -212,11 +224,11 @@ class ImplicitProblem(Displayed, Alternating):
         """Return the gradient of the smooth part at W = P Q': a sparse matrix G and a factor, for G + factor * W.
 
         At the minimum it is minus strength times U V' on the singular vectors of W, and its other singular values are
-        at most the strength.
+        at most the strength. With features G has rows and columns of these, too.
         """
         with limited_threads():
             residuals = self.evaluate(self.start((P, Q))).residuals
-        return -self.pairs.matrix(residuals), self.unobserved_weight
+        return -self.pairs.seen(residuals), self.unobserved_weight
 
     def rounding(self, point: Factors, at: AtFactors) -> float:
         """Bound how far the exact objective of the point may be above its computed one."""

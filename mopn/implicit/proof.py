@@ -15,8 +15,10 @@ tau)_+^2 of each squared singular value, so that
 
 Errors of U and V, and values above the strength that they miss, enter by their squares. tau bounds ||G (1 - V V')||_2,
 which is at least ||H||_2: by a Cholesky factorisation (Rump, BIT, 2006) or, for many users and items, with a
-probability over random starts. At r_e = c_e (1 - W_e) of the minimum all is equal, so the gap is of second order in the
-error of W.
+probability over random starts. With features, for A and B the columns of ids and features of users and of items, A' G B
+stands in place of G, as <G, A W B'> = <A' G B, W>.
+
+At r_e = c_e (1 - W_e) of the minimum all is equal, so the gap is of second order in the error of W.
 """
 
 from __future__ import annotations
@@ -66,14 +68,15 @@ class ImplicitDual(Displayed):
     ----------
     lower : float
         The lower bound, rounding errors included: at most the sum of r - r^2 / (2 c) over the observed pairs, minus
-        the sum of max(sigma_j - strength, 0)^2 / (2 unobserved_weight) over the singular values of ``matrix``.
+        the sum of max(sigma_j - strength, 0)^2 / (2 unobserved_weight) over the singular values of ``matrix``, or with
+        features of A' ``matrix`` B, for A and B the columns of ids and features.
     bound : float
-        Proven bound of the singular values of ``matrix`` after those above the strength were clipped there; a little
-        above the strength.
+        Proven bound of these singular values after those above the strength were clipped there; a little above the
+        strength.
     matrix : sparse array of shape (n_users, n_items)
         The numbers r of the observed pairs.
     vectors : ndarray of shape (n, k)
-        Right vectors of the matrix, or left ones if there are fewer users than items, for the singular values above the
+        Right vectors of this matrix, or left ones if it has fewer rows than columns, for the singular values above the
         strength, as found.
     """
 
@@ -87,7 +90,7 @@ class ImplicitDual(Displayed):
 
 
 class Residuals:
-    """The residuals r of the observed pairs, as a matrix G with at least as many rows as columns."""
+    """The residuals r of the observed pairs, as a matrix G with at least as many rows as columns; see the file head."""
 
     def __init__(self, pairs: Pairs, r: Any) -> None:
         self.pairs = pairs
@@ -149,8 +152,7 @@ def proven_dual(
     Parameters
     ----------
     guess : ndarray of shape (n, k)
-        Columns near the singular vectors of G above the strength, on the side of users or items with fewer; the bound
-        holds for any.
+        Columns near the singular vectors of G above the strength, on the side with fewer rows; the bound holds for any.
     allowance : float
         Part of the gap, absolute, that the bound of the norm may add.
     failure_budget : FailureBudget
@@ -170,7 +172,12 @@ def proven_dual(
     excess = min(max(excess, _LEAST_EXCESS), _MOST_EXCESS)
     rest = _rest_of_matrix(matrix, vectors, strength, excess)
     bound = rest.bound(excess, failure_budget, seed)
-    of_norms = rest.squared_distance(bound) / (2.0 * ridge) * (1.0 + 8.0 * EPS)
+    square = rest.squared_distance(bound)
+    # An error of the matrix, from products with features, changes distances by its length at most.
+    matrix_error = pairs.error(r)
+    if matrix_error:
+        square = (math.sqrt(square) + matrix_error) ** 2 * (1.0 + 8.0 * EPS)
+    of_norms = square / (2.0 * ridge) * (1.0 + 8.0 * EPS)
     sums = matrix.sum - matrix.half_squares
     error = (pairs.number + 8) * EPS * (matrix.moduli + matrix.half_squares) + pairs.number * TINY
     lower = float(proven_lower((sums - error - of_norms) - 4.0 * EPS * (abs(sums) + error + of_norms)))

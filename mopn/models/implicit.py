@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from mopn.data.features import checked_features
 from mopn.data.interactions import checked_interactions
 from mopn.data.validation import check_count, check_flag, check_nonnegative, compressed, finite_numbers
 from mopn.models.base import Fitted
@@ -32,7 +33,10 @@ class Recommendations(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """Items that a user liked, and what each adds to a score, the largest first; they add up to the score."""
+    """Items that a user liked, and what each adds to a score, the largest first; they add up to the score.
+
+    Where users have features, these are one more entry, the item -1.
+    """
 
     items: np.ndarray
     contributions: np.ndarray
@@ -50,6 +54,14 @@ class ImplicitModel(Displayed, Fitted):
         The interactions of the fit in the CSR format: ``indptr``, ``indices`` and ``data``.
     strength, unobserved_weight, alpha : float
         The options of the fit, for new users.
+    user_feature_factors : ndarray of shape (p, k), optional
+        Factors of the features of users.
+    item_feature_factors : ndarray of shape (q, k), optional
+        Factors of the features of items, likewise.
+    user_offsets : ndarray of shape (n_users, k), optional
+        The part of ``user_factors`` that is by the features of users.
+    item_squares : ndarray of shape (k, k), optional
+        Q'Q of the factors of items and their features; default of ``item_factors``.
 
     Raises
     ------
@@ -65,16 +77,34 @@ class ImplicitModel(Displayed, Fitted):
     strength: float
     unobserved_weight: float
     alpha: float = 0.0
+    user_feature_factors: np.ndarray | None = None
+    item_feature_factors: np.ndarray | None = None
+    user_offsets: np.ndarray | None = None
+    item_squares: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         users = finite_numbers(self.user_factors, "user_factors")
         items = finite_numbers(self.item_factors, "item_factors")
         if users.ndim != 2 or items.ndim != 2 or users.shape[1] != items.shape[1]:
             raise ValueError(f"user_factors and item_factors must be (n, k), got {users.shape} and {items.shape}")
+        k = users.shape[1]
+        self._check_shape("user_feature_factors", None, k)
+        self._check_shape("item_feature_factors", None, k)
+        self._check_shape("user_offsets", len(users), k)
+        self._check_shape("item_squares", k, k)
         check_positive(self.strength, "strength")
         check_positive(self.unobserved_weight, "unobserved_weight")
         check_nonnegative(self.alpha, "alpha")
         compressed(self.liked, "liked")
+
+    def _check_shape(self, name: str, n: int | None, k: int) -> None:
+        """Check an optional field of shape (n, k)."""
+        if getattr(self, name) is None:
+            return
+        values = finite_numbers(getattr(self, name), name)
+        if values.ndim != 2 or values.shape[1] != k or n not in (None, len(values)):
+            rows = "p" if n is None else n
+            raise ValueError(f"{name} must have shape ({rows}, {k}), got {values.shape}")
 
     @cached_property
     def liked(self) -> sparse.csr_array:
@@ -99,7 +129,9 @@ class ImplicitModel(Displayed, Fitted):
     # -- recommendations --------------------------------------------------------------------------------------------
 
     @quiet()
-    def recommend(self, users: Any = None, n: int = 10, *, filter_already_liked: bool = True) -> Recommendations:
+    def recommend(
+        self, users: Any = None, n: int = 10, *, filter_already_liked: bool = True, user_features: Any = None
+    ) -> Recommendations:
         """Return the n best items of users.
 
         Parameters
@@ -110,24 +142,17 @@ class ImplicitModel(Displayed, Fitted):
         n : int, default 10
         filter_already_liked : bool, default True
             Leave out items of the interactions.
+        user_features : array-like or sparse matrix of shape (m, p), optional
+            Features of the users whose interactions are given; default zeros.
 
         Raises
         ------
         TypeError, ValueError
-            For ids that are not integers or not of the fit, or interactions of other items.
+            For ids that are not integers or not of the fit, interactions of other items, or features that do not fit.
         """
         n = min(check_count(n, "n"), len(self.item_factors))
         check_flag(filter_already_liked, "filter_already_liked")
-        if sparse.issparse(users):
-            liked = self._rows(users)
-            factors = self._folded(liked)
-        elif users is None:
-            liked = self.liked
-            factors = self.user_factors
-        else:
-            ids = np.atleast_1d(self._ids(users, len(self.user_factors), "users"))
-            liked = self.liked[ids]
-            factors = self.user_factors[ids]
+        liked, factors = self._of_users(users, user_features)
         items = np.empty((len(factors), n), np.int64)
         scores = np.empty((len(factors), n))
         for rows, block in self._score_blocks(factors):
@@ -138,6 +163,18 @@ class ImplicitModel(Displayed, Fitted):
         if users is not None and not sparse.issparse(users) and np.ndim(users) == 0:
             return Recommendations(items[0], scores[0])
         return Recommendations(items, scores)
+
+    def _of_users(self, users: Any, user_features: Any) -> tuple[sparse.csr_array, np.ndarray]:
+        """Return interactions and factors of users of the fit, or of new ones."""
+        if sparse.issparse(users):
+            liked = self._rows(users)
+            return liked, self._folded(liked, self._offsets(user_features, liked.shape[0]))
+        if user_features is not None:
+            raise ValueError("user_features are for new users: give their interactions as a sparse matrix, too")
+        if users is None:
+            return self.liked, self.user_factors
+        ids = np.atleast_1d(self._ids(users, len(self.user_factors), "users"))
+        return self.liked[ids], self.user_factors[ids]
 
     def _score_blocks(self, factors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield scores (b, n_items) of some users at a time."""
@@ -172,20 +209,56 @@ class ImplicitModel(Displayed, Fitted):
             raise ValueError(f"users and items must be equally long, got shapes {users.shape} and {items.shape}")
         return np.sum(self.user_factors[users] * self.item_factors[items], axis=-1)
 
-    # -- new users --------------------------------------------------------------------------------------------------
+    # -- new users and items ----------------------------------------------------------------------------------------
 
     @quiet()
-    def fold_in(self, interactions: Any) -> np.ndarray:
-        """Return the factors (m, k) of new users: their minimum with the items as they are, in closed form.
+    def fold_in(self, interactions: Any, user_features: Any = None) -> np.ndarray:
+        """Return the factors (m, k) of new users: their minimum with all else as it is, in closed form.
 
         Parameters
         ----------
         interactions : sparse matrix of shape (m, n_items)
+        user_features : array-like or sparse matrix of shape (m, p), optional
+            Features of these users; default zeros.
         """
-        return self._folded(self._rows(interactions))
+        liked = self._rows(interactions)
+        return self._folded(liked, self._offsets(user_features, liked.shape[0]))
 
     @quiet()
-    def explain(self, user: Any, item: int) -> Reasons:
+    def fold_in_items(self, item_features: Any) -> np.ndarray:
+        """Return the factors (m, k) of new items by their features: scores are inner products with ``user_factors``.
+
+        Parameters
+        ----------
+        item_features : array-like or sparse matrix of shape (m, q)
+        """
+        return _by_features(item_features, self.item_feature_factors, "item_features")
+
+    @quiet()
+    def recommend_new_items(self, item_features: Any, users: Any = None, n: int = 10) -> Recommendations:
+        """Return the n best of new items for users, by the features of the items; ids are their rows.
+
+        Parameters
+        ----------
+        item_features : array-like or sparse matrix of shape (m, q)
+        users : int or array-like of int, optional
+            Users of the fit, default all.
+        n : int, default 10
+        """
+        new = self.fold_in_items(item_features)
+        n = min(check_count(n, "n"), len(new))
+        ids = np.arange(len(self.user_factors)) if users is None else self._ids(users, len(self.user_factors), "users")
+        found = best_of_rows(self.user_factors[np.atleast_1d(ids)] @ new.T, n)
+        return Recommendations(*found) if np.ndim(ids) else Recommendations(found[0][0], found[1][0])
+
+    def _offsets(self, user_features: Any, n: int) -> np.ndarray:
+        """Return the part (n, k) of users' factors that is by their features."""
+        if user_features is None:
+            return np.zeros((n, self.n_units))
+        return _by_features(user_features, self.user_feature_factors, "user_features", n)
+
+    @quiet()
+    def explain(self, user: Any, item: int, user_features: Any = None) -> Reasons:
         """Return what each item that a user liked adds to the score of an item: exact, by the factors of fold_in.
 
         Parameters
@@ -193,24 +266,34 @@ class ImplicitModel(Displayed, Fitted):
         user : int or sparse matrix of shape (1, n_items)
             A user of the fit, or the interactions of a new one.
         item : int
+        user_features : array-like or sparse matrix of shape (1, p), optional
+            Features of a new user.
         """
         item = int(self._ids(item, len(self.item_factors), "item"))
         if sparse.issparse(user):
             liked = self._rows(user)
+            offset = self._offsets(user_features, liked.shape[0])
         else:
-            liked = self.liked[[int(self._ids(user, len(self.user_factors), "user"))]]
+            row = int(self._ids(user, len(self.user_factors), "user"))
+            liked = self.liked[[row]]
+            offset = np.zeros((1, self.n_units)) if self.user_offsets is None else self.user_offsets[[row]]
         if liked.shape[0] != 1:
             raise ValueError(f"user must be a single row of interactions, got {liked.shape[0]} rows")
         matrix, weighted = self._normal_equations(liked, 0, self._common)
-        contributions = weighted @ np.linalg.solve(matrix, self.item_factors[item])
+        solved = np.linalg.solve(matrix, self.item_factors[item])
+        items = liked.indices
+        contributions = weighted @ solved
+        if self.user_feature_factors is not None:
+            items = np.append(items, -1)
+            contributions = np.append(contributions, (self._common @ offset[0]) @ solved)
         order = np.argsort(-contributions, kind="stable")
-        return Reasons(liked.indices[order], contributions[order])
+        return Reasons(items[order], contributions[order])
 
     @property
     def _common(self) -> np.ndarray:
         """The part of the normal equations that all users share."""
-        common = self.unobserved_weight * (self.item_factors.T @ self.item_factors)
-        return common + self.strength * np.eye(self.n_units)
+        squares = self.item_factors.T @ self.item_factors if self.item_squares is None else self.item_squares
+        return self.unobserved_weight * squares + self.strength * np.eye(self.n_units)
 
     def _normal_equations(self, liked: sparse.csr_array, row: int, common: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrix (k, k) of a user, and the factors of the user's items times confidences."""
@@ -219,12 +302,13 @@ class ImplicitModel(Displayed, Fitted):
         weighted = (1.0 + self.alpha * liked.data[places])[:, None] * factors
         return common + factors.T @ weighted, weighted
 
-    def _folded(self, liked: sparse.csr_array) -> np.ndarray:
+    def _folded(self, liked: sparse.csr_array, offsets: np.ndarray) -> np.ndarray:
+        """Return factors (m, k), given the parts that are by features: the offsets, where nothing was liked."""
         common = self._common
-        found = np.zeros((liked.shape[0], self.n_units))
+        found = offsets.copy()
         for row in np.flatnonzero(np.diff(liked.indptr)).tolist():
             matrix, weighted = self._normal_equations(liked, row, common)
-            found[row] = np.linalg.solve(matrix, weighted.sum(axis=0))
+            found[row] = np.linalg.solve(matrix, weighted.sum(axis=0) + common @ offsets[row])
         return found
 
     # -- checks -----------------------------------------------------------------------------------------------------
@@ -244,6 +328,18 @@ class ImplicitModel(Displayed, Fitted):
         if ids.size and not 0 <= ids.min() <= ids.max() < number:
             raise ValueError(f"{name} must be ids from 0 to {number - 1}, got {ids.min()} to {ids.max()}")
         return ids
+
+
+def _by_features(features: Any, factors: np.ndarray | None, name: str, n: int | None = None) -> np.ndarray:
+    """Return the part (n, k) of factors that is by features."""
+    if factors is None:
+        raise ValueError(f"{name}: the model has none; give {name} to fit, too")
+    if n is None:
+        n = np.shape(features)[0] if np.ndim(features) or sparse.issparse(features) else 0
+    checked = checked_features(features, n, name)
+    if checked.shape[1] != len(factors):
+        raise ValueError(f"{name} must have a column for each of the {len(factors)} of the fit, got {checked.shape[1]}")
+    return np.asarray(checked @ factors)
 
 
 def best_of_rows(scores: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
