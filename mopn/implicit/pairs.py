@@ -17,8 +17,8 @@ from mopn.solvers.tools.decorators import cached_property
 _LEAST_PAIRS_IN_BLOCK = 20_000
 # Blocks of lines for each thread, so that all end at about the same time.
 _BLOCKS_PER_THREAD = 4
-# Conjugate gradients of each row in a half-step: they begin at the row of the sweep before, so that few are enough.
-_STEPS = 3
+# Conjugate gradients in a half-step: they begin at the factor of the sweep before, so that few are enough.
+STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Lines:
         found = np.array(start, dtype, order="C")
         B = np.ascontiguousarray(other, dtype)
         arrays = self.starts, self.partners, confidences, common.astype(dtype)
-        self.in_blocks(conjugate_steps, found, B, *arrays, _STEPS)
+        self.in_blocks(conjugate_steps, found, B, *arrays, STEPS)
         return found
 
     @cached_property
