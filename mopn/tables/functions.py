@@ -9,7 +9,6 @@ import numpy as np
 from mopn.solvers.tools.decorators import cached_property
 from mopn.tables.effects import Effects, part_of_size
 from mopn.tables.quantiles import Quantiles
-from mopn.tables.summaries import NumberSummary
 
 # Cosines per column of numbers; those of columns whose targets depend on finer ones; and of the finest ones.
 CURVES = 8
@@ -65,10 +64,12 @@ _ALL = FineParts(1.0, 1.0, 1.0)
 class NumberFunctions:
     """The functions of a column of at least three numbers, in a table of n rows.
 
-    ``sizes`` are the sizes (w,) of its usual curves, and finer ones go on as 1 / k^smoothness.
+    ``missing`` is the weight of the rows without a number, ``sizes`` are those (w,) of the usual curves, and finer ones
+    go on as 1 / k^smoothness.
     """
 
-    column: NumberSummary
+    quantiles: Quantiles
+    missing: float
     n: int
     sizes: np.ndarray
     smoothness: float
@@ -80,7 +81,7 @@ class NumberFunctions:
         Where hats have their full size, finer curves have none: both tell codes apart. Nor have they where many
         columns leave no room for the usual ones.
         """
-        whole = replace(self, parts=_ALL)
+        whole = self._whole
         at = whole._at
         # All usual curves, also where many columns leave no room for some.
         usual = np.column_stack([self._linear[at], self._cosines(at, np.ones(CURVES), 1)])
@@ -99,22 +100,23 @@ class NumberFunctions:
     @property
     def finest_knots(self) -> np.ndarray:
         """The knots (q,) if all finer functions have faded in."""
-        whole = replace(self, parts=_ALL)
-        return whole._values[whole._at]
+        return self.quantiles.values[self._whole._at]
 
     def at_knots(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the knots (q,), and the values (q, w) of the functions at them."""
         at = self._at
         usual = self._cosines(at, self.sizes, 1)
-        return self._values[at], np.column_stack([self._linear[at], usual, self._finer_curves(at), self._hats(at)])
+        functions = [self._linear[at], usual, self._finer_curves(at), self._hats(at)]
+        return self.quantiles.values[at], np.column_stack(functions)
 
     @cached_property
-    def _quantiles(self) -> Quantiles:
-        return self.column.quantiles.rounded()
+    def _whole(self) -> NumberFunctions:
+        """The functions with all finer ones."""
+        return replace(self, parts=_ALL)
 
-    @property
-    def _values(self) -> np.ndarray:
-        return self._quantiles.values
+    @cached_property
+    def _ranks(self) -> np.ndarray:
+        return self.quantiles.mid_ranks
 
     @property
     def _n_curves(self) -> int:
@@ -129,7 +131,7 @@ class NumberFunctions:
 
         Else some at equal ranks, those at the ends of the linear function, and those of hats.
         """
-        ranks = self._quantiles.mid_ranks
+        ranks = self._ranks
         count = max(KNOTS, _KNOTS_PER_CURVE * self._n_curves + 1)
         if len(ranks) <= count:
             return np.arange(len(ranks))
@@ -141,12 +143,12 @@ class NumberFunctions:
     @cached_property
     def _linear(self) -> np.ndarray:
         """The values (q,) up to their ends, minus their mean and divided by their deviation."""
-        values = self._values
+        values = self.quantiles.values
         exponent = int(np.frexp(np.abs(values).max())[1])
         scaled = np.ldexp(values, -exponent)  # against overflow
-        ends = np.interp([_RANK_OF_ENDS, 1.0 - _RANK_OF_ENDS], self._quantiles.mid_ranks, scaled)
+        ends = np.interp([_RANK_OF_ENDS, 1.0 - _RANK_OF_ENDS], self._ranks, scaled)
         held = scaled.clip(*ends)
-        weights = self._quantiles.weights
+        weights = self.quantiles.weights
         shares = weights / weights.sum()
         centered = held - shares @ held
         deviation = np.sqrt(shares @ centered**2)
@@ -157,7 +159,7 @@ class NumberFunctions:
         """Return the curves of some sizes from the ``first`` one on, at knots; no more than tell these apart."""
         count = min(len(sizes), max(len(at) - first, 0))
         k = np.arange(first, first + count)
-        ranks = self._quantiles.mid_ranks[at]
+        ranks = self._ranks[at]
         cosines: np.ndarray = np.sqrt(2.0) * np.cos(np.pi * ranks[:, None] * k) * sizes[:count]
         return cosines
 
@@ -179,11 +181,11 @@ class NumberFunctions:
 
         Whole numbers that many rows share have hats, which fade out where rows or shares become few.
         """
-        values = self._values
-        weights = self._quantiles.weights
+        values = self.quantiles.values
+        weights = self.quantiles.weights
         if not self.parts.hats > 0.0:
             return np.zeros(len(values))
-        total = weights.sum() + self.column.missing
+        total = weights.sum() + self.missing
         rows = weights / min(1.0, total / self.n)  # as for categories
         is_whole = values == np.rint(values)
         fading = is_whole * _fading_in(rows, _MIN_ROWS_OF_HAT) * _fading_in(weights / total, _MIN_SHARE_OF_HAT)

@@ -135,9 +135,12 @@ def _of_few(column: Column) -> tuple[np.ndarray, np.ndarray]:
 
 def _functions(column: Column, summary: TableSummary, sizes: np.ndarray, smoothness: float) -> NumberFunctions | None:
     """Return the functions of a column of at least three numbers; None for fewer."""
-    if isinstance(column, CategorySummary) or len(column.quantiles.rounded().values) < 3:
+    if isinstance(column, CategorySummary):
         return None
-    return NumberFunctions(column, summary.n, sizes, smoothness)
+    quantiles = column.quantiles.rounded()
+    if len(quantiles.values) < 3:
+        return None
+    return NumberFunctions(quantiles, column.missing, summary.n, sizes, smoothness)
 
 
 def _refined(
