@@ -195,3 +195,24 @@ def matrix_optimum(fit, X, norm, strength, kernel="homogeneous", alphas=None, it
         if quiet > 50:
             break
     return best
+
+
+def nuclear_minimiser(gradient, shape, curvature, strength, steps=3_000):
+    """Minimise a smooth function plus strength * ||W||_* by accelerated proximal steps, with restarts."""
+    W = V = np.zeros(shape)
+    momentum = 1.0
+    for _ in range(steps):
+        U, values, right = np.linalg.svd(V - gradient(V) / curvature, full_matrices=False)
+        following = (U * np.maximum(values - strength / curvature, 0.0)) @ right
+        if np.sum((V - following) * (following - W)) > 0.0:
+            momentum = 1.0
+            V = W
+            continue
+        larger = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        V = following + (momentum - 1.0) / larger * (following - W)
+        moved = np.abs(following - W).max()
+        W = following
+        momentum = larger
+        if moved < 1e-15:
+            break
+    return W

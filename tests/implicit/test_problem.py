@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from reference import nuclear_minimiser
 from scipy import sparse
 
 import mopn
@@ -23,27 +24,9 @@ def objective(C, W, strength, weight):
     return fit + 0.5 * weight * np.sum(W**2) + strength * np.linalg.svd(W, compute_uv=False).sum()
 
 
-def minimum(C, strength, weight, steps=2_000):
-    """Accelerated proximal steps on the dense matrix, with restarts: independent of factors."""
-    curvature = C.max() + weight
-    W = V = np.zeros(C.shape)
-    momentum = 1.0
-    for _ in range(steps):
-        gradient = C * (V - 1.0) + weight * V
-        U, values, right = np.linalg.svd(V - gradient / curvature, full_matrices=False)
-        following = (U * np.maximum(values - strength / curvature, 0.0)) @ right
-        if np.sum((V - following) * (following - W)) > 0.0:
-            momentum = 1.0
-            V = W
-            continue
-        larger = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-        V = following + (momentum - 1.0) / larger * (following - W)
-        moved = np.abs(following - W).max()
-        W = following
-        momentum = larger
-        if moved < 1e-15:
-            break
-    return W
+def minimum(C, strength, weight):
+    """The minimiser on the dense matrix: independent of factors."""
+    return nuclear_minimiser(lambda W: C * (W - 1.0) + weight * W, C.shape, C.max() + weight, strength)
 
 
 def dual_value(r, c, strength, weight, shape, pairs):
