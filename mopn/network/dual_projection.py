@@ -32,6 +32,8 @@ _NEAR = 0.8
 _MOST_VARIABLES = 1000
 # Multiplications that form the curvature, at most: beyond, it is computed from random rows.
 _MOST_WORK = 5e8
+# Derivatives of outputs that are in memory at once, 2 MiB.
+_FEATURES_AT_A_TIME = 1 << 18
 # Random rows for each variable, at least.
 _LEAST_ROWS_PER_VARIABLE = 4
 # The probability of a row, relative to the mean one, at least.
@@ -98,17 +100,27 @@ class Compression:
         products *= (self.kernel.of_square * self.factors)[:, None]
         return products
 
+    def _blocks(self) -> list[np.ndarray]:
+        """Return the projections in blocks of rows, as products with each take as much memory."""
+        step = max(1, _FEATURES_AT_A_TIME // self.Q.shape[1])
+        return [self.projections[first : first + step] for first in range(0, len(self.projections), step)]
+
     def output(self, x: np.ndarray) -> np.ndarray:
         """Return the output (n,)."""
         T = self.matrix(x)
-        output = np.einsum("iq,iq->i", self.projections @ T, self.projections)
+        output = np.concatenate([np.einsum("iq,iq->i", Z @ T, Z) for Z in self._blocks()])
         if self.kernel.distinct:
             output -= self.design.project_squares(self._diagonal(T)[None])[:, 0]
         return self.kernel.of_square * output
 
     def slopes(self, g: np.ndarray) -> np.ndarray:
         """Return the derivatives (size,) of a sum over the rows with derivatives g (n,) in the output."""
-        S = self.projections.T @ (self.projections * g[:, None])
+        q = self.Q.shape[1]
+        S = np.zeros((q, q))
+        first = 0
+        for Z in self._blocks():
+            S += Z.T @ (Z * g[first : first + len(Z), None])
+            first += len(Z)
         if self.kernel.distinct:
             S -= (self.Q.T * self.design.adjoint_squares(g[:, None])) @ self.Q
         return self.kernel.of_square * self.vector(S)
@@ -251,26 +263,33 @@ class DualProjection:
     def _curvature(self, outputs: np.ndarray) -> np.ndarray:
         """Return the second derivatives (size, size) of losses and ridge, from rows drawn by their curvature."""
         rows, weights = self._drawn(outputs)
+        K = np.zeros((self.size, self.size))
+        step = max(1, _FEATURES_AT_A_TIME // self.size)
+        for first in range(0, len(rows), step):
+            self._add_curvature(K, rows[first : first + step], weights[first : first + step], outputs)
+        diagonal = np.diag_indices(self.size)
+        K[diagonal] += self.ridge * self.of_square + _LEAST_CURVATURE * K[diagonal].mean()
+        return K
+
+    def _add_curvature(self, K: np.ndarray, rows: np.ndarray, weights: np.ndarray, outputs: np.ndarray) -> None:
+        """Add the second derivatives of the losses of some rows, times their weights."""
         hessian = self._hessian(rows, outputs)
         features = [each.features(rows) for each in self.compressions]
         ends = [0, *self._ends, self.size]
-        K = np.zeros((self.size, self.size))
         for i, one in enumerate(self.compressions):
+            of_one = slice(ends[i], ends[i + 1])
             image = hessian.product(np.ones((len(rows), 1)) * one.outputs)
             for j, other in enumerate(self.compressions[: i + 1]):
                 h = weights * _along(image, other.outputs)
                 if i == j:
                     # The product of a matrix with its own transpose takes half of the time.
                     scaled = np.sqrt(h.clip(0.0)) * features[i]
-                    block = scaled @ scaled.T
-                    K[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
+                    K[of_one, of_one] += scaled @ scaled.T
                 elif h.any():
+                    of_other = slice(ends[j], ends[j + 1])
                     block = features[i] @ (h * features[j]).T
-                    K[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] = block
-                    K[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = block.T
-        diagonal = np.diag_indices(self.size)
-        K[diagonal] += self.ridge * self.of_square + _LEAST_CURVATURE * K[diagonal].mean()
-        return K
+                    K[of_one, of_other] += block
+                    K[of_other, of_one] += block.T
 
     def _drawn(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows that the curvature is computed from, and their weights: all rows, or random ones."""
