@@ -103,18 +103,9 @@ class Cells:
 
     def effects(self, block: RawBlock) -> Effects:
         """Return the effects in a block of rows, whose X is a table."""
-        table = block.X
-        y = np.asarray(block.y)
-        weights = check_weights(block.sample_weight, table.n)
-        if weights is None:
-            weights = np.ones(table.n)
-        elif not weights.all():
-            present = np.flatnonzero(weights)
-            table = table.rows(present)
-            y = y[present]
-            weights = weights[present]
+        table, weights, present = block.X.of_present(check_weights(block.sample_weight, block.X.n))
         arranged = self.encoding.arranged(table, training=True)
-        targets = self.response(y)
+        targets = self.response(np.asarray(block.y)[present])
 
         columns = zip(self.encoding.number_columns, self.knots, strict=True)
         sums = [_sums_in_cells(arranged.columns[j], knots, weights, targets) for j, knots in columns]
