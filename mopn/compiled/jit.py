@@ -37,7 +37,7 @@ WIDTH = 8
 IN_ORDER = {"contract", "nsz"}
 # The order of sums may change too.
 FAST = IN_ORDER | {"reassoc"}
-_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
 # Divisions are NumPy's: checks of divisors would have to be compiled too. Nobody needs the addresses of functions.
 _decorator: Any = partial(njit, no_cfunc_wrapper=True, error_model="numpy")
@@ -84,7 +84,7 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         code = None
         try:
-            code = super().load_overload((sig, _SOURCES), target_context)
+            code = super().load_overload((sig, SOURCES), target_context)
         except Exception:
             # An index that cannot be read would not take new entries either.
             with suppress(Exception):
@@ -95,7 +95,7 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(Exception):
-            super().save_overload((sig, _SOURCES), data)
+            super().save_overload((sig, SOURCES), data)
 
 
 class _NoCache(NullCache):

@@ -26,7 +26,7 @@ from mopn.solvers.tools.decorators import cached_property
 # Entries of a block of rows (2 MiB of float64): two such arrays stay in the cache.
 CACHE_ENTRIES = 1 << 18
 # Pairs of entries of one row, in all rows together, from which a compiled loop takes less time, its import included.
-_PAIRS_TO_COMPILE = 1e7
+PAIRS_TO_COMPILE = 1e7
 
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ class SparseDesign(Design):
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         X = self._by_rows
-        if 0.5 * X.nnz**2 < _PAIRS_TO_COMPILE * self.shape[0]:
+        if 0.5 * X.nnz**2 < PAIRS_TO_COMPILE * self.shape[0]:
             return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
         from mopn.compiled.grams import add_gram
 
