@@ -34,7 +34,7 @@ MERGE_LIMIT = 1 << 20
 # Spread of a target relative to its level, up to which it is a rounding error of the level.
 _ROUNDING = 1e-14
 # Samples per distinct row from which on rows repeat by nature, as in a table of a few categories.
-_REPEATED = 10
+_SAMPLES_OF_REPEATED_ROW = 10
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarr
     changes = np.append(True, np.diff(codes[order]) != 0)
     kinds, row = np.unique(rows[order], return_inverse=True)
     copies = np.zeros(n, bool)
-    if n < _REPEATED * len(kinds):
+    if n < _SAMPLES_OF_REPEATED_ROW * len(kinds):
         copies = np.bincount(row, changes)[row] == 1  # rows with a single target
     return X[order], targets.rows(order), np.cumsum(changes | ~copies) - 1
 

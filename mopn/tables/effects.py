@@ -27,7 +27,7 @@ _MOST_HASHES = 1 << 14
 # Copies of a row that tell nothing: with more, rows repeat by nature, as in a table of a few codes.
 _MOST_COPIES = 10
 # Functions that depend on the ones before, up to this part of their length, are left out.
-_DEPENDENT = 1e-7
+_DEPENDENT_LENGTH = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,4 +203,4 @@ def _explained(
     basis, triangle = np.linalg.qr(matrix)
     lengths = np.linalg.norm(matrix, axis=0)[: basis.shape[1]]
     explained: np.ndarray = (basis.T @ projected) ** 2
-    return explained, np.abs(np.diag(triangle)) > _DEPENDENT * lengths
+    return explained, np.abs(np.diag(triangle)) > _DEPENDENT_LENGTH * lengths
