@@ -43,8 +43,8 @@ SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).pa
 _decorator: Any = partial(njit, no_cfunc_wrapper=True, error_model="numpy")
 # The decorator of functions that only compiled ones call. Interfaces to Python take a seventh of the compiler's time.
 inner: Any = partial(_decorator, no_cpython_wrapper=True)
-# That of functions of an entry or a row. New code would call their first compiled copies, which lie elsewhere: epochs
-# then take up to twice as long as by the same code read from disk (benchmarks/epochs).
+# The decorator of functions of one entry or one row. New code would call their first compiled copies, which lie
+# elsewhere in memory: epochs would take up to twice the time of the same code read from disk (benchmarks/epochs).
 inlined: Any = partial(inner, forceinline=True)
 
 

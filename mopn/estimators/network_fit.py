@@ -1,4 +1,4 @@
-"""What a fit of a network is: its kernel, its options, how targets are encoded, and how its problem is solved."""
+"""The fit of a network: its kernel, its options, the encoding of its targets, its problem and its run."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def _folds(
 
 
 def _sample_in_memory(X: RowBlocks | Chunks, targets: Targets) -> tuple[Any, Targets]:
-    """Return a random sample of the rows, of as many as there is memory for; mostly all of them."""
+    """Return a random sample of rows that fits into memory; usually all of them."""
     X, y, weights = targets_of_problem(X, targets)
     chunks = LocalChunks(X.with_targets(y, weights)) if isinstance(X, RowBlocks) else X
     stored = chunks.reduce(_stored_numbers, operator.add)

@@ -153,9 +153,9 @@ class TableEstimator(TableReader, NetworkAttributes):
         """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
 
         A fitted estimator encodes X by its ``encoding_`` and takes its ``strength_`` for "auto"; else the encoding is
-        learned from X and a strength "auto" is chosen, as in ``fit``, and neither is kept. Rows are those of X, in the
-        same order, so that ``dual_.point(problem)`` has a row for each: equal samples share their slope in proportion
-        to their weights, and rows of weight 0 have 0.
+        learned from X and a strength "auto" is chosen, as in ``fit``, and neither is kept. The problem has the rows of
+        X, in the same order, so that ``dual_.point(problem)`` has a row for each: equal samples share their slope in
+        proportion to their weights, and rows of weight 0 have 0.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class TableEstimator(TableReader, NetworkAttributes):
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X.
 
-        With ``every_row`` these are of all rows, as of blocks, and not of those of positive weight alone.
+        With ``every_row``, and for blocks, they have all rows; else the rows of positive weight alone.
         """
         if isinstance(X, Chunks):
             X, y, sample_weight, present = samples_of_chunks(self._encoding(), X)
@@ -279,7 +279,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         return features, y, sample_weight, np.arange(len(y))
 
     def _response(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Response:
-        """Return how the targets of blocks are told, given those of all rows, or all labels."""
+        """Return the rule for the targets of blocks, given the targets of all rows, or all labels."""
         return Response.of(y, sample_weight, is_labels=self._encoding().kind == "labels")
 
     def _checked(self, X: Any) -> Any:

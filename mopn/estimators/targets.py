@@ -267,7 +267,7 @@ def _sparse_codes(X: Any) -> np.ndarray:
     if not X.data.all():
         X = X.copy()
         X.eliminate_zeros()
-    # Of two rows the one with the first negative entry, or without the first positive one, comes first.
+    # A row comes before another if it has the first negative entry, or lacks the first positive one.
     places = np.sign(X.data) * (X.shape[1] - X.indices.astype(np.float64))
     counts = np.diff(X.indptr)
     if counts[0] > 0 and np.all(counts == counts[0]):
@@ -367,9 +367,10 @@ def _encoded(
 
 
 def constant_outputs(X: Any, targets: Targets) -> np.ndarray:
-    """Return the constant outputs (m,) of least loss of samples, in chunks too.
+    """Return the constant outputs (m,) of least loss on samples, which may be in chunks.
 
-    Those of labels are rounded to single precision: the last bits depend on the order in which weights are added up.
+    Outputs for labels are rounded to single precision: their last bits depend on the order in which weights are added
+    up.
     """
     loss = targets.loss
     if isinstance(X, Chunks) and targets.form == "indicator":

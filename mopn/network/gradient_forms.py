@@ -183,7 +183,7 @@ def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _gammas_and_moduli(
     block: Block, G: np.ndarray, kernel: Kernel
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the matrices, the sums of ``_moduli``, and bounds (m,) of what the matrices leave out."""
+    """Return the matrices, the sums of ``_moduli``, and bounds (m,) of the terms that the matrices leave out."""
     moduli, counts = _moduli(block, G)
     left_out = np.zeros(len(moduli))
     if len(moduli) == 2:

@@ -21,7 +21,7 @@ from mopn.solvers.tools.decorators import quiet
 
 # Features for every row from which the span pays. Its basis costs less than one round of the solver.
 _LEAST_FEATURES_PER_ROW = 1.25
-# Rows up to which it does: beyond, its basis takes as long as many rounds.
+# Rows up to which it pays: beyond, its basis takes the time of many rounds.
 _MOST_ROWS = 5000
 # The least and the largest modulus in a row of X whose products neither underflow nor overflow.
 _LEAST_MODULUS = 1e-140
@@ -162,7 +162,7 @@ def _pays(rows: Rows) -> bool:
     if rows.entries is None:
         return True
     entries, _ = rows.sum(lambda block: block.design.work)
-    # Products with the coordinates, of n entries a row, are to take less time than those with sparse rows.
+    # Products with the coordinates, of n entries a row, are to take less time than products with sparse rows.
     return n * n <= COST_OF_ENTRY * entries
 
 

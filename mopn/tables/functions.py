@@ -67,8 +67,8 @@ _ALL = FineParts(1.0, 1.0, 1.0)
 class NumberFunctions:
     """The functions of a column of at least three numbers, in a table of n rows.
 
-    ``missing`` is the weight of the rows without a number, ``sizes`` are those (w,) of the usual curves, and finer ones
-    go on as 1 / k^smoothness.
+    ``missing`` is the weight of the rows without a number, ``sizes`` (w,) belong to the usual curves, and finer ones go
+    on as 1 / k^smoothness.
     """
 
     quantiles: Quantiles
@@ -132,7 +132,7 @@ class NumberFunctions:
     def _at(self) -> np.ndarray:
         """Which of the values are knots: all if they are few.
 
-        Else some at equal ranks, those at the ends of the linear function, and those of hats.
+        Else some at equal ranks, the ends of the linear function, and the values with hats.
         """
         ranks = self._ranks
         count = max(KNOTS, _KNOTS_PER_CURVE * self._n_curves + 1)

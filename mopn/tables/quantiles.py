@@ -58,8 +58,8 @@ class Quantiles:
     def at(self, shares: list[float]) -> np.ndarray:
         """Return the quantiles at some shares of the weight, linear between neighbours.
 
-        With weights of at least 1 they equal ``numpy.quantile`` of repeated numbers to the last bit. Smaller
-        weights, such as those that sum to 1, count as multiples of the least one.
+        With weights of at least 1 they equal ``numpy.quantile`` of repeated numbers to the last bit. Smaller weights,
+        such as shares that sum to 1, count as multiples of the least one.
         """
         total = self.weights.sum()
         one = max(min(1.0, self.weights.min()), EPS * total)

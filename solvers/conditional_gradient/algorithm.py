@@ -175,7 +175,7 @@ def make_corrective_step(
 
 
 class _Rounds:
-    """The rounds of one run: its point, and what acts on it."""
+    """The rounds of one run: its point, its corrective step, its schedule and its proofs."""
 
     def __init__(self, options: ConditionalGradient, problem: Atomic, monitor: Monitor) -> None:
         self.options, self.problem, self.monitor = options, problem, monitor

@@ -35,7 +35,7 @@ _CHECK_EVERY = 10
 _MAX_RESIDUAL_RATIO = 5.0
 # Factor by which a check changes sigma.
 _SIGMA_FACTOR = 1.5
-# The target is out of reach if as many checks as below remove no more than this fraction of the excess over it.
+# The target is out of reach if the checks of the next number remove at most this fraction of the excess over it.
 _LEAST_PROGRESS = 0.15
 # Checks to wait for progress if the estimated limit s, too, leaves most of the excess.
 _FEW_CHECKS = 10
