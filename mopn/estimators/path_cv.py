@@ -84,7 +84,7 @@ class ScoredFold(HeldOut):
         return score
 
     def losses_of(self, network: Result) -> RowLosses:
-        """Return the negative score, as of a single row."""
+        """Return the negative score, as the loss of a single row."""
         return RowLosses(np.array([-self.score(network)]), None)
 
     @property
@@ -445,7 +445,7 @@ def _with_missing(scores: list[float], n: int) -> np.ndarray:
 def _pruned(
     fold: ScoredFold, network: Result, strength: float, sizes: Sequence[int], deadline: Deadline
 ) -> Iterator[Result]:
-    """Yield the network cut down to the units of largest weights, each time from the one before, while time is."""
+    """Yield the network cut down to the units of largest weights, size by size, while there is time."""
     problem = fold.problem.with_strength(fold.part * strength)
     for size in sizes:
         if len(network.basis) > size:

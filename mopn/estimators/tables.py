@@ -18,7 +18,7 @@ from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.validation import of_present
+from mopn.data.validation import filled_targets
 from mopn.data.values import to_host
 from mopn.estimators.base import check_parameters, raise_interruption
 from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
@@ -272,7 +272,7 @@ class TableEstimator(TableReader, NetworkAttributes):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Learn the encoding if it is to be ``reset``; return blocks of features, and all targets and weights."""
         tables, y, sample_weight = X.read_by(read_table).with_targets_in_memory()
-        y = of_present(self._plain_targets(y, reset=reset), sample_weight)
+        y = filled_targets(self._plain_targets(y, reset=reset), sample_weight)
         if reset:
             self._learn_of_row_blocks(tables.with_targets(y, sample_weight), self._response(y, sample_weight))
         features = tables.read_by(partial(self.encoding_.encode, training=True))

@@ -15,7 +15,7 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, named
 from mopn.data.targets import as_targets, level_codes
-from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
+from mopn.data.validation import check_weights, distinct_labels, filled_targets, finite_numbers, label_codes
 from mopn.losses.losses import LOSSES, Clipped, Loss, Squared, get_loss
 from mopn.models.base import cumulative_targets
 from mopn.network.maps import UserY
@@ -359,7 +359,7 @@ def _encoded(
     codes_of: _CodesOf,
 ) -> RawBlock:
     y, weights = as_targets(chunk.y, numeric=False), chunk.sample_weight
-    codes = codes_of(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
+    codes = codes_of(filled_targets(y, weights, labels[0]) if y.ndim == 1 else y, labels)
     if factors is not None:
         weights = factors[codes] if weights is None else weights * factors[codes]
     y = values[codes] if codes.ndim == 1 else np.take_along_axis(values, codes, 0)

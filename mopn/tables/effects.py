@@ -32,7 +32,7 @@ _DEPENDENT_LENGTH = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """Targets as numbers: indicators of the labels, or numbers up to their outer ranks, minus a level of theirs."""
+    """Targets as numbers: indicators of the labels, or numbers up to their outer ranks, minus their level."""
 
     labels: np.ndarray | None
     lower: np.ndarray  # (m,), of numbers
@@ -103,7 +103,7 @@ class Cells:
 
     def effects(self, block: RawBlock) -> Effects:
         """Return the effects in a block of rows, whose X is a table."""
-        table, weights, present = block.X.of_present(check_weights(block.sample_weight, block.X.n))
+        table, weights, present = block.X.present_rows(check_weights(block.sample_weight, block.X.n))
         arranged = self.encoding.arranged(table, training=True)
         targets = self.response(np.asarray(block.y)[present])
 

@@ -139,7 +139,7 @@ def summarise(table: Table, weights: np.ndarray | None, categorical_features: Co
     unknown names there, and for columns of too many categories.
     """
     declared = _indices(table, categorical_features)
-    table, weights, _ = table.of_present(weights)
+    table, weights, _ = table.present_rows(weights)
     columns: list[Column] = []
     for j, (values, name) in enumerate(zip(table.columns, table.names, strict=True)):
         if values.dtype.kind == "f" and j not in declared:

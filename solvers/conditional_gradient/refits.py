@@ -189,7 +189,7 @@ class FullRefit(_Refit):
 
     @property
     def can_move_units(self) -> bool:
-        """Whether the refits solve the smooth form; in the other one FISTA hardly moves units."""
+        """Whether the refits solve the smooth form; in the paper's form FISTA hardly moves units."""
         return "gradient" in self.solver.needs
 
     def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
