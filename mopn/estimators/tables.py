@@ -24,7 +24,7 @@ from mopn.estimators.base import check_parameters, raise_interruption
 from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods
 from mopn.estimators.fit_policy import FitPolicy
-from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
+from mopn.estimators.fit_warnings import warn_of_network
 from mopn.estimators.network_estimator import NetworkAttributes
 from mopn.estimators.network_fit import NetworkFit, NetworkOptions, Samples
 from mopn.estimators.parameters import COMMON, MAX_UNITS, warn_of_small_weights
@@ -99,6 +99,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         self.verbose = verbose
 
     @quiet()
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -146,7 +147,35 @@ class TableEstimator(TableReader, NetworkAttributes):
             Of columns that are probably not meant as they came, as :meth:`TableEncoder.fit`.
         """
         check_parameters(self)
-        warn_of_network(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
+        deadline = Deadline(self.max_time)
+        print_progress(self.verbose, "reading the samples")
+        given = to_host(X)
+        X, y, sample_weight, present = self._samples(given, y, sample_weight)
+        task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
+        fit = self._network_fit()
+        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), (X_val, y_val, sample_weight_val))
+        choice = self._choice(fit, X, targets, deadline.share(SHARE_OF_CHOICE))
+        fit = fit.with_options(strength=choice.strength)
+        problem, targets = fit.problem_of_distinct_samples(X, targets)
+        del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength)
+        run = fit.run(problem, targets, held_out)
+        model = choice.model
+        start = None
+        if model is not None:
+            start = fit.start_from(problem, model.basis, model.weights, model.linear, model.offset)
+        limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
+        with self._watched(task, run) as callback:
+            result = minimize(run.problem, run.solver, start=start, max_time=limit, callback=callback, **run.limits)
+        fitted = self._keep(run, result)
+        self.model_ = replace(self.model_, answers=training_answers(problem, self.model_.model))
+        choice.overrule(fitted.result)
+        choice.warn()
+        self.status_ = fitted.result.status
+        print_progress(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
+        raise_interruption(fitted.result)
+        task.end({})
+        warn_of_network(fitted)
         return self
 
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
@@ -197,39 +226,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         model = replace(fitted["model_"], feature_names=self.encoding_.feature_names)
         model = replace(model, output_names=self._names_of_outputs(model))
         return fitted | {"model_": TableModel(model, self.encoding_)}
-
-    @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> FittedNetwork:
-        """Fit the network of the features."""
-        deadline = Deadline(self.max_time)
-        print_progress(self.verbose, "reading the samples")
-        given = to_host(X)
-        X, y, sample_weight, present = self._samples(given, y, sample_weight)
-        task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
-        fit = self._network_fit()
-        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), validation)
-        choice = self._choice(fit, X, targets, deadline.share(SHARE_OF_CHOICE))
-        fit = fit.with_options(strength=choice.strength)
-        problem, targets = fit.problem_of_distinct_samples(X, targets)
-        del X  # the problem has its own arrays
-        warn_of_small_weights(problem.rows, strength=self.strength)
-        run = fit.run(problem, targets, held_out)
-        model = choice.model
-        start = None
-        if model is not None:
-            start = fit.start_from(problem, model.basis, model.weights, model.linear, model.offset)
-        limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
-        with self._watched(task, run) as callback:
-            result = minimize(run.problem, run.solver, start=start, max_time=limit, callback=callback, **run.limits)
-        fitted = self._keep(run, result)
-        self.model_ = replace(self.model_, answers=training_answers(problem, self.model_.model))
-        choice.overrule(fitted.result)
-        choice.warn()
-        self.status_ = fitted.result.status
-        print_progress(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
-        raise_interruption(fitted.result)
-        task.end({})
-        return fitted
 
     def _choice(self, fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
         """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
