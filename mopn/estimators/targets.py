@@ -150,6 +150,7 @@ def _robust_deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:
     present = weights > 0.0
     columns = [Quantiles.of(column[present], weights[present]) for column in y.reshape(len(y), -1).T]
     ranges = [high - low for low, high in (column.at([0.25, 0.75]) for column in columns)]
+    # The interquartile range of a normal distribution of deviation 1 is 1.349.
     return float(np.mean(ranges)) / 1.349 or float(np.mean([column.deviation for column in columns])) or 1.0
 
 
