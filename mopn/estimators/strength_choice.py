@@ -83,8 +83,8 @@ def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadlin
 
     The paths of all folds go on together, from a ratio of 0.1 on, until losses are larger than before: beyond, networks
     start to overfit, and take longer. Where 0.1 is the best, larger ones follow, up to the network without units: one
-    of them is taken if its loss is smaller by two standard errors. Between strengths losses are as on a parabola
-    through the best one and its neighbours. Out of time before a loss has risen, it is the best
+    of them is taken if its loss is smaller by two standard errors. The strength is then moved to the lowest point of a
+    parabola through the losses of the best one and its neighbours. Out of time before a loss has risen, it is the best
     strength so far or the ratio 0.01, the smaller one. After Ctrl-C it is the best one so far; Ctrl-C before the first
     model is raised.
     """

@@ -35,7 +35,7 @@ class RowLosses(NamedTuple):
 
 # Standard errors by which the loss of a larger strength must be smaller.
 _STANDARD_ERRORS = 2.0
-# Strengths between two that were tried are on a grid of this many cells, lest the last bits of losses move them.
+# Cells of the grid of strengths between two that were tried, lest the last bits of losses move the choice.
 _CELLS_BETWEEN = 32
 # The losses of each strength so far, by fold. The last strength may have been tried in the first folds alone.
 Trials = Sequence[Sequence[RowLosses]]
@@ -133,7 +133,7 @@ def while_surely_better(others: Trials, first: Sequence[RowLosses]) -> Verdict:
 
 
 def _gain(trial: Sequence[RowLosses], other: Sequence[RowLosses]) -> tuple[float, float]:
-    """Return by how much the losses in the folds of a trial are smaller than those of another, and its standard error.
+    """Return the gain of a trial over another, the difference of their losses in its folds, and its standard error.
 
     The error is infinite for a single group of samples.
     """
