@@ -78,8 +78,10 @@ class Choice(NamedTuple):
             )
 
 
-def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-    """Return the strength of least loss on held-out samples, scaled to all samples.
+def choose_strength(
+    strength: float | Ratio | str, fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline
+) -> Choice:
+    """Return a given strength; for "auto" the one of least loss on held-out samples, scaled to all samples.
 
     The paths of all folds go on together, from a ratio of 0.1 on, until losses are larger than before: beyond, networks
     start to overfit, and take longer. Where 0.1 is the best, larger ones follow, up to the network without units: one
@@ -88,6 +90,8 @@ def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadlin
     strength so far or the ratio 0.01, the smaller one. After Ctrl-C it is the best one so far; Ctrl-C before the first
     model is raised.
     """
+    if not isinstance(strength, str):
+        return Choice(strength)
     print_progress(fit.options.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
     fit = replace(fit, policy=replace(fit.policy, path_decrease=_LEAST_DECREASE))
     problem, _ = fit.problem_of_distinct_samples(X, targets)

@@ -29,9 +29,9 @@ from mopn.estimators.network_estimator import NetworkAttributes
 from mopn.estimators.network_fit import NetworkFit, NetworkOptions, Samples
 from mopn.estimators.parameters import COMMON, MAX_UNITS, warn_of_small_weights
 from mopn.estimators.regressors import RegressorMethods
-from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
+from mopn.estimators.strength_choice import SHARE_OF_CHOICE, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
-from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
+from mopn.estimators.targets import samples_of_chunks, targets_of_all_rows
 from mopn.estimators.training_answers import training_answers
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
@@ -154,7 +154,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
         fit = self._network_fit()
         targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), (X_val, y_val, sample_weight_val))
-        choice = self._choice(fit, X, targets, deadline.share(SHARE_OF_CHOICE))
+        choice = choose_strength(self.strength, fit, X, targets, deadline.share(SHARE_OF_CHOICE))
         fit = fit.with_options(strength=choice.strength)
         problem, targets = fit.problem_of_distinct_samples(X, targets)
         del X  # the problem has its own arrays
@@ -205,7 +205,8 @@ class TableEstimator(TableReader, NetworkAttributes):
             strength: float | Ratio = self.strength_
         else:
             samples = X if isinstance(X, RowBlocks | Chunks) else X[present]
-            choice = reader._choice(fit, samples, targets, Deadline(self.max_time).share(SHARE_OF_CHOICE))
+            deadline = Deadline(self.max_time).share(SHARE_OF_CHOICE)
+            choice = choose_strength(self.strength, fit, samples, targets, deadline)
             if choice.ended == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             strength = choice.strength
@@ -226,13 +227,6 @@ class TableEstimator(TableReader, NetworkAttributes):
         model = replace(fitted["model_"], feature_names=self.encoding_.feature_names)
         model = replace(model, output_names=self._names_of_outputs(model))
         return fitted | {"model_": TableModel(model, self.encoding_)}
-
-    def _choice(self, fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-        """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
-        if not isinstance(self.strength, str):
-            return Choice(self.strength)
-        # Paths replace this strength.
-        return choose_strength(fit.with_options(strength=Ratio(0.5)), X, targets, deadline)
 
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
