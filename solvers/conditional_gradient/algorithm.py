@@ -42,8 +42,8 @@ _MIN_FALL_OF_OBJECTIVE_BY_GAP = 1e-4
 _MIN_RELATIVE_FALL_OF_GAP = 0.1
 # A run does not end early if the proven gap exceeds this multiple of the estimated one: the proof may still improve.
 _MAX_PROVEN_BY_ESTIMATED_GAP = 2.0
-# The estimated gap, relative, from which on a better dual point is looked for: the steps to it are local. In rounds that
-# hardly lower the objective it always is.
+# The estimated gap, relative, from which on a better dual point is looked for: the steps to it are local. In rounds
+# that hardly lower the objective it always is.
 _MAX_ESTIMATE_FOR_STEPS = 0.5
 # Rounds after the first one that hardly lowers the objective, in which refits are tighter, for the sake of the proof.
 _ROUNDS_FOR_PROOF = 2
