@@ -241,22 +241,26 @@ class _Rounds:
         is_level = self._has_levelled_off(at.value)
         selection = self.proofs.select(self.point, at, last=is_level or (self._is_full and self.polished))
         proof = Proof(self.point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
-        is_near = self.level_rounds > 0 or selection.estimate <= _MAX_ESTIMATE_FOR_STEPS
+        is_near = self.level_rounds > 1 or selection.estimate <= _MAX_ESTIMATE_FOR_STEPS
         if self.dual_steps is not None and self.point.n_units and is_near:
             proof = self.dual_steps.improved(proof)
-            is_allowed = self.options.max_units is None or proof.point.n_units <= self.options.max_units
-            if is_allowed and proof.at.value < at.value:
-                self.point = proof.point
-                at = proof.at
-            selection = selection.with_proof(proof, at.value, monitor.tol)
+            selection = selection.with_proof(proof, monitor.tol)
 
+        is_allowed = self.options.max_units is None or proof.point.n_units <= self.options.max_units
+        moves = is_allowed and proof.at.value < at.value
         ends = is_level or selection.exhausted or selection.estimate <= monitor.tol
+        if is_level and moves:
+            self.point = proof.point
+            at = proof.at
         if ends and not self._is_full and self.correction.fits_a_model:
             self.point, at = self._thinned(at, proof)
         self._record(at, selection, proof)
         if is_level:
             monitor.stop(Status.LEVELLED_OFF)
         self.fun = at.value
+        if moves:
+            self.point = proof.point
+            at = proof.at
         self.at, self.selection = at, selection
 
     def correct(self) -> None:

@@ -47,7 +47,7 @@ def test_a_run_goes_on_from_a_file_where_it_ended(name, tmp_path):
         assert found.fun == pytest.approx(half.fun, rel=1e-9)
         assert found.gap == pytest.approx(by_arrays.gap, rel=1e-6)
     if problem.strength is not None:
-        path = mopn.path(problem, [0.5, 0.2], start=model, rounds=0)
+        path = mopn.path(problem, [0.5, 0.2], start=model, rounds=0, tol=1e-6)
         assert path.results[0].fun == pytest.approx(half.fun, rel=1e-9)
 
 
