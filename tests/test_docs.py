@@ -472,14 +472,30 @@ REFERENCE = ("mopn", *(f"mopn.{name}" for name in PACKAGES))
 GALLERY = sorted((ROOT / "examples/gallery").glob("*/plot_*.py"))
 
 
+# Pixels of the column of text on a phone of 390 pixels, of the widest picture that is shrunk to it, and of its letters.
+PHONE, FITS, LETTERS = 358, 450, 11
+
+
+def smallest_letters(figure):
+    """Return the pixels of a figure's smallest text on a phone; wider pictures are not shrunk there."""
+    texts = [text for text in figure.findobj(mpl.text.Text) if text.get_visible() and text.get_text().strip()]
+    width = figure.get_figwidth() * 100
+    shown = min(1.0, PHONE / width) if width <= FITS else 1.0
+    return min(text.get_fontsize() for text in texts) * 100 / 72 * shown
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
-def test_a_script_of_the_gallery_draws_a_figure(script, monkeypatch):
+def test_a_script_of_the_gallery_draws_figures_that_can_be_read_on_a_phone(script, monkeypatch):
     monkeypatch.delenv("MOVIELENS", raising=False)
     monkeypatch.setattr(mpl.pyplot, "show", lambda: None)
     runpy.run_path(str(script), run_name="__main__")
     figures = [mpl.pyplot.figure(number) for number in mpl.pyplot.get_fignums()]
     assert any(ax.has_data() for figure in figures for ax in figure.axes)
+    assert all(smallest_letters(figure) >= LETTERS for figure in figures)
+    # One picture of a whole model needs more room, and scrolls.
+    wide = [figure.get_figwidth() > FITS / 100 for figure in figures]
+    assert sum(wide) == (script.stem == "plot_table")
 
 
 def test_pages_of_problems_have_what_users_call(monkeypatch):

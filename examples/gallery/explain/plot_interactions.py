@@ -26,5 +26,6 @@ for item in found[:3]:
     print(" x ".join(item.names), item.weight.round(3))
 
 ax = plot_interactions(found, outputs=data.target_names)
-ax.set_title("The strongest interactions of wine")
+ax.set_title("The strongest interactions of wine", fontsize=10)
+ax.figure.set_size_inches(4.5, 5)
 plt.show()
