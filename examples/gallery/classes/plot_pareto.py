@@ -96,10 +96,10 @@ rows.append(
 left, right = {"xytext": (-7, -3), "ha": "right"}, {"xytext": (7, -3), "ha": "left"}
 above, below = {"xytext": (0, 7), "ha": "center"}, {"xytext": (0, -13), "ha": "center"}
 PLACES = {
-    "12 units": below,
+    "12 units": above,
     "16 units": left,
     "20 units": left,
-    "linear": left,
+    "linear": below,
     "quadratic SVM": right,
     "RBF SVM": above,
     "boosted trees": above,

@@ -30,7 +30,13 @@ print(f"right: {model.score(X, y):.1%}; gap: {model.relative_gap_:.2%}")
 # %%
 # The whole model on a page: the standard deviations of its effects, and the largest ones of columns and of pairs.
 axes = plot_model(model, X)
-axes[0].figure.set_size_inches(9, 8)
+figure = axes[0].figure
+figure.set_size_inches(9.6, 9)
+legend = axes[1].get_legend()  # above all panels, not in the first one
+names = [*model.classes_, "missing"]
+figure.legend(legend.legend_handles, names, loc="outside upper right", ncols=4)
+legend.remove()
+axes[-1].tick_params("x", labelrotation=45)
 plt.show()
 
 # %%
