@@ -18,7 +18,7 @@ from mopn.data.row_blocks import RawBlock, RowBlocks
 from mopn.estimators.callbacks import print_progress
 from mopn.estimators.folds import HeldOut, parts_held_out
 from mopn.estimators.network_fit import NetworkFit
-from mopn.estimators.strength_walk import RowLosses, until_losses_rise, walk, while_surely_better
+from mopn.estimators.strength_walk import RowLosses, between, until_losses_rise, walk, while_surely_better
 from mopn.estimators.targets import Targets, in_canonical_order, targets_of_problem
 from mopn.models.multi_output import Model
 from mopn.network.problem import NetworkProblem
@@ -83,7 +83,8 @@ def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadlin
 
     The paths of all folds go on together, from a ratio of 0.1 on, until losses are larger than before: beyond, networks
     start to overfit, and take longer. Where 0.1 is the best, larger ones follow, up to the network without units: one
-    of them is taken if its loss is smaller by two standard errors. Out of time before a loss has risen, it is the best
+    of them is taken if its loss is smaller by two standard errors. Between strengths losses are as on a parabola
+    through the best one and its neighbours. Out of time before a loss has risen, it is the best
     strength so far or the ratio 0.01, the smaller one. After Ctrl-C it is the best one so far; Ctrl-C before the first
     model is raised.
     """
@@ -114,7 +115,8 @@ class _Search:
         self.strengths = {ratio: cast(float, problem.with_strength(ratio).strength) for ratio in ratios}
         self.verbose, self.deadline = verbose, deadline
         self.folds: list[HeldOut] = []
-        self.first_losses: list[RowLosses] = []
+        # The losses of the strengths tried, by strength and fold.
+        self.losses: dict[Ratio, list[RowLosses]] = {}
         self.best = RATIOS[0]
         self.model: Model | None = None
         self.n_tried = 0
@@ -133,8 +135,7 @@ class _Search:
         )
         for losses, verdict in self._walk(RATIOS, self.folds, rule):
             self._say(RATIOS[self.n_tried], losses, len(self.folds[0].networks[self.n_tried].basis))
-            if not self.n_tried:
-                self.first_losses = losses
+            self.losses[RATIOS[self.n_tried]] = losses
             self.n_tried += 1
             self.is_complete = not verdict.goes_on or self.n_tried == len(RATIOS)
             self._take(RATIOS[verdict.best], self.folds, verdict.best)
@@ -145,14 +146,16 @@ class _Search:
 
     def go_up(self) -> None:
         """Try larger strengths, and no units, where the largest one so far is the best."""
-        if self.is_out_of_time or self.best != RATIOS[0] or len(self.first_losses) < len(self.folds):
+        first_losses = self.losses.get(RATIOS[0], [])
+        if self.is_out_of_time or self.best != RATIOS[0] or len(first_losses) < len(self.folds):
             return
         folds = [fold.from_the_first() for fold in self.folds]
-        trials = [self.first_losses]
+        trials = [first_losses]
         ratios = (RATIOS[0], *_LARGER_RATIOS)
-        rule = partial(while_surely_better, first=self.first_losses)
+        rule = partial(while_surely_better, first=first_losses)
         for losses, verdict in self._walk(_LARGER_RATIOS, folds, rule):
             self._say(ratios[len(trials)], losses, len(folds[0].networks[len(trials)].basis))
+            self.losses[ratios[len(trials)]] = losses
             trials.append(losses)
             if verdict.best:
                 self._take(ratios[verdict.best], folds, verdict.best)
@@ -183,13 +186,21 @@ class _Search:
         """Whether there is a network at all; its losses may be missing."""
         return bool(self.folds and self.folds[0].networks)
 
+    def _strength_of_least_loss(self) -> float:
+        """Return the strength of least loss, also between those tried."""
+        if self.best not in self.losses:
+            return self.strengths[self.best]
+        ratios = sorted(self.losses, key=lambda ratio: -ratio.value)
+        strengths = [self.strengths[ratio] for ratio in ratios]
+        return between(strengths, [self.losses[ratio] for ratio in ratios], ratios.index(self.best))
+
     def choice(self, ended: Status | None) -> Choice:
         """Return the best strength, or a weaker one if time ended the search early."""
         if self.model is None and self.has_network and self.best != _OF_CONSTANT:
             self._take(self.best, self.folds, 0)
-        strength = self.strengths[self.best]
+        strength = self._strength_of_least_loss()
         if ended == Status.MAX_TIME and not self.is_complete:
-            strength = min(strength, self.strengths[_TYPICAL_RATIO])
+            strength = min(self.strengths[self.best], self.strengths[_TYPICAL_RATIO])
         return Choice(strength, ended, self.model, self.n_tried)
 
 

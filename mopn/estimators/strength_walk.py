@@ -35,6 +35,8 @@ class RowLosses(NamedTuple):
 
 # Standard errors by which the loss of a larger strength must be smaller.
 _STANDARD_ERRORS = 2.0
+# Strengths between two that were tried are on a grid of this many cells, lest the last bits of losses move them.
+_CELLS_BETWEEN = 32
 # The losses of each strength so far, by fold. The last strength may have been tried in the first folds alone.
 Trials = Sequence[Sequence[RowLosses]]
 
@@ -113,28 +115,55 @@ def while_surely_better(others: Trials, first: Sequence[RowLosses]) -> Verdict:
     """Return the verdict that a strength is better than the best one before by two standard errors, or not.
 
     The errors are of the paired differences of the losses, of groups of samples that may be copies. A strength whose
-    loss in the first folds is no smaller than the least one there ends the walk. The losses ``first`` are of the
-    strength before the walk, whose index is 0.
+    gain in the first folds would not be sure with the same gain in the others, or that gains nothing at all, ends the
+    walk. The losses ``first`` are of the strength before the walk, whose index is 0.
     """
-    trials = [first, *others]
-    n_folds = len(first)
     best = 0
-    least = _total(first[: len(trials[-1])])
-    for number, trial in enumerate(trials[1:], 1):
-        if len(trial) == n_folds and _is_surely_better(trial, trials[best]):
+    goes_on = True
+    trials = [first, *others]
+    for number, trial in enumerate(others, 1):
+        gain, error = _gain(trial, trials[best])
+        part_of_folds = len(trial) / len(first)
+        is_sure = gain > math.sqrt(part_of_folds) * _STANDARD_ERRORS * error
+        is_complete = len(trial) == len(first)
+        if is_sure and is_complete:
             best = number
-        if number < len(trials) - 1:
-            least = min(least, _total(trial[: len(trials[-1])]))
-    goes_on = len(trials[-1]) == n_folds or _total(trials[-1]) < least
+        goes_on = gain > 0.0 if is_complete else is_sure
     return Verdict(goes_on, best)
 
 
-def _is_surely_better(trial: Sequence[RowLosses], other: Sequence[RowLosses]) -> bool:
-    gains = np.concatenate([b.of_groups - a.of_groups for a, b in zip(trial, other, strict=True)])
+def _gain(trial: Sequence[RowLosses], other: Sequence[RowLosses]) -> tuple[float, float]:
+    """Return by how much the losses in the folds of a trial are smaller than those of another, and its standard error.
+
+    The error is infinite for a single group of samples.
+    """
+    gains = np.concatenate([b.of_groups - a.of_groups for a, b in zip(trial, other, strict=False)])
     if len(gains) < 2:
-        return False
-    error = math.sqrt(len(gains) * gains.var(ddof=1))
-    return bool(gains.sum() > _STANDARD_ERRORS * error)
+        return float(gains.sum()), math.inf
+    return float(gains.sum()), math.sqrt(len(gains) * gains.var(ddof=1))
+
+
+def between(strengths: Sequence[float], trials: Trials, best: int) -> float:
+    """Return the strength of least loss between the best one tried and its neighbours, by a parabola in logarithms.
+
+    It is no further than half of the way to a neighbour, and the best one itself where a neighbour is not there. The
+    losses are those in the folds that all three were tried in.
+    """
+    if not 0 < best < len(trials) - 1:
+        return strengths[best]
+    three = range(best - 1, best + 2)
+    n_folds = min(len(trials[k]) for k in three)
+    left, middle, right = (math.log(strengths[k]) for k in three)
+    a, b, c = (_total(trials[k][:n_folds]) for k in three)
+    if not (b <= a and b <= c and b < max(a, c)):
+        return strengths[best]
+    # Slopes of the two chords, which the parabola has in the middle of each.
+    first = (b - a) / (middle - left)
+    second = (c - b) / (right - middle)
+    start = (left + middle) / 2
+    end = (middle + right) / 2
+    part = round(first / (first - second) * _CELLS_BETWEEN) / _CELLS_BETWEEN
+    return math.exp(start + part * (end - start))
 
 
 def to_the_end(trials: Trials) -> Verdict:

@@ -18,12 +18,12 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from mopn.core.kernels import Kernel
 from mopn.data.designs import Design
 from mopn.losses.hessians import Hessian
 from mopn.network.point import Network
+from mopn.network.trace_norm_model import TraceNormModel
 
 # Moduli of eigenvalues, relative to the strength, above which their eigenvectors may move: those slightly below would
 # exceed it after the step.
@@ -31,11 +31,11 @@ _NEAR = 0.8
 # Variables of the problem, at most: beyond, a larger modulus is asked for.
 _MOST_VARIABLES = 1000
 # Multiplications that form the curvature, at most: beyond, it is computed from random rows.
-_MOST_WORK = 5e8
+_MOST_WORK = 2e10
 # Derivatives of outputs that are in memory at once, 2 MiB.
 _FEATURES_AT_A_TIME = 1 << 18
-# Random rows for each variable, at least.
-_LEAST_ROWS_PER_VARIABLE = 4
+# Random rows for each variable, at least: with 20 a step leaves about a fifth of what the slopes exceed the target by.
+_LEAST_ROWS_PER_VARIABLE = 20
 # The probability of a row, relative to the mean one, at least.
 _LEAST_PROBABILITY = 1e-3
 # The target is below the strength by this fraction of the relative gap,
@@ -44,18 +44,8 @@ _BELOW = 0.1
 _MOST_BELOW = 0.01
 # Newton steps, at most: more change less than the directions that are left out.
 _MOST_STEPS = 4
-# Iterations of each step, at most.
-_MOST_ITERATIONS = 200
-# The largest slope of the quadratic model at which a step ends, relative to the target, less 1.
-_TOL_OF_SLOPES = 3e-3
-# Iterations between two tests of the slopes.
-_ITERATIONS_PER_TEST = 5
-# Iterations between two changes of the penalty parameter. Each change factorises the curvature again.
-_ITERATIONS_PER_PENALTY = 20
-# Ratio of the two residuals, or its inverse, at which the penalty parameter changes.
-_UNBALANCED = 4.0
 # Part of the mean curvature that is added to each variable, so that the curvature is positive definite.
-_LEAST_CURVATURE = 1e-9
+_LEAST_CURVATURE = 1e-6
 # Moduli of eigenvalues of T, relative to the largest, that make no unit.
 _NEGLIGIBLE = 1e-12
 
@@ -86,18 +76,23 @@ class Compression:
         T[self.columns, self.rows] = T[self.rows, self.columns]
         return T
 
-    def features(self, rows: np.ndarray) -> np.ndarray:
-        """Return the derivatives (size, rows) of the output."""
-        Z = np.ascontiguousarray(self.projections[rows].T)
-        products = np.empty((self.size, len(rows)))
+    @property
+    def longest(self) -> float:
+        """The largest modulus of a projection."""
+        return max(float(np.abs(self.projections).max()), math.ulp(0.0))
+
+    def features(self, rows: np.ndarray, length: float) -> np.ndarray:
+        """Return the derivatives (size, rows) of the output in single precision, where projections have a unit."""
+        Z = np.ascontiguousarray(self.projections[rows].T / length, dtype=np.float32)
+        products = np.empty((self.size, len(rows)), dtype=np.float32)
         first = 0
         for k in range(len(Z)):
             np.multiply(Z[k], Z[k:], out=products[first : first + len(Z) - k])
             first += len(Z) - k
         if self.kernel.distinct:
-            of_pairs = self.Q[:, self.rows] * self.Q[:, self.columns]
-            products -= self.design.rows(rows).project_squares(of_pairs.T).T
-        products *= (self.kernel.of_square * self.factors)[:, None]
+            of_pairs = self.Q[:, self.rows] * self.Q[:, self.columns] / length**2
+            products -= self.design.rows(rows).project_squares(of_pairs.T).T.astype(np.float32)
+        products *= (self.kernel.of_square * self.factors).astype(np.float32)[:, None]
         return products
 
     def _blocks(self) -> list[np.ndarray]:
@@ -204,10 +199,15 @@ class DualProjection:
         # The slopes of the network's ridge.
         others = slopes - self._slopes_of_losses(outputs)
         best = x = np.zeros(self.size)
+        K, unit = self._curvature(outputs)
+        if not 0.0 < unit < math.inf:
+            return None
+        # The unit of points in which the norm of the model has weight 1.
+        length = self.target / unit
+        model = TraceNormModel(K, self._shrunk, self._largest)
         for _ in range(_MOST_STEPS):
-            K = self._curvature(outputs)
             try:
-                new = self._minimiser(K, slopes - K @ x, x)
+                new = length * model.minimiser(slopes / self.target, x / length)
             except np.linalg.LinAlgError:  # numbers so large or small that the curvature has lost its digits
                 break
             outputs = outputs + self._outputs(new - x)
@@ -260,27 +260,39 @@ class DualProjection:
     def _hessian(self, rows: slice | np.ndarray, outputs: np.ndarray) -> Hessian:
         return self.losses.in_memory.rows(rows).hessian(outputs[rows])
 
-    def _curvature(self, outputs: np.ndarray) -> np.ndarray:
-        """Return the second derivatives (size, size) of losses and ridge, from rows drawn by their curvature."""
-        rows, weights = self._drawn(outputs)
-        K = np.zeros((self.size, self.size))
+    def _curvature(self, outputs: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the second derivatives (size, size) of losses and ridge in single precision, and their unit.
+
+        They serve all steps. Many rows are drawn by their curvature.
+        """
+        sizes = np.asarray(self._hessian(slice(None), outputs).diagonal).sum(axis=1)
+        rows, weights = self._drawn(sizes)
+        unit_of_rows = max(float(sizes.max()), math.ulp(0.0))
+        length = max(each.longest for each in self.compressions)
+        unit = unit_of_rows * length**4
+        K = np.zeros((self.size, self.size), dtype=np.float32)
         step = max(1, _FEATURES_AT_A_TIME // self.size)
         for first in range(0, len(rows), step):
-            self._add_curvature(K, rows[first : first + step], weights[first : first + step], outputs)
+            some = slice(first, first + step)
+            self._add_curvature(K, rows[some], weights[some] / unit_of_rows, outputs, length)
         diagonal = np.diag_indices(self.size)
-        K[diagonal] += self.ridge * self.of_square + _LEAST_CURVATURE * K[diagonal].mean()
-        return K
+        K[diagonal] += self.ridge * self.of_square / unit + _LEAST_CURVATURE * K[diagonal].mean()
+        mean = float(K[diagonal].mean())
+        K /= mean
+        return K, mean * unit
 
-    def _add_curvature(self, K: np.ndarray, rows: np.ndarray, weights: np.ndarray, outputs: np.ndarray) -> None:
-        """Add the second derivatives of the losses of some rows, times their weights."""
+    def _add_curvature(
+        self, K: np.ndarray, rows: np.ndarray, weights: np.ndarray, outputs: np.ndarray, length: float
+    ) -> None:
+        """Add the second derivatives of the losses of some rows, times their weights, where projections have a unit."""
         hessian = self._hessian(rows, outputs)
-        features = [each.features(rows) for each in self.compressions]
+        features = [each.features(rows, length) for each in self.compressions]
         ends = [0, *self._ends, self.size]
         for i, one in enumerate(self.compressions):
             of_one = slice(ends[i], ends[i + 1])
             image = hessian.product(np.ones((len(rows), 1)) * one.outputs)
             for j, other in enumerate(self.compressions[: i + 1]):
-                h = weights * _along(image, other.outputs)
+                h = (weights * _along(image, other.outputs)).astype(np.float32)
                 if i == j:
                     # The product of a matrix with its own transpose takes half of the time.
                     scaled = np.sqrt(h.clip(0.0)) * features[i]
@@ -291,46 +303,19 @@ class DualProjection:
                     K[of_one, of_other] += block
                     K[of_other, of_one] += block.T
 
-    def _drawn(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows that the curvature is computed from, and their weights: all rows, or random ones."""
-        n = len(outputs)
+    def _drawn(self, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that the curvature is computed from, and their weights: all rows, or random ones.
+
+        A row of larger second derivatives, whose sum is its size, is likelier.
+        """
+        n = len(sizes)
         most = max(_MOST_WORK / self.size**2, _LEAST_ROWS_PER_VARIABLE * self.size)
         if n <= most:
             return np.arange(n), np.ones(n)
-        sizes = np.asarray(self._hessian(slice(None), outputs).diagonal).sum(axis=1)
         mean = max(float(sizes.mean()), math.ulp(0.0))
         probabilities = np.clip(most / n * np.maximum(sizes / mean, _LEAST_PROBABILITY), 0.0, 1.0)
         rows = np.flatnonzero(self.rng.random(n) < probabilities)
         return rows, 1.0 / probabilities[rows]
-
-    def _minimiser(self, K: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Minimise x'Kx / 2 + b'x + target ||x||_* by ADMM, until the slopes are at most the target, nearly.
-
-        Boyd, Parikh, Chu, Peleato and Eckstein: Distributed Optimization and Statistical Learning via the Alternating
-        Direction Method of Multipliers. 2011, section 3, with the penalty parameter of its section 3.4.1.
-        """
-        z = x
-        slopes = K @ z + b
-        rho = math.exp(float(np.log(np.diag(K)).mean()))
-        factor = _factor(K, rho)
-        u = (self._shrunk(slopes, self.target) - slopes) / rho
-        for iteration in range(1, _MOST_ITERATIONS + 1):
-            smooth = cho_solve(factor, rho * (z - u) - b, check_finite=False)
-            before = z
-            z = self._shrunk(smooth + u, self.target / rho)
-            u = u + smooth - z
-            is_tested = iteration % _ITERATIONS_PER_TEST == 0
-            if is_tested and self._largest(K @ z + b) <= self.target * (1.0 + _TOL_OF_SLOPES):
-                break
-            if iteration % _ITERATIONS_PER_PENALTY == 0:
-                change = float(np.linalg.norm(z - before)) or math.ulp(0.0)
-                ratio = float(np.linalg.norm(smooth - z)) / change
-                if not 1.0 / _UNBALANCED < ratio < _UNBALANCED:
-                    growth = min(max(math.sqrt(ratio), 0.1), 10.0)
-                    rho *= growth
-                    u = u / growth
-                    factor = _factor(K, rho)
-        return z
 
 
 def _least_modulus(values: list[np.ndarray], strength: float) -> float:
@@ -348,9 +333,3 @@ def _least_modulus(values: list[np.ndarray], strength: float) -> float:
 def _along(G: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     """Return the derivatives (n,) along a direction of the outputs, for each class that moves."""
     return G @ outputs / np.abs(outputs).sum()
-
-
-def _factor(K: np.ndarray, rho: float) -> Any:
-    shifted = K.copy()
-    shifted[np.diag_indices(len(K))] += rho
-    return cho_factor(shifted, overwrite_a=True, check_finite=False)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mopn.estimators.strength_walk import RowLosses, to_the_end, until_losses_rise, walk, while_surely_better
+from mopn.estimators.strength_walk import RowLosses, between, to_the_end, until_losses_rise, walk, while_surely_better
 from mopn.solvers.tools.budgets import Deadline
 
 STRENGTHS = (8.0, 4.0, 2.0, 1.0)
@@ -115,11 +115,47 @@ def test_weights_are_repetitions_of_a_group():
     assert weighted[0].of_groups == pytest.approx(repeated[0].of_groups)
 
 
-def test_a_walk_upwards_ends_where_the_first_fold_is_no_better():
+def test_a_walk_upwards_ends_where_the_gain_of_the_first_fold_promises_too_little():
     first = [*FIRST, *FIRST]
     assert not while_surely_better([losses_with(-0.1)], first).goes_on
-    assert while_surely_better([losses_with(0.1)], first).goes_on
+    # Two standard errors of both folds together are 0.1 / sqrt(2) in the mean.
+    assert not while_surely_better([losses_with(0.07)], first).goes_on
+    assert while_surely_better([losses_with(0.072)], first).goes_on
     assert while_surely_better([[*losses_with(-0.1), *losses_with(0.2)]], first).goes_on
+    assert not while_surely_better([[*losses_with(-0.1), *losses_with(0.05)]], first).goes_on
+
+
+def trials_of(totals):
+    return [[RowLosses(np.array([total]), None) for total in folds] for folds in totals]
+
+
+@pytest.mark.parametrize("curvature", [0.5, 3.0])
+@pytest.mark.parametrize("least", [-0.4, 0.0, 0.3])
+def test_the_strength_between_is_the_least_point_of_a_parabola(least, curvature):
+    logs = np.array([2.0, 0.9, 0.0, -1.2])
+    totals = curvature * (logs - least) ** 2 + 7.0
+    best = int(np.argmin(totals))
+    strength = between(np.exp(logs), trials_of(totals[:, None]), best)
+    # Up to a cell of the grid between the middles of both ways.
+    cell = (logs[best - 1] - logs[best + 1]) / 2 / 32
+    assert abs(np.log(strength) - least) <= 0.5001 * cell
+
+
+def test_the_strength_between_uses_the_folds_of_all_three():
+    logs = np.array([1.0, 0.0, -1.0])
+    first = logs**2 + 1.0
+    trials = trials_of([[first[0], 9.0], [first[1], 0.0], [first[2]]])
+    assert between(np.exp(logs), trials, 1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("totals", "best"),
+    [([1.0, 2.0, 3.0], 0), ([3.0, 2.0, 1.0], 2), ([2.0, 2.0, 2.0], 1), ([1.0, 2.0, 3.0], 1)],
+    ids=["no larger one", "no smaller one", "level", "not the least"],
+)
+def test_without_a_least_point_the_best_strength_stays(totals, best):
+    strengths = [0.1, 0.03, 0.01]
+    assert between(strengths, trials_of([[total] for total in totals]), best) == strengths[best]
 
 
 def test_a_single_row_decides_nothing():

@@ -198,7 +198,7 @@ def test_where_the_span_is_used(form, is_used):
 @pytest.mark.parametrize("cls", [estimators.MultiOutputPNClassifier, estimators.MultiOutputPNRegressor])
 @pytest.mark.parametrize("form", [np.asarray, np.float32, sparse.csr_array])
 def test_wide_fits_are_proven(cls, form):
-    X = rng.standard_normal((30, 200))
+    X = np.random.default_rng(0).standard_normal((30, 200))
     y = X[:, 0] * X[:, 1]
     y = y if cls is estimators.MultiOutputPNRegressor else y > 0
     X = form(X)
