@@ -435,6 +435,13 @@ def test_files_and_anchors_that_the_documents_name_exist():
     assert not missing
 
 
+def test_pages_with_results_link_what_their_figures_mean():
+    pages = {name: (ROOT / name).read_text("utf-8") for name in ("README.md", *(f"docs/{page}" for page in GUIDE))}
+    cited = {name for name, text in pages.items() if "RESULTS.md" in text}
+    assert len(cited) >= 10
+    assert {name for name in cited if "start.md#figures-in-these-pages" not in pages[name]} <= {"docs/mathematics.md"}
+
+
 def anchors(text):
     headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
