@@ -40,9 +40,10 @@ def proven_gap(Z, y, fit, w, norm="l1"):
     H, V = H / lengths, V * lengths**2  # units of length 1, and the same outputs
 
     # The objective of the network: logistic losses, the norm of its weights, the ridge.
-    O = (Z @ H.T) ** 2 @ V + b
-    O -= O.max(axis=1, keepdims=True)
-    losses = np.sum(w * (np.log(np.exp(O).sum(axis=1)) - O[Y == 1])[:, None])
+    outputs = (Z @ H.T) ** 2 @ V + b
+    outputs -= outputs.max(axis=1, keepdims=True)
+    likelihoods = outputs[Y == 1] - np.log(np.exp(outputs).sum(axis=1))
+    losses = -np.sum(w * likelihoods[:, None])
     size = strength * np.linalg.norm(V, ORDERS[norm], axis=1).sum()
     squares = ridge / 2 * np.sum(V * ((H @ H.T) ** 2 @ V))
     objective = losses + size + squares
