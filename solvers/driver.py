@@ -205,7 +205,13 @@ class RunMonitor:
 
     @property
     def _is_within_tol(self) -> bool:
-        return self.at_best.gap <= self.tol * abs(self.at_best.fun) or self.at_best.relative_gap == 0.0
+        return self._has_bound and (
+            self.at_best.gap <= self.tol * abs(self.at_best.fun) or self.at_best.relative_gap == 0.0
+        )
+
+    @property
+    def _has_bound(self) -> bool:
+        return self.lower > -math.inf
 
     @property
     def left(self) -> float:
@@ -287,7 +293,7 @@ class RunMonitor:
             self.stop(Status.CONVERGED)
         if self._status_of_subproblem is not None:
             self.stop(self._status_of_subproblem)
-        if self.at_best.gap <= EPS * self._first_size:
+        if self._has_bound and self.at_best.gap <= EPS * self._first_size:
             self.stop(Status.STALLED)
         if self.nit >= self.max_iter:
             self.stop(Status.MAX_ITER)
@@ -346,7 +352,7 @@ class RunMonitor:
         """Return the best point, measured from scratch; if that fails, with the values recorded."""
         self._check_that_a_point_was_found()
         seconds = self.elapsed
-        certified = math.isfinite(self.lower)
+        certified = self._has_bound
         least, fun, status = self._least
         if fun <= self.at_best.fun:
             self.best = least

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg.lapack import dtrtrs
 
 from mopn.solvers.interface import Evaluation, Metric, Monitor, Smooth, Solver
 from mopn.solvers.numerics.precision import NOISE, Plateau, dot, negligible_decrease
@@ -248,11 +249,12 @@ class _CorrectionPairs:
             size = max(abs(at.value), _length(d))
             return d * self.scales / (size or 1.0)
 
-        coefficients = np.linalg.solve(R, S @ d)
+        coefficients, _ = dtrtrs(R, S @ d)
         d -= coefficients @ Y
         d[held] = 0.0
         d = self._in_metric(d, Y[-1], R[-1, -1], held)
-        d += np.linalg.solve(R.T, np.diag(R) * coefficients - Y @ d) @ S
+        steps, _ = dtrtrs(R, np.diag(R) * coefficients - Y @ d, trans=1)
+        d += steps @ S
         d[held] = 0.0
         return d
 

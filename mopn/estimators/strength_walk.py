@@ -146,15 +146,14 @@ def _gain(trial: Sequence[RowLosses], other: Sequence[RowLosses]) -> tuple[float
 def between(strengths: Sequence[float], trials: Trials, best: int) -> float:
     """Return the strength of least loss between the best one tried and its neighbours, by a parabola in logarithms.
 
-    It is no further than half of the way to a neighbour, and the best one itself where a neighbour is not there. The
-    losses are those in the folds that all three were tried in.
+    It is no further than half of the way to a neighbour, and the best one itself where a neighbour was not tried in all
+    folds.
     """
-    if not 0 < best < len(trials) - 1:
+    three = slice(max(best - 1, 0), best + 2)
+    if len(trials[three]) < 3 or len({len(trial) for trial in trials[three]}) > 1:
         return strengths[best]
-    three = range(best - 1, best + 2)
-    n_folds = min(len(trials[k]) for k in three)
-    left, middle, right = (math.log(strengths[k]) for k in three)
-    a, b, c = (_total(trials[k][:n_folds]) for k in three)
+    left, middle, right = (math.log(strength) for strength in strengths[three])
+    a, b, c = (_total(trial) for trial in trials[three])
     if not (b <= a and b <= c and b < max(a, c)):
         return strengths[best]
     # Slopes of the two chords, which the parabola has in the middle of each.

@@ -199,16 +199,17 @@ class DualProjection:
         # The slopes of the network's ridge.
         others = slopes - self._slopes_of_losses(outputs)
         best = x = np.zeros(self.size)
-        K, unit = self._curvature(outputs)
-        if not 0.0 < unit < math.inf:
+        try:
+            K, unit = self._curvature(outputs)
+            model = TraceNormModel(K, self._shrunk, self._largest)
+        except np.linalg.LinAlgError:  # numbers so large or small that the curvature has lost its digits
             return None
         # The unit of points in which the norm of the model has weight 1.
         length = self.target / unit
-        model = TraceNormModel(K, self._shrunk, self._largest)
         for _ in range(_MOST_STEPS):
             try:
                 new = length * model.minimiser(slopes / self.target, x / length)
-            except np.linalg.LinAlgError:  # numbers so large or small that the curvature has lost its digits
+            except np.linalg.LinAlgError:
                 break
             outputs = outputs + self._outputs(new - x)
             x = new
@@ -270,6 +271,8 @@ class DualProjection:
         unit_of_rows = max(float(sizes.max()), math.ulp(0.0))
         length = max(each.longest for each in self.compressions)
         unit = unit_of_rows * length**4
+        if not 0.0 < unit < math.inf:
+            raise np.linalg.LinAlgError("the unit of the curvature is not a positive number")
         K = np.zeros((self.size, self.size), dtype=np.float32)
         step = max(1, _FEATURES_AT_A_TIME // self.size)
         for first in range(0, len(rows), step):

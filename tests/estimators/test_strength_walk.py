@@ -141,11 +141,9 @@ def test_the_strength_between_is_the_least_point_of_a_parabola(least, curvature)
     assert abs(np.log(strength) - least) <= 0.5001 * cell
 
 
-def test_the_strength_between_uses_the_folds_of_all_three():
-    logs = np.array([1.0, 0.0, -1.0])
-    first = logs**2 + 1.0
-    trials = trials_of([[first[0], 9.0], [first[1], 0.0], [first[2]]])
-    assert between(np.exp(logs), trials, 1) == pytest.approx(1.0)
+def test_no_strength_is_between_without_the_losses_of_all_folds():
+    trials = trials_of([[3.0, 3.0], [1.0, 1.0], [1.5]])
+    assert between([0.1, 0.03, 0.01], trials, 1) == 0.03
 
 
 @pytest.mark.parametrize(
