@@ -103,7 +103,7 @@ def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[np.ndarray, np.nda
 
 
 class _Lists(NamedTuple):
-    """Of each user with a relevant item: which of the list's items are relevant (m, k), and how many could be (m,)."""
+    """For users with relevant items: the relevant places of their lists (m, k), and how many could be relevant (m,)."""
 
     hits: np.ndarray
     possible: np.ndarray

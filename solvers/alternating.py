@@ -20,7 +20,7 @@ _PROOF_PART = 0.1
 # An estimate begins a proof at this multiple of the tolerance.
 _PROVEN_FROM = 0.6
 # A proof that failed is tried again when the estimate has fallen to this part.
-_AGAIN = 0.5
+_FALL_BEFORE_PROOF = 0.5
 # Sweeps between two searches for new units while the rank grows.
 _SWEEPS_PER_SEARCH = 1
 # Part of the tolerated gap that a missing unit may leave.
@@ -139,7 +139,7 @@ class _Run:
             return
         gap = max(at.value - estimate.lower, 0.0)
         columns["estimated_gap"] = gap
-        promising = gap <= _PROVEN_FROM * goal and gap <= _AGAIN * self.tried_gap
+        promising = gap <= _PROVEN_FROM * goal and gap <= _FALL_BEFORE_PROOF * self.tried_gap
         if self.solver.prove and (promising or levelled):
             self.tried_gap = gap
             allowance = _PROOF_PART * max(goal, gap)

@@ -31,7 +31,7 @@ Callback = Callable[..., Any]
 SomeProblem = TypeVar("SomeProblem", bound=Problem)
 
 # Least seconds between two printed lines of a refit.
-_BETWEEN = 1.0
+SECONDS_BETWEEN_LINES = 1.0
 # Exceptions that end a run without losing its best point. Any other exception is a bug and is raised.
 _RECOVERABLE = (OSError, KeyboardInterrupt, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 # Least width of a column of the printed table.
@@ -340,7 +340,7 @@ class RunMonitor:
     def _tell_of_refit(self, intermediate_result: Result) -> None:
         """Print the objective of a refit about once a second; the clock is stopped meanwhile."""
         now = self.elapsed
-        if now - self._last_line < _BETWEEN:
+        if now - self._last_line < SECONDS_BETWEEN_LINES:
             return
         self._last_line = now
         done = self.refit_nit + intermediate_result.refit_nit + intermediate_result.nit

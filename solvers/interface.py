@@ -121,7 +121,7 @@ class Metric(Protocol):
     """An approximation of the inverse of a Hessian, positive definite."""
 
     def solve(self, gradient: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """Return the inverse over the variables not ``held``, times a flat vector; both are zero at those held."""
+        """Return the inverse over the variables not ``held``, times a flat vector; the result is zero at ``held``."""
 
 
 class Smooth(Problem, Protocol):

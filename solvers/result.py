@@ -122,7 +122,7 @@ class Status(IntEnum):
 _LOOSE_FRACTION = 0.01
 # The gap of a perfect fit in rounding errors of the objective, at most: its lower bound has such an error, too.
 _MAX_ROUNDINGS_OF_PERFECT_FIT = 4.0
-# Rows of a trace that are shown at its beginning, and at its end: what a screen holds.
+# Rows of a trace that are shown at its beginning, and at its end: together they fill a screen.
 _SHOWN_ENDS = 10
 _MESSAGES = {
     Status.CONVERGED: "The stopping test holds: the tolerance is reached.",
@@ -383,7 +383,7 @@ def relative(gap: float, fun: float, rounding: float = 0.0) -> float:
 
 
 def proof_in_words(gap: float, *, random: bool, seed: int | None) -> str:
-    """Return how a gap is proven: with certainty, or over random starts, of which seed."""
+    """Return the kind of the proof of a gap: certain, or over random starts of a seed."""
     if not math.isfinite(gap):
         return "none"
     if not random:

@@ -22,7 +22,7 @@ _BETA, _TRAIN, _ITERATIONS = 10.0, 331, 1000
 _FEW, _ENOUGH = 4, 20
 # Coordinate descent's epochs, or L-BFGS's iterations; L-BFGS finishes runs that are to be proven.
 _LIMITS = {_FEW: _ITERATIONS, _ENOUGH: 200}
-_DATA = {"standardised": "features standardised, y centred", "as is": "features of norm 1 and y as they are"}
+DATA = {"standardised": "features standardised, y centred", "as is": "features of norm 1 and y as they are"}
 _KERNELS = {"anova": ("$A^2$", "coordinate descent"), "homogeneous": ("$H^2$", "L-BFGS")}
 _LAMS = {
     "fit": (r"a) $\lambda$ fitted", "#0072B2", "solid"),
@@ -53,7 +53,7 @@ def tasks(quick: bool) -> list[Task]:
     starts = {_FEW: 3, _ENOUGH: 1} if quick else {_FEW: 10, _ENOUGH: 5}
     return [
         Task(data, kernel, lams, k, seed)
-        for data in _DATA
+        for data in DATA
         for kernel in _KERNELS
         for k, count in starts.items()
         for lams in _LAMS
@@ -145,9 +145,9 @@ def _summary(runs: pd.DataFrame, worst: float) -> str:
 def draw(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Draw a panel a kernel and data: mean and range of the objective over the starts, by iterations."""
     frame = frame[frame["k"] == _FEW]
-    shape = len(_DATA), len(_KERNELS)
+    shape = len(DATA), len(_KERNELS)
     figure, axes = plt.subplots(*shape, figsize=(9.0, 3.4 * shape[0]), layout="constrained", sharex=True, squeeze=False)
-    for row, name in zip(axes, _DATA, strict=True):
+    for row, name in zip(axes, DATA, strict=True):
         for ax, kernel in zip(row, _KERNELS, strict=True):
             _panel(ax, frame[(frame["data"] == name) & (frame["kernel"] == kernel)], name, kernel)
         row[0].set_ylabel("objective / worst start's; band: all starts")
@@ -168,5 +168,5 @@ def _panel(ax: Any, frame: pd.DataFrame, name: str, kernel: str) -> None:
     ax.axhline(least, color="0.35", linewidth=1.1, linestyle=(0, (6, 2, 1, 2)), label="proven minimum, any k")
     ax.set_xscale("log")
     ax.set_xlim(1, _ITERATIONS)
-    ax.set_title(f"{_KERNELS[kernel][0]}: {_DATA[name]}", fontsize=10.5)
+    ax.set_title(f"{_KERNELS[kernel][0]}: {DATA[name]}", fontsize=10.5)
     tidy(ax)

@@ -63,9 +63,10 @@ SETS = {
 # The sets of a run without ``--sets``; letter takes an hour a split.
 DEFAULT_SETS, QUICK_SETS = ("segment", "vowel", "satimage"), ("segment", "vowel")
 # A quick run has one loss and half of each grid, and ends within two minutes on two cores.
-_QUICK_SPLITS, _QUICK_UNITS = 2, 25
+QUICK_SPLITS = 2
+QUICK_UNITS = 25
 # The rows of the tables and the curves of the figure, the baselines first.
-_CELLS = (
+CELLS = (
     *(Cell(method) for method in ("linear", "svm", "nystrom")),
     Cell("one-vs-rest", "l1", "binary-logistic", "output"),
     *(Cell("projected-gradient", norm, "logistic", "full") for norm in (*NORMS, "squared-l2")),
@@ -78,8 +79,8 @@ _CELLS = (
 
 def tasks(sets: Sequence[str], *, quick: bool = False) -> Iterator[Task]:
     """Yield all fits on some sets, splits outermost, so that all cells of the tables fill evenly."""
-    splits = {name: _QUICK_SPLITS if quick else SETS[name].splits for name in sets}
-    cells = [cell for cell in _CELLS if not quick or cell.loss != "squared-hinge"]
+    splits = {name: QUICK_SPLITS if quick else SETS[name].splits for name in sets}
+    cells = [cell for cell in CELLS if not quick or cell.loss != "squared-hinge"]
     for split in range(max(splits.values(), default=0)):
         for name, cell in product((name for name in sets if split < splits[name]), cells):
             for max_units, strength in product(_sizes(name, cell, quick), _grid(name, cell, quick)):
@@ -97,7 +98,7 @@ def _sizes(name: str, cell: Cell, quick: bool) -> Sequence[int]:
         "projected-gradient": (sizes.random_units,),
         "conditional-gradient": sizes.full_units if cell.refit == "full" else (sizes.max_units,),
     }[cell.method]
-    return sorted({min(count, _QUICK_UNITS) for count in planned}) if quick else planned
+    return sorted({min(count, QUICK_UNITS) for count in planned}) if quick else planned
 
 
 def _grid(name: str, cell: Cell, quick: bool) -> Sequence[float]:

@@ -46,10 +46,10 @@ PUBLISHED = {
     "ml-100k": "published: myFM 0.889 with implicit features (its documentation)",
     "ml-1m": "published: BiasedMF 0.845, I-AutoRec 0.831 (Sedhain et al., AutoRec, WWW 2015)",
 }
-_ALPHAS = (12.0, 16.0, 24.0)
+ALPHAS = (12.0, 16.0, 24.0)
 _WEEK = 7 * 24 * 3600
 _ITERATIONS = 300
-_U1_TEST = 20_000
+U1_TEST = 20_000
 
 
 class Design(NamedTuple):
@@ -134,7 +134,7 @@ def _best_alpha(fit: Fit, ratings: Ratings, columns: str, weeks: np.ndarray | No
     order = np.random.default_rng(0).permutation(train)
     held, rest = order[: len(order) // 10], order[len(order) // 10 :]
     case = Case(ratings, make_columns(ratings, columns, weeks, rest), rest, held)
-    return min(_ALPHAS, key=lambda alpha: case.error(fit(case, alpha)))
+    return min(ALPHAS, key=lambda alpha: case.error(fit(case, alpha)))
 
 
 def _processor() -> float:
@@ -149,7 +149,7 @@ def _processor() -> float:
 def make_parts(name: str, n: int, split: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the training and the test rows."""
     if name == "ml-100k":
-        return np.arange(n - _U1_TEST), np.arange(n - _U1_TEST, n)
+        return np.arange(n - U1_TEST), np.arange(n - U1_TEST, n)
     order = np.random.default_rng(split).permutation(n)
     return order[n // 10 :], order[: n // 10]
 

@@ -21,7 +21,7 @@ from benchmarks.common.printing import Table
 from benchmarks.common.study import make_parser, run
 from mopn.estimators import TableClassifier, TableRegressor
 
-_TEST_ROWS = 3000
+TEST_ROWS = 3000
 _SEEDS = 3
 # Rows and columns of tables whose threshold is about something else.
 _ROWS = 2250
@@ -177,7 +177,7 @@ def _fits(cliff: Cliff, size: int, seeds: int) -> list[dict[str, Any]]:
 
 def _fit(cliff: Cliff, size: int, seed: int) -> dict[str, Any]:
     n = size if cliff.rows is None else cliff.rows
-    test = cliff.make(np.random.default_rng([seed, 1]), _TEST_ROWS, size)
+    test = cliff.make(np.random.default_rng([seed, 1]), TEST_ROWS, size)
     train = cliff.make(np.random.default_rng([seed, 0]), n, size)
     estimator = TableRegressor() if train.y.dtype.kind == "f" else TableClassifier()
     began = process_time()

@@ -30,7 +30,7 @@ from benchmarks.tables.methods import METHODS
 from benchmarks.tables.report import markdown
 
 _SETS, _QUICK_SETS = ["titanic-passengers", "iris"], ["iris"]
-_FITS, _QUICK_FITS = 10, 2
+FITS, _QUICK_FITS = 10, 2
 # Values of a column, and rows over which outputs are averaged.
 _GRID, _ROWS = 10, 100
 _KEY = ["set", "method"]
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _program(options: argparse.Namespace) -> int:
     store, failures = Store(out_folder(options) / "spreads.csv", COLUMNS, _KEY), 0
     if not options.report:
-        sets, fits = (_QUICK_SETS, _QUICK_FITS) if options.quick else (options.sets, _FITS)
+        sets, fits = (_QUICK_SETS, _QUICK_FITS) if options.quick else (options.sets, FITS)
         check(TABLES, sets, options.data)
         keys = [(name, case) for name in sets for case in CASES if METHODS[CASES[case].method].is_installed]
         make_row = partial(run_case, folder=options.data, fits=fits)

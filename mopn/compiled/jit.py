@@ -37,14 +37,14 @@ WIDTH = 8
 IN_ORDER = {"contract", "nsz"}
 # The order of sums may change too.
 FAST = IN_ORDER | {"reassoc"}
-_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
 # Divisions are NumPy's: checks of divisors would have to be compiled too. Nobody needs the addresses of functions.
 _decorator: Any = partial(njit, no_cfunc_wrapper=True, error_model="numpy")
 # The decorator of functions that only compiled ones call. Interfaces to Python take a seventh of the compiler's time.
 inner: Any = partial(_decorator, no_cpython_wrapper=True)
-# That of functions of an entry or a row. New code would call their first compiled copies, which lie elsewhere: epochs
-# then take up to twice as long as by the same code read from disk (benchmarks/epochs).
+# The decorator of functions of one entry or one row. New code would call their first compiled copies, which lie
+# elsewhere in memory: epochs would take up to twice the time of the same code read from disk (benchmarks/epochs).
 inlined: Any = partial(inner, forceinline=True)
 
 
@@ -84,7 +84,7 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         code = None
         try:
-            code = super().load_overload((sig, _SOURCES), target_context)
+            code = super().load_overload((sig, SOURCES), target_context)
         except Exception:
             # An index that cannot be read would not take new entries either.
             with suppress(Exception):
@@ -95,7 +95,7 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(Exception):
-            super().save_overload((sig, _SOURCES), data)
+            super().save_overload((sig, SOURCES), data)
 
 
 class _NoCache(NullCache):

@@ -45,8 +45,10 @@ _SPACING = 0.05
 _DUAL_ERROR = 8
 # Relative error of a term of the sums, in eps: up to 36.7 = -log(eps) for logarithms of rounded masses near 1.
 _TERM_ERROR = 64
-# Features up to which multipliers are returned, 6 MB, and how far the bound by them may exceed the proven one.
-_MULTIPLIED, _LOOSE = 30, 1e-5
+# Features up to which multipliers are returned: they take 6 MB.
+_MAX_MULTIPLIED_FEATURES = 30
+# Excess of the bound by multipliers over the proven one, relative.
+_MULTIPLIER_EXCESS = 1e-5
 
 
 class Conjugate(Protocol):
@@ -304,14 +306,14 @@ class Dual(Displayed):
             For more features, or with a ridge: ``bound`` is then of another norm.
         """
         d = problem.n_inputs
-        if problem.ridge or d > _MULTIPLIED:
+        if problem.ridge or d > _MAX_MULTIPLIED_FEATURES:
             raise ValueError(
-                f"problem must have at most {_MULTIPLIED} features, dummies included, and no ridge, got {d} features "
-                f"and ridge={problem.ridge:g}"
+                f"problem must have at most {_MAX_MULTIPLIED_FEATURES} features, dummies included, and no ridge, got "
+                f"{d} features and ridge={problem.ridge:g}"
             )
         problem = problem.in_given_coordinates()
         forms = self._gradient(problem).forms(problem.kernel).dense
-        return square_multipliers(self.scale * forms.matrices, (1.0 + _LOOSE) * self.bound)
+        return square_multipliers(self.scale * forms.matrices, (1.0 + _MULTIPLIER_EXCESS) * self.bound)
 
     def _entries(self) -> dict[str, str]:
         return {name: f"{getattr(self, name):.6g}" for name in ("lower", "bound", "scale")}

@@ -43,7 +43,7 @@ from mopn.losses.losses import Loss, dual_of, get_loss
 from mopn.solvers.tools.blas_threads import single_threaded
 
 # Targets of the first chunk on which a user's loss is checked.
-_CHECKED = 10
+_CHECKED_TARGETS = 10
 # Stored numbers of X (128 MiB) up to which rows of chunks are copied into the memory of this process, so that passes
 # need neither messages nor files.
 IN_MEMORY = 1 << 24
@@ -307,7 +307,7 @@ def _validated(chunk: RawBlock, loss: Loss, classes: np.ndarray | None) -> Summa
     else:
         m = Losses.of_data(loss, y, n).n_outputs
     weight = float(n if weights is None else weights.sum())
-    return Summary(chunk.number, n, d, sparse.issparse(X), weight, m, classes, y[:_CHECKED])
+    return Summary(chunk.number, n, d, sparse.issparse(X), weight, m, classes, y[:_CHECKED_TARGETS])
 
 
 def _design(X: Any) -> DenseDesign | SparseDesign:

@@ -26,7 +26,7 @@ from mopn.solvers.tools.decorators import cached_property
 # Entries of a block of rows (2 MiB of float64): two such arrays stay in the cache.
 CACHE_ENTRIES = 1 << 18
 # Pairs of entries of one row, in all rows together, from which a compiled loop takes less time, its import included.
-_PAIRS_TO_COMPILE = 1e7
+PAIRS_TO_COMPILE = 1e7
 
 
 if TYPE_CHECKING:
@@ -180,9 +180,6 @@ class Design(ABC):
 class DenseDesign(Design):
     """Row-major dense data. Products are computed in ``dtype``, into which float32 data is converted block by block."""
 
-    # Whether products take all rows at once where these need no conversion.
-    takes_all_rows = True
-
     def __init__(self, X: np.ndarray, dtype: type = np.float64) -> None:
         self.X = X
         self.dtype = dtype
@@ -191,17 +188,13 @@ class DenseDesign(Design):
     def _blocks(self, size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield blocks of ``size`` rows in the dtype of products; by default all rows at once if that takes no copy."""
         n, d = self.shape
-        if size is None and self.X.dtype == self.dtype and self.takes_all_rows:
-            yield slice(n), self._block(slice(n))
+        if size is None and self.X.dtype == self.dtype:
+            yield slice(n), self.X
             return
         size = size or rows_at_once(d)
         for first in range(0, n, size):
             rows = slice(first, min(first + size, n))
-            yield rows, self._block(rows)
-
-    def _block(self, rows: slice) -> np.ndarray:
-        """Return some rows in the dtype of products."""
-        return self.X[rows].astype(self.dtype, copy=False)
+            yield rows, self.X[rows].astype(self.dtype, copy=False)
 
     def project(self, H: np.ndarray) -> np.ndarray:
         with threads_for(2.0 * self.X.size * len(H)):
@@ -248,15 +241,13 @@ class DenseDesign(Design):
 class _DenseSquares(DenseDesign):
     """X * X for dense data X, computed block by block."""
 
-    takes_all_rows = False
-
     def __init__(self, base: DenseDesign) -> None:
         super().__init__(base.X, base.dtype)
         self.base = base
 
-    def _block(self, rows: slice) -> np.ndarray:
-        X = self.base._block(rows)
-        return X * X
+    def _blocks(self, size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        for rows, X in self.base._blocks(size or rows_at_once(self.shape[1])):
+            yield rows, X * X
 
     def matrix(self) -> np.ndarray:
         X = self.base.matrix().astype(np.float64, copy=False)
@@ -295,7 +286,7 @@ class SparseDesign(Design):
 
     def gram(self, g: np.ndarray) -> np.ndarray:
         X = self._by_rows
-        if 0.5 * X.nnz**2 < _PAIRS_TO_COMPILE * self.shape[0]:
+        if 0.5 * X.nnz**2 < PAIRS_TO_COMPILE * self.shape[0]:
             return (self.X.T @ (sparse.diags_array(g) @ self.X)).toarray()
         from mopn.compiled.grams import add_gram
 

@@ -8,6 +8,7 @@ Neither X - 1 c' for sparse X nor (X - 1 c') / s for dense X takes a copy of X.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -119,9 +120,12 @@ class MappedDesign(DenseDesign):
         self.center = center
         self.scale = scale
 
-    def _block(self, rows: slice) -> np.ndarray:
-        mapped = self.X[rows].astype(np.float64)
-        mapped -= self.center
+    def _blocks(self, size: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        for rows, X in super()._blocks(size):
+            yield rows, self._mapped(X)
+
+    def _mapped(self, X: np.ndarray) -> np.ndarray:
+        mapped: np.ndarray = np.subtract(X, self.center, dtype=np.float64)
         mapped /= self.scale
         return mapped
 
@@ -134,7 +138,7 @@ class MappedDesign(DenseDesign):
         return DenseDesign(np.abs(self.matrix()))
 
     def matrix(self) -> np.ndarray:
-        return self._block(slice(None))
+        return self._mapped(self.X)
 
     def rows(self, rows: slice | np.ndarray) -> MappedDesign:
         return MappedDesign(self.X[rows], self.center, self.scale)

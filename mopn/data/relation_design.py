@@ -112,7 +112,7 @@ class RelationDesign(Design):
 
     @property
     def least_rows(self) -> int:
-        """Every block reads all tables, which have at most twice as many entries as its rows of S."""
+        """The least rows of a block: it reads all tables, which then have at most twice its entries of S."""
         return -(-self.tables.X.nnz // (2 * self.places.shape[1]))
 
     def rows(self, rows: slice | np.ndarray) -> RelationDesign:
@@ -130,8 +130,8 @@ class RowIds:
 
     For entries e of the ids, a = e h_ids + e N h_others, so other columns are collinear with ids. In the variables a
     and h_others, the losses depend on a alone. The ridge ||h_ids||^2 + ||h_others||^2 has the curvature I + N'N in
-    h_others. Its inverse takes the largest eigenvectors, of which few suffice if some columns are frequent, and the
-    mean of the other eigenvalues.
+    h_others. Its inverse takes the largest eigenvectors and the mean of the other eigenvalues. A few eigenvectors
+    suffice if some columns are frequent.
     """
 
     def __init__(self, B: Any) -> None:

@@ -19,7 +19,7 @@ __all__ = [
     "LARGEST", "as_array", "as_numbers", "check_block_targets", "check_count", "check_factor_kernel", "check_flag",
     "check_input", "check_member", "check_nonnegative", "check_offset", "check_sample_weight", "check_start_size",
     "check_targets", "check_weighted_classes", "check_weights", "distinct_labels",
-    "finite_numbers", "is_start_size", "label_codes", "of_present", "present_rows",
+    "filled_targets", "finite_numbers", "is_start_size", "label_codes", "present_rows",
 ]  # fmt: skip
 
 Member = TypeVar("Member")
@@ -167,8 +167,8 @@ def check_factor_kernel(kernel: Any, degree: Any, theta: Any = None) -> tuple[st
     return kernel, degree, theta
 
 
-def of_present(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = None) -> np.ndarray:
-    """Return y with the target of the first row of positive weight, or ``target``, in rows of weight 0."""
+def filled_targets(y: np.ndarray, sample_weight: np.ndarray | None, target: Any = None) -> np.ndarray:
+    """Return y with a valid target in rows of weight 0: of the first row of positive weight, or ``target``."""
     if sample_weight is None or np.shape(sample_weight) != (len(y),):
         return y
     absent = np.asarray(sample_weight) == 0

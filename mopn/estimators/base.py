@@ -18,7 +18,7 @@ from mopn.data.validation import (
     check_sample_weight,
     check_weighted_classes,
     compressed,
-    of_present,
+    filled_targets,
 )
 from mopn.data.values import is_series, to_host
 from mopn.estimators.callbacks import CallbackSupportMixin
@@ -148,7 +148,7 @@ class ModelEstimator(CallbackSupportMixin, Fitted, BaseEstimator):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return blocks of X, and the targets and weights of all rows in memory, which the problem validates."""
         X, y, sample_weight = X.with_targets_in_memory()
-        y = of_present(self._plain_targets(y, reset=False), sample_weight)
+        y = filled_targets(self._plain_targets(y, reset=False), sample_weight)
         return self._in_known_order(X, reset), y, sample_weight, np.arange(len(y))
 
     def _in_known_order(self, X: RowBlocks, reset: bool) -> RowBlocks:

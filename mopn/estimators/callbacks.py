@@ -54,7 +54,7 @@ def samples_of(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
 
 
 def begin_fit(estimator: Any, data: dict[str, Any], n_subtasks: int | None) -> Task:
-    """Begin the task of a fit; the number of subtasks is the largest possible, or None if that says nothing."""
+    """Begin the task of a fit; ``n_subtasks`` is the largest possible number, or None if it is unknown."""
     if not hasattr(estimator, "_skl_callbacks"):
         return Task(None, None, {})  # it keeps no data alive
     return Task(estimator, estimator._init_callback_context(max_subtasks=n_subtasks), data).begin()

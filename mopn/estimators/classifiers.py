@@ -154,15 +154,15 @@ class MultiOutputPNClassifier(Classifier):
         binary forms.
     norm : {"l1", "l1/l2", "l1/linf", "nonnegative-l1"}, default "l1"
         Norm of the output weights, which makes most units zero. With "l1" every output has its own units, and the
-        certificate is tight; "nonnegative-l1" is the same with weights >= 0. With the others outputs share units,
-        as many outputs with few units need.
+        certificate is tight; "nonnegative-l1" is the same with weights >= 0. With the others outputs share units, which
+        suits many outputs.
     strength : float or Ratio, default Ratio(0.001)
         Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int, None or "auto", default "auto"
-        Limit on the units. A number asks for the best network of this size; with None units are added until the gap
-        is at most ``tol``. "auto" is 200 or, under "l1" and "nonnegative-l1", 10 for each output if that is more. With
-        a number, fits under l1 are proven as far as little time goes, and those under other norms up to 5e7 rows times
+        Limit on the units. A number asks for the best network of this size; with None units are added until the gap is
+        at most ``tol``. "auto" is 200 or, under "l1" and "nonnegative-l1", 10 for each output if that is more. With a
+        number, a fit under "l1" is proven as far as a short time allows; under another norm, up to 5e7 rows times
         features times outputs.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
@@ -175,9 +175,9 @@ class MultiOutputPNClassifier(Classifier):
         Give the units a constant and linear terms, by a dummy column of ones in front of X, and subtract the mean
         of X, so that the penalty does not depend on the origin. Sparse X stays sparse.
     scale : {"features", "data", "large"} or None, default "features"
-        Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
-        and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
-        (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
+        Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4 and
+        the penalty does not depend on the units of X. "large", for one-hot rows, divides the features that many rows
+        share (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
     alpha : float or None, default None
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.
@@ -244,9 +244,9 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
         Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 50
-        Limit on the units. A number asks for the best network of this size; with None units are added until the gap
-        is at most ``tol``. With a number, fits under l1 are proven as far as little time goes, and those under other
-        norms up to 5e7 rows times features times outputs.
+        Limit on the units. A number asks for the best network of this size; with None units are added until the gap is
+        at most ``tol``. With a number, a fit under "l1" is proven as far as a short time allows; under another norm, up
+        to 5e7 rows times features times outputs.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
         networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
@@ -257,9 +257,9 @@ class MultiOutputFMClassifier(NetworkFoldIn, Classifier):
     fit_intercept : bool, default True
         Give the units a constant and linear terms, by two dummy columns of ones in front of X, which stays sparse.
     scale : {"features", "data", "large"} or None, default "features"
-        Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4
-        and the penalty does not depend on the units of X. "large", for one-hot rows, divides what many rows share
-        (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
+        Divide every feature by its deviation, or X by one number, so that the mean squared length of a sample is 4 and
+        the penalty does not depend on the units of X. "large", for one-hot rows, divides the features that many rows
+        share (:class:`mopn.NetworkProblem`). The fitted model is for X as given.
     alpha : float or None, default None
         Strength of the penalty :math:`\frac{\alpha}{2} (\|W\|^2 + \|b\|^2 / 100)` of a linear term W with constants
         b, which shrinks every coefficient separately. None for no such term.

@@ -109,7 +109,7 @@ class FactorizationMachine(FoldIn, SingleOutputEstimator):
         from mopn.factorization.direct import FactorizationProblem  # it imports numba
 
         lams: Any = _LAMBDAS[self.init_lambdas]
-        # Those of another number of units are refused with P_, by ``_start``.
+        # Another number of units is refused by ``_start``, which checks P_.
         if self.warm_start and lams != "fit" and np.shape(getattr(self, "lams_", ())) == (self.n_components,):
             lams = self.lams_
         # For degree 2 the only lower degree is the linear term.

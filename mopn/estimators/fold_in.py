@@ -54,7 +54,7 @@ _MANY_IDS = 30
 
 
 def _are_ids(X: Any) -> bool:
-    """Whether X seems to hold an id, as of a user, in every column."""
+    """Whether X seems to hold an id in every column, such as a user's."""
     if not isinstance(X, np.ndarray) or not 2 <= X.shape[1] <= _FEW_COLUMNS:
         return False
     return bool((X >= 0).all() and (np.floor(X) == X).all()) and all(

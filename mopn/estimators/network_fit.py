@@ -1,4 +1,4 @@
-"""What a fit of a network is: its kernel, its options, how targets are encoded, and how its problem is solved."""
+"""The fit of a network: its kernel, its options, the encoding of its targets, its problem and its run."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ from mopn.solvers.interface import Measure
 from mopn.solvers.result import relative
 from mopn.solvers.tools.decorators import quiet
 
-# Units of max_units="auto": as many as most data need, and for each output with units of its own (letters).
-_LEAST_AUTO_UNITS, _AUTO_UNITS_PER_OUTPUT = 200, 10
+# Units of max_units="auto": as many as most data need (benchmarks/tables),
+_LEAST_AUTO_UNITS = 200
+# and this number for each output, where outputs have units of their own (letters).
+_AUTO_UNITS_PER_OUTPUT = 10
 
 
 class Samples(NamedTuple):

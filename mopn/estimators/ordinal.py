@@ -27,8 +27,8 @@ class OrdinalRegressor(Scored, RegressorMixin, NetworkEstimator):
     """Base of the ordinal regressors: they fit around the frequencies of the levels."""
 
     levels_: np.ndarray
-    """The sorted distinct values (m + 1,) of y, one of those that differ by rounding alone; of ordered categories their
-    positions, from 0."""
+    """The sorted distinct values (m + 1,) of y; values that differ by rounding alone count as one. Ordered categories
+    have their positions, from 0."""
     level_names_: np.ndarray | None
     """The categories of y in their order, whose positions ``levels_`` are; None if y was numbers."""
 
@@ -140,9 +140,9 @@ class OrdinalFMRegressor(NetworkFoldIn, OrdinalRegressor):
         Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 10
-        Limit on the units. A number asks for the best network of this size; with None units are added until the gap
-        is at most ``tol``. With a number, fits under l1 are proven as far as little time goes, and those under other
-        norms up to 5e7 rows times features times outputs.
+        Limit on the units. A number asks for the best network of this size; with None units are added until the gap is
+        at most ``tol``. With a number, a fit under "l1" is proven as far as a short time allows; under another norm, up
+        to 5e7 rows times features times outputs.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
         networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its
@@ -223,9 +223,9 @@ class OrdinalPNRegressor(OrdinalRegressor):
         Strength of the penalty; larger means fewer units. A :class:`mopn.Ratio` is relative to the smallest
         strength whose solution is zero; a number multiplies the norm, next to the sum of the losses.
     max_units : int or None, default 10
-        Limit on the units. A number asks for the best network of this size; with None units are added until the gap
-        is at most ``tol``. With a number, fits under l1 are proven as far as little time goes, and those under other
-        norms up to 5e7 rows times features times outputs.
+        Limit on the units. A number asks for the best network of this size; with None units are added until the gap is
+        at most ``tol``. With a number, a fit under "l1" is proven as far as a short time allows; under another norm, up
+        to 5e7 rows times features times outputs.
     refit : {"full", "output", "none"} or one of FullRefit, OutputRefit, PlainStep, default "full"
         Correction after new units: refit units and output weights together (not convex, but smaller and better
         networks sooner), refit the output weights (convex), or take a conditional gradient step. An object sets its

@@ -84,7 +84,7 @@ class ScoredFold(HeldOut):
         return score
 
     def losses_of(self, network: Result) -> RowLosses:
-        """Return the negative score, as of a single row."""
+        """Return the negative score, as the loss of a single row."""
         return RowLosses(np.array([-self.score(network)]), None)
 
     @property
@@ -401,7 +401,7 @@ class PathCV(CallbackSupportMixin, MetaEstimatorMixin, Fitted, BaseEstimator):
 
 @quiet()
 def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -> tuple[np.ndarray, list[Result]]:
-    """Return the scores of the strengths, and their networks; -inf for those that a callback or time leaves out."""
+    """Return the scores of the strengths, -inf where a callback or time left one out, and their networks."""
     task.begin()
     deadline = Deadline(seconds)
     trials = walk(strengths, [fold.losses_at], to_the_end, _ITERATIONS, deadline)
@@ -424,7 +424,7 @@ def _path(fold: ScoredFold, strengths: np.ndarray, task: Task, seconds: float) -
 def _prune(
     fold: ScoredFold, network: Result, strength: float, sizes: Sequence[int], task: Task, seconds: float
 ) -> np.ndarray:
-    """Return the scores of the network of a strength cut down to sizes; -inf for those without time."""
+    """Return the scores of the network of a strength cut down to sizes; -inf where time has run out."""
     task.begin()
     scores: list[float] = []
     deadline = Deadline(seconds)
@@ -445,7 +445,7 @@ def _with_missing(scores: list[float], n: int) -> np.ndarray:
 def _pruned(
     fold: ScoredFold, network: Result, strength: float, sizes: Sequence[int], deadline: Deadline
 ) -> Iterator[Result]:
-    """Yield the network cut down to the units of largest weights, each time from the one before, while time is."""
+    """Yield the network cut down to the units of largest weights, size by size, while there is time."""
     problem = fold.problem.with_strength(fold.part * strength)
     for size in sizes:
         if len(network.basis) > size:
@@ -483,7 +483,7 @@ def _checked_folds(parts: Iterable[Any], targets: Targets) -> list[tuple[np.ndar
 
 
 def _among(fold: Any, present: np.ndarray, n: int) -> tuple[np.ndarray, ...]:
-    """Turn a fold that is given as indices of n samples, or as flags, into indices of those present."""
+    """Turn a fold that is given as indices of n samples, or as flags, into indices of the samples present."""
     parts = [as_array(part, "cv") for part in fold] if np.iterable(fold) else []
     if len(parts) != 2 or any(part.ndim != 1 or part.dtype.kind not in "iub" for part in parts):
         raise ValueError(f"cv must hold pairs of indices, of training and of test samples, got {shown(fold)}")

@@ -80,6 +80,7 @@ class SingleOutputEstimator(ModelEstimator):
     _fitted: ClassVar[dict[str, str]] = {f"{name}_": name for name in ("w", "intercept", "lams", "theta", "P", "U")}
 
     @quiet()
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -118,14 +119,6 @@ class SingleOutputEstimator(ModelEstimator):
         """
         check_parameters(self)
         solver = self._solver()
-        result = self._fit(solver, X, y, sample_weight)
-        # A stochastic method that finishes all its passes has not failed.
-        if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
-            warn_of_failure(result)
-        return self
-
-    @with_callbacks
-    def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any) -> Result:
         deadline = Deadline(self.max_time)
         self._sums = None
         print_progress(self.verbose, "reading the samples")
@@ -155,7 +148,10 @@ class SingleOutputEstimator(ModelEstimator):
         self.n_iter_ = max(int(result.nit), 1)
         raise_interruption(result)
         task.end({})
-        return result
+        # A stochastic method that finishes all its passes has not failed.
+        if not (isinstance(solver, SGD) and result.status == Status.MAX_ITER):
+            warn_of_failure(result)
+        return self
 
     def _set_strengths(self, solver: Solver, samples: tuple[Any, Any, Any], seed: int, deadline: Deadline) -> bool:
         """Set the strengths, "auto" by the loss on held-out samples; return whether Ctrl-C ended it."""

@@ -33,18 +33,18 @@ RATIOS = tuple(map(Ratio, (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)))
 # Larger ratios, which are tried where the largest of these is the best.
 _LARGER_RATIOS = tuple(map(Ratio, (0.3, 0.6)))
 # The ratio of the network without units.
-_OF_CONSTANT = Ratio(math.nextafter(1.0, 0.0))
+_RATIO_OF_CONSTANT = Ratio(math.nextafter(1.0, 0.0))
 # The ratio of the fit where time ends the choice before a loss has risen: of all, the one that costs least where it is
 # not the best (benchmarks/tables).
 _TYPICAL_RATIO = Ratio(0.01)
-# A choice goes on for this number of strengths after the best one,
+# Strengths that are tried after the best one,
 _PATIENCE = 2
-# while losses exceed the least one by at most this part of it: they are noisy.
-_SLIGHTLY = 0.02
-# Relative increase of the loss in the first of several folds after which the others are not asked.
-_CLEARLY = 0.05
+# while losses exceed the least one by at most this, relative: they are noisy.
+_SLIGHT_RISE = 0.02
+# Rise of the loss in the first of several folds, relative, after which the others are not asked.
+_CLEAR_RISE = 0.05
 # The same after a rise: a strength that is no better in the first folds ends the choice.
-_CLEARLY_LATER = 0.0
+_CLEAR_RISE_LATER = 0.0
 # Refits of the choice end when ten iterations lower the objective by less than this, relative: if they are cut short,
 # small strengths seem to fit no noise (benchmarks/tables).
 _LEAST_DECREASE = 5e-3
@@ -78,16 +78,20 @@ class Choice(NamedTuple):
             )
 
 
-def choose_strength(fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-    """Return the strength of least loss on held-out samples, scaled to all samples.
+def choose_strength(
+    strength: float | Ratio | str, fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline
+) -> Choice:
+    """Return a given strength; for "auto" the one of least loss on held-out samples, scaled to all samples.
 
     The paths of all folds go on together, from a ratio of 0.1 on, until losses are larger than before: beyond, networks
     start to overfit, and take longer. Where 0.1 is the best, larger ones follow, up to the network without units: one
-    of them is taken if its loss is smaller by two standard errors. Between strengths losses are as on a parabola
-    through the best one and its neighbours. Out of time before a loss has risen, it is the best
+    of them is taken if its loss is smaller by two standard errors. The strength is then moved to the lowest point of a
+    parabola through the losses of the best one and its neighbours. Out of time before a loss has risen, it is the best
     strength so far or the ratio 0.01, the smaller one. After Ctrl-C it is the best one so far; Ctrl-C before the first
     model is raised.
     """
+    if not isinstance(strength, str):
+        return Choice(strength)
     print_progress(fit.options.verbose, f"choice of the strength among {len(RATIOS)}, by the loss on held-out samples")
     fit = replace(fit, policy=replace(fit.policy, path_decrease=_LEAST_DECREASE))
     problem, _ = fit.problem_of_distinct_samples(X, targets)
@@ -111,7 +115,7 @@ class _Search:
     """The strengths tried so far, and the best one."""
 
     def __init__(self, problem: NetworkProblem, verbose: int, deadline: Deadline) -> None:
-        ratios = (*RATIOS, *_LARGER_RATIOS, _OF_CONSTANT)
+        ratios = (*RATIOS, *_LARGER_RATIOS, _RATIO_OF_CONSTANT)
         self.strengths = {ratio: cast(float, problem.with_strength(ratio).strength) for ratio in ratios}
         self.verbose, self.deadline = verbose, deadline
         self.folds: list[HeldOut] = []
@@ -129,12 +133,12 @@ class _Search:
         rule = partial(
             until_losses_rise,
             patience=_PATIENCE,
-            slightly=_SLIGHTLY,
-            clearly=_CLEARLY,
-            clearly_later=_CLEARLY_LATER,
+            slight_rise=_SLIGHT_RISE,
+            clear_rise=_CLEAR_RISE,
+            clear_rise_later=_CLEAR_RISE_LATER,
         )
         for losses, verdict in self._walk(RATIOS, self.folds, rule):
-            self._say(RATIOS[self.n_tried], losses, len(self.folds[0].networks[self.n_tried].basis))
+            self._print_trial(RATIOS[self.n_tried], losses, len(self.folds[0].networks[self.n_tried].basis))
             self.losses[RATIOS[self.n_tried]] = losses
             self.n_tried += 1
             self.is_complete = not verdict.goes_on or self.n_tried == len(RATIOS)
@@ -154,7 +158,7 @@ class _Search:
         ratios = (RATIOS[0], *_LARGER_RATIOS)
         rule = partial(while_surely_better, first=first_losses)
         for losses, verdict in self._walk(_LARGER_RATIOS, folds, rule):
-            self._say(ratios[len(trials)], losses, len(folds[0].networks[len(trials)].basis))
+            self._print_trial(ratios[len(trials)], losses, len(folds[0].networks[len(trials)].basis))
             self.losses[ratios[len(trials)]] = losses
             trials.append(losses)
             if verdict.best:
@@ -162,8 +166,8 @@ class _Search:
         constant = [fold.losses_of_constant() for fold in self.folds]
         number = ratios.index(self.best)
         if while_surely_better([constant], trials[number]).best:
-            self._say(_OF_CONSTANT, constant, 0)
-            self.best = _OF_CONSTANT
+            self._print_trial(_RATIO_OF_CONSTANT, constant, 0)
+            self.best = _RATIO_OF_CONSTANT
             self.model = None
 
     def _walk(self, ratios: Sequence[Ratio], folds: list[HeldOut], rule: Any) -> Any:
@@ -175,7 +179,7 @@ class _Search:
             self.model = Model.from_result(folds[0].problem, folds[0].networks[number])
         self.best = ratio
 
-    def _say(self, ratio: Ratio, losses: list[RowLosses], n_units: int) -> None:
+    def _print_trial(self, ratio: Ratio, losses: list[RowLosses], n_units: int) -> None:
         # Folds are left out where the loss in the first ones is clearly larger.
         asked_all = len(losses) == len(self.folds)
         words = f"{sum(part.total for part in losses):.6g}" if asked_all else "clearly larger"
@@ -196,7 +200,7 @@ class _Search:
 
     def choice(self, ended: Status | None) -> Choice:
         """Return the best strength, or a weaker one if time ended the search early."""
-        if self.model is None and self.has_network and self.best != _OF_CONSTANT:
+        if self.model is None and self.has_network and self.best != _RATIO_OF_CONSTANT:
             self._take(self.best, self.folds, 0)
         strength = self._strength_of_least_loss()
         if ended == Status.MAX_TIME and not self.is_complete:
@@ -225,7 +229,7 @@ def _folds(
 
 
 def _sample_in_memory(X: RowBlocks | Chunks, targets: Targets) -> tuple[Any, Targets]:
-    """Return a random sample of the rows, of as many as there is memory for; mostly all of them."""
+    """Return a random sample of rows that fits into memory; usually all of them."""
     X, y, weights = targets_of_problem(X, targets)
     chunks = LocalChunks(X.with_targets(y, weights)) if isinstance(X, RowBlocks) else X
     stored = chunks.reduce(_stored_numbers, operator.add)

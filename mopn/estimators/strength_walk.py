@@ -35,7 +35,7 @@ class RowLosses(NamedTuple):
 
 # Standard errors by which the loss of a larger strength must be smaller.
 _STANDARD_ERRORS = 2.0
-# Strengths between two that were tried are on a grid of this many cells, lest the last bits of losses move them.
+# Cells of the grid of strengths between two that were tried, lest the last bits of losses move the choice.
 _CELLS_BETWEEN = 32
 # The losses of each strength so far, by fold. The last strength may have been tried in the first folds alone.
 Trials = Sequence[Sequence[RowLosses]]
@@ -86,15 +86,15 @@ def walk(
 def until_losses_rise(
     trials: Trials,
     patience: int = 1,
-    slightly: float = math.inf,
-    clearly: float = math.inf,
-    clearly_later: float = math.inf,
+    slight_rise: float = math.inf,
+    clear_rise: float = math.inf,
+    clear_rise_later: float = math.inf,
 ) -> Verdict:
     """Return the verdict that ends a walk ``patience`` strengths after the one of least loss.
 
-    It ends it before at a loss that is larger than the least one by more than the part ``slightly``. It also ends it
+    It ends it before at a loss that is larger than the least one by more than the part ``slight_rise``. It also ends it
     where the loss in the first of several folds is larger than the best strength's in the same folds by more than the
-    part ``clearly``; after a rise by more than ``clearly_later``.
+    part ``clear_rise``; after a rise by more than ``clear_rise_later``.
     """
     n_folds = len(trials[0])
     complete = [trial for trial in trials if len(trial) == n_folds]
@@ -103,11 +103,11 @@ def until_losses_rise(
     last = trials[-1]
     if len(last) < n_folds:
         least = _total(complete[best][: len(last)])
-        part = clearly if best == len(complete) - 1 else clearly_later
+        part = clear_rise if best == len(complete) - 1 else clear_rise_later
         return Verdict(not _total(last) > least + part * abs(least), best)
     least = totals[best]
     rises = totals[-1] > least
-    is_slight = totals[-1] <= least + slightly * abs(least)
+    is_slight = totals[-1] <= least + slight_rise * abs(least)
     return Verdict(not rises or (is_slight and len(totals) - 1 - best < patience), best)
 
 
@@ -133,7 +133,7 @@ def while_surely_better(others: Trials, first: Sequence[RowLosses]) -> Verdict:
 
 
 def _gain(trial: Sequence[RowLosses], other: Sequence[RowLosses]) -> tuple[float, float]:
-    """Return by how much the losses in the folds of a trial are smaller than those of another, and its standard error.
+    """Return the gain of a trial over another, the difference of their losses in its folds, and its standard error.
 
     The error is infinite for a single group of samples.
     """

@@ -41,7 +41,7 @@ class TableReader(BaseEstimator):
     """Base class of the estimators of tables, which reads and checks tables and learns their encoding."""
 
     encoding_: TableEncoding
-    """The features that the columns become. Printed, it has a line for every column, and what looks suspicious."""
+    """The features of each column. Printed, it has a line for every column, with suspicious entries."""
     n_features_in_: int
     """Number of columns."""
     feature_names_in_: np.ndarray
@@ -60,7 +60,7 @@ class TableReader(BaseEstimator):
     def _read(self, X: Any, *, reset: bool) -> Table:
         if isinstance(X, RowBlocks):
             raise TypeError("X is in blocks of rows, which fit takes; call this with each of them")
-        # A table first: of frames that are none, such as those with two columns of one name, its messages say more.
+        # Read as a table first: its messages about odd frames, such as two columns of one name, say more.
         table = read_table(X if is_named(X) else to_host(X))
         if reset and not table.n and table.columns:
             raise ValueError("Found array with 0 sample(s): X has no rows; give at least one")

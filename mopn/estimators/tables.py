@@ -18,20 +18,20 @@ from mopn.core.norms import NormName
 from mopn.core.regularizers import Ratio
 from mopn.data.chunked_rows import Chunks
 from mopn.data.row_blocks import RowBlocks
-from mopn.data.validation import of_present
+from mopn.data.validation import filled_targets
 from mopn.data.values import to_host
 from mopn.estimators.base import check_parameters, raise_interruption
 from mopn.estimators.callbacks import begin_fit, print_progress, samples_of, with_callbacks
 from mopn.estimators.classifiers import ClassifierMethods
 from mopn.estimators.fit_policy import FitPolicy
-from mopn.estimators.fit_warnings import FittedNetwork, warn_of_network
+from mopn.estimators.fit_warnings import warn_of_network
 from mopn.estimators.network_estimator import NetworkAttributes
 from mopn.estimators.network_fit import NetworkFit, NetworkOptions, Samples
 from mopn.estimators.parameters import COMMON, MAX_UNITS, warn_of_small_weights
 from mopn.estimators.regressors import RegressorMethods
-from mopn.estimators.strength_choice import SHARE_OF_CHOICE, Choice, choose_strength
+from mopn.estimators.strength_choice import SHARE_OF_CHOICE, choose_strength
 from mopn.estimators.table_encoder import TableReader, features_of, is_named
-from mopn.estimators.targets import Targets, samples_of_chunks, targets_of_all_rows
+from mopn.estimators.targets import samples_of_chunks, targets_of_all_rows
 from mopn.estimators.training_answers import training_answers
 from mopn.losses.losses import Loss, LossName
 from mopn.models.table import TableModel
@@ -99,6 +99,7 @@ class TableEstimator(TableReader, NetworkAttributes):
         self.verbose = verbose
 
     @quiet()
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -146,16 +147,44 @@ class TableEstimator(TableReader, NetworkAttributes):
             Of columns that are probably not meant as they came, as :meth:`TableEncoder.fit`.
         """
         check_parameters(self)
-        warn_of_network(self._fit(X, y, sample_weight, (X_val, y_val, sample_weight_val)))
+        deadline = Deadline(self.max_time)
+        print_progress(self.verbose, "reading the samples")
+        given = to_host(X)
+        X, y, sample_weight, present = self._samples(given, y, sample_weight)
+        task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
+        fit = self._network_fit()
+        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), (X_val, y_val, sample_weight_val))
+        choice = choose_strength(self.strength, fit, X, targets, deadline.share(SHARE_OF_CHOICE))
+        fit = fit.with_options(strength=choice.strength)
+        problem, targets = fit.problem_of_distinct_samples(X, targets)
+        del X  # the problem has its own arrays
+        warn_of_small_weights(problem.rows, strength=self.strength)
+        run = fit.run(problem, targets, held_out)
+        model = choice.model
+        start = None
+        if model is not None:
+            start = fit.start_from(problem, model.basis, model.weights, model.linear, model.offset)
+        limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
+        with self._watched(task, run) as callback:
+            result = minimize(run.problem, run.solver, start=start, max_time=limit, callback=callback, **run.limits)
+        fitted = self._keep(run, result)
+        self.model_ = replace(self.model_, answers=training_answers(problem, self.model_.model))
+        choice.overrule(fitted.result)
+        choice.warn()
+        self.status_ = fitted.result.status
+        print_progress(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
+        raise_interruption(fitted.result)
+        task.end({})
+        warn_of_network(fitted)
         return self
 
     def problem(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkProblem:
         """Return the problem whose objective ``fit`` minimises, for :func:`mopn.minimize` and :func:`mopn.certify`.
 
         A fitted estimator encodes X by its ``encoding_`` and takes its ``strength_`` for "auto"; else the encoding is
-        learned from X and a strength "auto" is chosen, as in ``fit``, and neither is kept. Rows are those of X, in the
-        same order, so that ``dual_.point(problem)`` has a row for each: equal samples share their slope in proportion
-        to their weights, and rows of weight 0 have 0.
+        learned from X and a strength "auto" is chosen, as in ``fit``, and neither is kept. The problem has the rows of
+        X, in the same order, so that ``dual_.point(problem)`` has a row for each: equal samples share their slope in
+        proportion to their weights, and rows of weight 0 have 0.
 
         Parameters
         ----------
@@ -176,7 +205,8 @@ class TableEstimator(TableReader, NetworkAttributes):
             strength: float | Ratio = self.strength_
         else:
             samples = X if isinstance(X, RowBlocks | Chunks) else X[present]
-            choice = reader._choice(fit, samples, targets, Deadline(self.max_time).share(SHARE_OF_CHOICE))
+            deadline = Deadline(self.max_time).share(SHARE_OF_CHOICE)
+            choice = choose_strength(self.strength, fit, samples, targets, deadline)
             if choice.ended == Status.INTERRUPTED:
                 raise KeyboardInterrupt
             strength = choice.strength
@@ -198,52 +228,12 @@ class TableEstimator(TableReader, NetworkAttributes):
         model = replace(model, output_names=self._names_of_outputs(model))
         return fitted | {"model_": TableModel(model, self.encoding_)}
 
-    @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any]) -> FittedNetwork:
-        """Fit the network of the features."""
-        deadline = Deadline(self.max_time)
-        print_progress(self.verbose, "reading the samples")
-        given = to_host(X)
-        X, y, sample_weight, present = self._samples(given, y, sample_weight)
-        task = begin_fit(self, samples_of(_rows(given, present), y, sample_weight), None)
-        fit = self._network_fit()
-        targets, held_out = self._encoded(fit, Samples(X, y, sample_weight), validation)
-        choice = self._choice(fit, X, targets, deadline.share(SHARE_OF_CHOICE))
-        fit = fit.with_options(strength=choice.strength)
-        problem, targets = fit.problem_of_distinct_samples(X, targets)
-        del X  # the problem has its own arrays
-        warn_of_small_weights(problem.rows, strength=self.strength)
-        run = fit.run(problem, targets, held_out)
-        model = choice.model
-        start = None
-        if model is not None:
-            start = fit.start_from(problem, model.basis, model.weights, model.linear, model.offset)
-        limit = 0.0 if choice.ended == Status.INTERRUPTED else deadline.left  # after Ctrl-C the choice's model is kept
-        with self._watched(task, run) as callback:
-            result = minimize(run.problem, run.solver, start=start, max_time=limit, callback=callback, **run.limits)
-        fitted = self._keep(run, result)
-        self.model_ = replace(self.model_, answers=training_answers(problem, self.model_.model))
-        choice.overrule(fitted.result)
-        choice.warn()
-        self.status_ = fitted.result.status
-        print_progress(self.verbose, f"gap {parts_in_words(self.gap_, self.restricted_gap_, self.estimated_gap_)}")
-        raise_interruption(fitted.result)
-        task.end({})
-        return fitted
-
-    def _choice(self, fit: NetworkFit, X: Any, targets: Targets, deadline: Deadline) -> Choice:
-        """Return the strength, which is chosen by the loss on held-out samples if it is "auto"."""
-        if not isinstance(self.strength, str):
-            return Choice(self.strength)
-        # Paths replace this strength.
-        return choose_strength(fit.with_options(strength=Ratio(0.5)), X, targets, deadline)
-
     def _samples(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, least: int = 2, every_row: bool = False
     ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
         """Validate the samples, learn the encoding if it is to be ``reset``, and return features in place of X.
 
-        With ``every_row`` these are of all rows, as of blocks, and not of those of positive weight alone.
+        With ``every_row``, and for blocks, they have all rows; else the rows of positive weight alone.
         """
         if isinstance(X, Chunks):
             X, y, sample_weight, present = samples_of_chunks(self._encoding(), X)
@@ -272,14 +262,14 @@ class TableEstimator(TableReader, NetworkAttributes):
     ) -> tuple[RowBlocks, np.ndarray, np.ndarray | None, np.ndarray]:
         """Learn the encoding if it is to be ``reset``; return blocks of features, and all targets and weights."""
         tables, y, sample_weight = X.read_by(read_table).with_targets_in_memory()
-        y = of_present(self._plain_targets(y, reset=reset), sample_weight)
+        y = filled_targets(self._plain_targets(y, reset=reset), sample_weight)
         if reset:
             self._learn_of_row_blocks(tables.with_targets(y, sample_weight), self._response(y, sample_weight))
         features = tables.read_by(partial(self.encoding_.encode, training=True))
         return features, y, sample_weight, np.arange(len(y))
 
     def _response(self, y: np.ndarray, sample_weight: np.ndarray | None) -> Response:
-        """Return how the targets of blocks are told, given those of all rows, or all labels."""
+        """Return the rule for the targets of blocks, given the targets of all rows, or all labels."""
         return Response.of(y, sample_weight, is_labels=self._encoding().kind == "labels")
 
     def _checked(self, X: Any) -> Any:

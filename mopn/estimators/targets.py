@@ -15,7 +15,7 @@ from mopn.data.chunked_rows import Chunks
 from mopn.data.relation_design import RelationBlocks
 from mopn.data.row_blocks import RawBlock, named
 from mopn.data.targets import as_targets, level_codes
-from mopn.data.validation import check_weights, distinct_labels, finite_numbers, label_codes, of_present
+from mopn.data.validation import check_weights, distinct_labels, filled_targets, finite_numbers, label_codes
 from mopn.losses.losses import LOSSES, Clipped, Loss, Squared, get_loss
 from mopn.models.base import cumulative_targets
 from mopn.network.maps import UserY
@@ -34,7 +34,7 @@ MERGE_LIMIT = 1 << 20
 # Spread of a target relative to its level, up to which it is a rounding error of the level.
 _ROUNDING = 1e-14
 # Samples per distinct row from which on rows repeat by nature, as in a table of a few categories.
-_REPEATED = 10
+_SAMPLES_OF_REPEATED_ROW = 10
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,7 @@ def _robust_deviation(y: np.ndarray, sample_weight: np.ndarray | None) -> float:
     present = weights > 0.0
     columns = [Quantiles.of(column[present], weights[present]) for column in y.reshape(len(y), -1).T]
     ranges = [high - low for low, high in (column.at([0.25, 0.75]) for column in columns)]
+    # The interquartile range of a normal distribution of deviation 1 is 1.349.
     return float(np.mean(ranges)) / 1.349 or float(np.mean([column.deviation for column in columns])) or 1.0
 
 
@@ -197,7 +198,7 @@ def in_canonical_order(X: Any, targets: Targets) -> tuple[Any, Targets, np.ndarr
     changes = np.append(True, np.diff(codes[order]) != 0)
     kinds, row = np.unique(rows[order], return_inverse=True)
     copies = np.zeros(n, bool)
-    if n < _REPEATED * len(kinds):
+    if n < _SAMPLES_OF_REPEATED_ROW * len(kinds):
         copies = np.bincount(row, changes)[row] == 1  # rows with a single target
     return X[order], targets.rows(order), np.cumsum(changes | ~copies) - 1
 
@@ -267,7 +268,7 @@ def _sparse_codes(X: Any) -> np.ndarray:
     if not X.data.all():
         X = X.copy()
         X.eliminate_zeros()
-    # Of two rows the one with the first negative entry, or without the first positive one, comes first.
+    # A row comes before another if it has the first negative entry, or lacks the first positive one.
     places = np.sign(X.data) * (X.shape[1] - X.indices.astype(np.float64))
     counts = np.diff(X.indptr)
     if counts[0] > 0 and np.all(counts == counts[0]):
@@ -359,7 +360,7 @@ def _encoded(
     codes_of: _CodesOf,
 ) -> RawBlock:
     y, weights = as_targets(chunk.y, numeric=False), chunk.sample_weight
-    codes = codes_of(of_present(y, weights, labels[0]) if y.ndim == 1 else y, labels)
+    codes = codes_of(filled_targets(y, weights, labels[0]) if y.ndim == 1 else y, labels)
     if factors is not None:
         weights = factors[codes] if weights is None else weights * factors[codes]
     y = values[codes] if codes.ndim == 1 else np.take_along_axis(values, codes, 0)
@@ -367,9 +368,10 @@ def _encoded(
 
 
 def constant_outputs(X: Any, targets: Targets) -> np.ndarray:
-    """Return the constant outputs (m,) of least loss of samples, in chunks too.
+    """Return the constant outputs (m,) of least loss on samples, which may be in chunks.
 
-    Those of labels are rounded to single precision: the last bits depend on the order in which weights are added up.
+    Outputs for labels are rounded to single precision: their last bits depend on the order in which weights are added
+    up.
     """
     loss = targets.loss
     if isinstance(X, Chunks) and targets.form == "indicator":

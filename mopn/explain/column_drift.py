@@ -47,8 +47,8 @@ class ColumnDrift:
     Attributes
     ----------
     column, kind : str
-        The name of the column and what it held in the training data, such as "numbers". Predictions are named
-        "P(yes)", after the class, or "prediction of price", after the target.
+        The name of the column, and the kind of its entries in the training data, such as "numbers". Predictions are
+        named "P(yes)", after the class, or "prediction of price", after the target.
     missing_before, missing : float
         Share of missing values, in the training data and now.
     new : float
@@ -239,7 +239,7 @@ def _percent(share: float) -> str:
 
 
 def _advice(column: ColumnDrift) -> str:
-    """Return what to look at in a column, in words."""
+    """Return advice about a column, in words."""
     parts = []
     if column.new_values:
         count = len(column.new_values)
@@ -347,7 +347,7 @@ def _names_of_outputs(model: TableModel, background: Effects) -> tuple[str, ...]
 
 @dataclass(frozen=True)
 class _NumbersBefore:
-    """What a column of numbers, or a prediction, held in the training data."""
+    """The distribution of a column of numbers, or of a prediction, in the training data."""
 
     name: str
     kind: str
@@ -452,7 +452,7 @@ def _snapped(numbers: np.ndarray, knots: np.ndarray, *rounding: float) -> np.nda
 
 
 class _Categories:
-    """A column of categories: what it held in the training data, and what it holds now."""
+    """A column of categories: its shares in the training data, and now."""
 
     def __init__(self, column: CategoryColumn, n_before: int, texts: np.ndarray) -> None:
         self.column = column

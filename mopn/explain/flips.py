@@ -30,7 +30,7 @@ from mopn.tables.reading import Table
 # in bounds of these sums, and in predictions at other rows.
 _ERROR_SOURCES = 4.0
 # Largest number of entries that the proof for a row and a pair of classes reads; an entry takes about a nanosecond.
-_MOST_ENTRIES_READ = 4_000_000
+MAX_ENTRIES_READ = 4_000_000
 
 
 class Flips(NamedTuple):
@@ -116,7 +116,7 @@ def certified_flips(model: Fitted, X: Any, *, one_hot: Any = (), fixed: Any = ()
         for contest in predictions:
             search = _FlipSearch(margins, rows, contest, options)
             search.run(attack_flips, [], [search.found, search.picks])
-            search.run(prove_flips, [_MOST_ENTRIES_READ], [search.proven, search.found, search.picks])
+            search.run(prove_flips, [MAX_ENTRIES_READ], [search.proven, search.found, search.picks])
             reached = np.where(search.found <= n_columns, search.found, np.inf)
             attack = options.changed(search.picks) if return_attack else None
             found.append(Flips(search.proven, reached, attack))

@@ -15,7 +15,7 @@ from mopn.solvers.numerics.precision import NULL
 from mopn.solvers.tools.decorators import quiet
 
 # Incomplete products that a search of degree 3 or more visits at most; these take some seconds.
-_MOST_NODES = 200_000
+MAX_NODES = 200_000
 
 
 class Interaction(NamedTuple):
@@ -145,7 +145,7 @@ def strongest_interactions(model: Fitted, k: int = 10, degree: int = 2, *, scale
     weights, factors = products(units, V, degree)
     if scale is not None:
         factors = [F * check_scale(scale, machine.n_features) for F in factors]
-    search = _ProductSearch(weights, factors, k, _MOST_NODES if degree > 2 else None)
+    search = _ProductSearch(weights, factors, k, MAX_NODES if degree > 2 else None)
     search.extend((), np.ones(len(weights)), 1.0)
     items = []
     for length, features, weight in sorted(search.best, key=lambda item: (-item[0], item[1])):

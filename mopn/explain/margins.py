@@ -48,7 +48,8 @@ class OutputMargins:
         self.unit = 1.0 / power_of_two(float(largest))
         self.scale = scale * self.unit
 
-        # No number is the result of more operations in a row. Twice, as predictions at other points err, too.
+        # No number is the result of more operations in a row. The count is doubled, as predictions at other points err,
+        # too.
         shapes = [self.outputs.factors.shape, *map(np.shape, parameters.values())]
         operations = 2 * max(map(sum, shapes)) + 64
         self.rounding = 2 * operations * EPS

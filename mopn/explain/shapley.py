@@ -69,7 +69,7 @@ def shap_interaction_values(model: Fitted, X: Any, background: Any = None) -> np
     """Return the exact SHAP interaction values of the outputs.
 
     Entry (i, j) is half of the joint effect of the features i and j, beyond the effect of each alone; (i, i) is the
-    rest of feature i. Rows add up to the SHAP values. Degrees above 2 take 2 d times the work of those.
+    rest of feature i. Rows add up to the SHAP values. Degrees above 2 take 2 d times the work of the SHAP values.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _SELF_TEST_TOLERANCES = {"float": 1e-5, "double": 1e-12}
 
 
 class _Header(CWriter):
-    """The functions of a model. Those of a model of a table encode its rows first."""
+    """The functions of a model; a model of a table encodes its rows first."""
 
     def text(self, model: Any) -> str:
         """Return the header of a model."""

@@ -99,9 +99,9 @@ def to_onnx(model: Fitted, *, dtype: str = "float32", X: Any = None) -> onnx.Mod
     else:
         features = encode_columns(graph, machine.encoding)
     outputs = _outputs(graph, formula, features)
-    single = len(formula.constant) == 1
-    probabilities = _probabilities(graph, machine, outputs, single) if machine.has_probabilities else None
-    graph.output("prediction", _prediction(graph, machine, outputs, single, probabilities))
+    has_one_output = len(formula.constant) == 1
+    probabilities = _probabilities(graph, machine, outputs, has_one_output) if machine.has_probabilities else None
+    graph.output("prediction", _prediction(graph, machine, outputs, has_one_output, probabilities))
     if probabilities is not None:
         graph.output("probabilities", probabilities)
     if machine.target not in ("outputs", "vector") or machine.predicts_means:
@@ -171,13 +171,13 @@ def _anova(graph: Graph, term: AnovaTerm, z: str) -> str:
     return graph("Sum", *parts)
 
 
-def _probabilities(graph: Graph, model: Any, outputs: str, single: bool) -> str:
+def _probabilities(graph: Graph, model: Any, outputs: str, has_one_output: bool) -> str:
     """Add the probabilities of the classes, levels or indicators."""
     if model.target == "ordinal":
         return _levels(graph, _link(graph, model.link, outputs), len(model.classes))
     if model.target != "labels" or model.link == "softmax":
         return _link(graph, model.link, outputs)
-    if single:
+    if has_one_output:
         return _link(graph, model.link, graph("Concat", graph("Neg", outputs), outputs, axis=1))
     # One against the rest: the softmax of log(1 / (1 + exp(-o))) adds up to 1, and does not underflow.
     small = graph("Log", graph("Add", graph("Exp", graph("Neg", graph("Abs", outputs))), np.ones(1)))
@@ -196,11 +196,11 @@ def _levels(graph: Graph, cumulative: str, count: int) -> str:
     return graph("Add", graph("MatMul", ordered, differences), np.eye(count)[-1])
 
 
-def _prediction(graph: Graph, model: Any, outputs: str, single: bool, probabilities: str | None) -> str:
+def _prediction(graph: Graph, model: Any, outputs: str, has_one_output: bool, probabilities: str | None) -> str:
     """Add the predictions: labels, expected levels, indicators, means or numbers."""
     if model.target == "labels":
         classes = graph.store(_labels(model.classes))
-        if single:
+        if has_one_output:
             positive = graph("Greater", graph("Squeeze", outputs, _AXIS_ONE), np.zeros(()))
             return graph("Gather", classes, graph.cast(positive, np.int64))
         return graph("Gather", classes, graph("ArgMax", outputs, axis=1, keepdims=0))

@@ -62,7 +62,7 @@ class SingleOutputProblem(Displayed, Smooth):
         self._layout = Layout(terms)
         self.terms = self._layout.terms
         self.size = self._layout.size
-        self._units, self._parts = units
+        self._units_name, self._part_names = units
 
     def _entries(self) -> dict[str, str]:
         return {
@@ -160,7 +160,7 @@ class SingleOutputProblem(Displayed, Smooth):
         seeded = isinstance(start, Integral | np.random.Generator) and not isinstance(start, bool)
         if not (start is None or named or seeded):
             return check_start(start, self.size)
-        given = self._with_single_parts(self._known_parameters(start)) if named else {}
+        given = self._with_parts_of_units(self._known_parameters(start)) if named else {}
         rng = make_generator(start, "start") if seeded else make_generator(self.rng)
         x = np.empty(self.size)
         for term, at in zip(self.terms, self.views(x), strict=True):
@@ -175,7 +175,7 @@ class SingleOutputProblem(Displayed, Smooth):
         return x
 
     def _name_in_results(self, name: str) -> str:
-        return f"{self._units}[{self._parts.index(name)}]" if name in self._parts else name
+        return f"{self._units_name}[{self._part_names.index(name)}]" if name in self._part_names else name
 
     @cached_property
     def parameters(self) -> frozenset[str]:
@@ -186,23 +186,25 @@ class SingleOutputProblem(Displayed, Smooth):
         """Return the parameters of a start; raise ``ValueError`` for other names, and for results of other problems."""
         names = ", ".join(map(repr, sorted(self.parameters)))
         if isinstance(given, Result):
-            if self._units not in given:
-                raise ValueError(f"start is a result without {self._units!r}, so of another problem; this has {names}")
+            if self._units_name not in given:
+                raise ValueError(
+                    f"start is a result without {self._units_name!r}, so of another problem; this has {names}"
+                )
             return {name: given[name] for name in self.parameters if name in given}
         unknown = sorted(map(repr, given.keys() - self.parameters))
         if unknown:
             raise ValueError(f"start has unknown parameters {', '.join(unknown)}; this problem has {names}")
         return given
 
-    def _with_single_parts(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _with_parts_of_units(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters, with the units under the names of their parts in the terms."""
-        if self._units not in given:
+        if self._units_name not in given:
             return given
-        units = given[self._units]
+        units = given[self._units_name]
         units = list(units) if np.iterable(units) else [units]
-        if len(units) != len(self._parts):
-            raise ValueError(f"start: {self._units} must have length {len(self._parts)}, got {len(units)}")
-        return {**given, **dict(zip(self._parts, units, strict=True))}
+        if len(units) != len(self._part_names):
+            raise ValueError(f"start: {self._units_name} must have length {len(self._part_names)}, got {len(units)}")
+        return {**given, **dict(zip(self._part_names, units, strict=True))}
 
     def views(self, x: np.ndarray) -> list[Parameters]:
         """Return the parameters of each term, as views of a point."""
@@ -214,8 +216,8 @@ class SingleOutputProblem(Displayed, Smooth):
         parts: dict[str, Any] = {"x": x}
         for term, at in zip(self.terms, self.views(x), strict=True):
             parts |= term.present(at)
-        units = [parts.pop(name) for name in self._parts]
-        parts[self._units] = units if self.several else np.stack(units)
+        units = [parts.pop(name) for name in self._part_names]
+        parts[self._units_name] = units if self.several else np.stack(units)
         return parts
 
     def _as_in_results(self, x: np.ndarray) -> np.ndarray:

@@ -116,7 +116,7 @@ class Sweeper:
     def __init__(self, state: SweepState, design: Design) -> None:
         self.columns, self.rows = state.lines(design)
         self.n_threads = state.n_threads
-        self._parts = column_parts(self.columns, self.n_threads)
+        self._column_parts = column_parts(self.columns, self.n_threads)
         targets = state.arranged_y, state.arranged_outputs, state.arranged_weights
         self._losses = state.loss, state.smoothness, *targets
         self._workspace = state.workspace
@@ -135,7 +135,7 @@ class Sweeper:
         dummies = P.shape[1] - self.columns.size
         losses_and_units = (*self._losses, state, values, P, scales, ridges)
         if self._in_threads():
-            arguments = (theta, omegas, self.columns, self.rows, *losses_and_units, dummies, self._parts)
+            arguments = (theta, omegas, self.columns, self.rows, *losses_and_units, dummies, self._column_parts)
             decrease = in_turn(parallel_sweep_units, *arguments)
         else:
             # Loops that a kernel does not need are not compiled.
@@ -160,7 +160,7 @@ class Sweeper:
             anova_degrees(theta, self.rows, pack(P), 0, out, 0, self.rows.size)
 
     def _in_threads(self) -> bool:
-        return self._parts is not None and threads_usable()
+        return self._column_parts is not None and threads_usable()
 
 
 class RelationSweeper:

@@ -347,6 +347,7 @@ class Huber(Clipped):
         super().__init__(1.0, -self.delta, self.delta)
 
     def scaled(self, size: float) -> Huber:
+        # At 1.35 deviations the estimate of a normal mean loses 5 % of the efficiency of least squares.
         return Huber(1.35 * self.delta * size)
 
 

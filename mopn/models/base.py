@@ -2,7 +2,7 @@
 
 Ordinal regression is McRank as in section 6.5 of Blondel et al. (NIPS 2017), by several binary problems. Levels
 r_1 < ... < r_{m+1} have m outputs, output c for the event y <= r_c; the paper has one more, for y <= r_{m+1}, which is
-certain. Their probabilities need not increase with c. Those of a sample that cross are sorted (Chernozhukov,
+certain. The probabilities of a sample need not increase with c: if they cross, they are sorted (Chernozhukov,
 Fernández-Val and Galichon, Econometrica, 2010), which increases no convex loss with respect to the true probabilities,
 and does not change their sum, hence not the expectation of equally spaced levels.
 """
@@ -87,7 +87,7 @@ class Predictor(Displayed, Fitted):
         return self
 
     def _entries(self) -> dict[str, str]:
-        """Return the shapes of long arrays and the values of other fields, without those that are None."""
+        """Return the shapes of long arrays and the values of other fields; fields that are None are left out."""
         found = {}
         for name, value in self._fields().items():
             if isinstance(value, np.ndarray):

@@ -25,7 +25,7 @@ from mopn.losses.hessians import Hessian
 from mopn.network.point import Network
 from mopn.network.trace_norm_model import TraceNormModel
 
-# Moduli of eigenvalues, relative to the strength, above which their eigenvectors may move: those slightly below would
+# Modulus of an eigenvalue, relative to the strength, above which its eigenvector may move: a slightly smaller one would
 # exceed it after the step.
 _NEAR = 0.8
 # Variables of the problem, at most: beyond, a larger modulus is asked for.
@@ -51,10 +51,10 @@ _NEGLIGIBLE = 1e-12
 
 
 class Compression:
-    """The symmetric matrices Q T Q' of one direction of the outputs: vectors Q (d, q), and what they do on the rows.
+    """The symmetric matrices Q T Q' of one direction of the outputs, for vectors Q (d, q), and their values at rows.
 
-    A point is the upper triangle of T as a vector of the same length. ``outputs`` (m,) is what one unit of output adds
-    to all outputs.
+    A point is the upper triangle of T as a vector of the same length. ``outputs`` (m,) is the change of all outputs by
+    a step of 1 along the direction.
     """
 
     def __init__(self, Q: np.ndarray, values: np.ndarray, outputs: np.ndarray, kernel: Kernel, design: Design) -> None:

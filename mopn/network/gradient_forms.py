@@ -21,7 +21,7 @@ SMALLEST = float(np.finfo(float).smallest_subnormal)
 # Largest number of passes over the rows, for a bound that is loose in any case.
 _COLLATZ_STEPS = 20
 # Samples up to which the n x n products of the rows are formed (once per design) for the Gram matrix of a stack.
-_GRAM_SAMPLES = 3000
+MAX_GRAM_SAMPLES = 3000
 # Random vectors that estimate the Gram matrix for more samples.
 _GRAM_PROBES = 4
 # The cost of an operation on a stored entry, in operations of a matrix product.
@@ -114,7 +114,7 @@ class GradientForms:
     @property
     def _few(self) -> Design | None:
         """The design in memory, if it is small enough for products of all pairs of rows."""
-        return self.rows.design if self.rows.shape[0] <= _GRAM_SAMPLES else None
+        return self.rows.design if self.rows.shape[0] <= MAX_GRAM_SAMPLES else None
 
     def _scaled_gram(self, design: Design) -> np.ndarray:
         """Return M divided by ``design.unit ** 4``, as products of fourth order in small X would underflow."""
@@ -183,7 +183,7 @@ def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _gammas_and_moduli(
     block: Block, G: np.ndarray, kernel: Kernel
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the matrices, the sums of ``_moduli``, and bounds (m,) of what the matrices leave out."""
+    """Return the matrices, the sums of ``_moduli``, and bounds (m,) of the terms that the matrices leave out."""
     moduli, counts = _moduli(block, G)
     left_out = np.zeros(len(moduli))
     if len(moduli) == 2:

@@ -108,7 +108,7 @@ class UserY:
         return 2.0 * EPS * np.abs(self.offset(offset)) / self.unit + 2.0 * EPS * np.abs(offset)
 
     def of_problem(self, weights: np.ndarray, linear: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return weights and linear term for the problem from those for y."""
+        """Return weights and linear term for the problem, given both for y."""
         return weights / self.unit, None if linear is None else linear / self.unit[:, None]
 
     def offset_of_problem(self, offset: np.ndarray | float) -> np.ndarray:

@@ -347,8 +347,8 @@ def certify(
     -------
     Measure
         ``fun``; ``gap``, a proven upper bound of ``fun`` minus the minimum over all networks; and ``restricted_gap``,
-        the same for the minimum over the weights alone, with the units as they are. Under "l1" the gap is the smaller
-        one of the network's own gradient and of those at better dual points near it (docs/mathematics.md, 5.8).
+        the same for the minimum over the weights alone, with the units as they are. Under "l1" the gap is the smallest
+        of the network's own gradient and of better dual points near it (docs/mathematics.md, 5.8).
 
     Raises
     ------

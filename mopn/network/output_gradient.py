@@ -114,7 +114,7 @@ class OutputGradient:
         return of_sums + of_penalty + of_span + self._outputs(self._network, self.G, self.sizes)
 
     def outside_of_span(self, norm: Norm) -> float:
-        """Bound how much larger the dual norm is over all units than over those in the span of the rows."""
+        """Bound the part of the dual norm that units outside the span of the rows may add."""
         weights = np.abs(self._network.weights).sum(axis=0)
         ridge = 0.0 if self._ridge is None else self._ridge.amount
         return 5.0 * self._outputs.of_span * float(np.linalg.norm(self.sizes + ridge * weights, norm.exponent))

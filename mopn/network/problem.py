@@ -105,10 +105,9 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
     scale : {"features", "data", "large"}, optional
         Divide every feature by a number of its own, or all features by the same one, so that the mean squared length of
         a row is 4; the penalty then does not depend on the units of the features. ``"features"`` gives all of them the
-        same deviation (the same mean square, without ``center``) but those that are constant, which become 0.
-        ``"large"``, for one-hot rows, leaves the smallest features that make up a mean squared length of 2, such as
-        users and items, and divides the larger ones, such as a gender, so that their mean squares are the largest of
-        these. Default: X as it is.
+        same deviation (the same mean square, without ``center``); constant ones become 0. ``"large"``, for one-hot
+        rows, leaves the smallest features that make up a mean squared length of 2, such as users and items, and divides
+        the larger ones, such as a gender, so that their mean squares are the largest of these. Default: X as it is.
     ridge : float, default 0
         With a penalty, also add ridge / 2 * sum_rs <v_r, v_s> K(h_r, h_s): the squared length of the outputs as
         functions, as in a kernel machine. With ``strength=0`` the problem is that machine; a larger strength makes

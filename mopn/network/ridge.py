@@ -168,6 +168,7 @@ class RidgeForms(GradientForms):
         """The matrices, and bounds of their errors: the error of each term exceeds 8 roundings of that term."""
         data = self.data.dense
         matrices = data.matrices + self.kernel.gammas(self._units, self.slopes)
+        # The sum of both adds one rounding of each term, an eighth of its error at most.
         return DenseStack(matrices, 1.25 * data.error + self._own_errors, self.seed)
 
     def rounding(self, p: float) -> float:

@@ -21,10 +21,11 @@ from mopn.solvers.tools.decorators import quiet
 
 # Features for every row from which the span pays. Its basis costs less than one round of the solver.
 _LEAST_FEATURES_PER_ROW = 1.25
-# Rows up to which it does: beyond, its basis takes as long as many rounds.
+# Rows up to which it pays: beyond, its basis takes the time of many rounds.
 _MOST_ROWS = 5000
 # The least and the largest modulus in a row of X whose products neither underflow nor overflow.
-_LEAST, _MOST = 1e-140, 1e140
+_LEAST_MODULUS = 1e-140
+_MOST_MODULUS = 1e140
 # A basis with a larger error, relative to the lengths of rows and units, is not used.
 _MOST_ERROR = 1e-6
 
@@ -60,7 +61,7 @@ def row_span(X: np.ndarray) -> RowSpan | None:
     """Return the span of the rows of X (n, d), n < d; None for numbers too large or too small to bound its error."""
     sizes = np.abs(X).max(axis=1)
     used = sizes > 0
-    if not used.any() or sizes[used].min() < _LEAST or sizes.max() > _MOST:
+    if not used.any() or sizes[used].min() < _LEAST_MODULUS or sizes.max() > _MOST_MODULUS:
         return None
     Q, triangle = np.linalg.qr(X.T)
     span = RowSpan.measured(X, Q, np.ascontiguousarray(triangle.T))
@@ -161,7 +162,7 @@ def _pays(rows: Rows) -> bool:
     if rows.entries is None:
         return True
     entries, _ = rows.sum(lambda block: block.design.work)
-    # Products with the coordinates, of n entries a row, are to take less time than those with sparse rows.
+    # Products with the coordinates, of n entries a row, are to take less time than products with sparse rows.
     return n * n <= COST_OF_ENTRY * entries
 
 

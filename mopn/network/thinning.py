@@ -1,7 +1,7 @@
-"""Networks with fewer units: those whose removal costs least, by second order, leave.
+"""Networks with fewer units: the units leave whose removal costs least, to second order.
 
-At a stationary network the first-order changes of losses and penalty cancel when a unit leaves. What is left is the
-curvature of the losses and of the ridge along its outputs.
+At a stationary network the first-order changes of losses and penalty cancel when a unit leaves. The curvature of the
+losses and of the ridge along its outputs is left.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def with_orthogonal_units(problem: Any, network: Network) -> Network:
     n_outputs = V.shape[1]
     directions = np.eye(n_outputs)
     if problem.depends_on_difference:
-        # Of two classes the difference matters alone.
+        # For two classes only the difference of the outputs matters.
         V = (V[:, 1] - V[:, 0])[:, None]
         directions = np.array([[-0.5, 0.5]])
     units = []

@@ -187,7 +187,7 @@ def _add_gradients(lines: Any, first: int, stop: int, layers: _Layers, slopes: A
 
 
 def _cached_parts(block: Block, layers: _Layers) -> Iterator[tuple[slice, Losses]]:
-    """Yield rows and their losses: as many rows as stay in the cache, but no fewer than the units' tables have."""
+    """Yield rows that fit into the cache, and their losses; at least as many as the table of the units has."""
     n = block.design.shape[0]
     size = max(rows_at_once(_ARRAYS_OF_LOSS * len(layers.weights)), len(layers.at.units))
     for begin in range(0, n, size):

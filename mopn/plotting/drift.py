@@ -10,9 +10,11 @@ from mopn.plotting.drawing import mark_dates, name_ticks, plain, subplots
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import quiet
 
-# Columns that are drawn: the sizes of all bars can be read, and six distributions fill a page.
+# Columns with a bar: the sizes of all of them can be read.
 _LISTED_COLUMNS = 30
+# Columns whose distributions are drawn: they fill a page.
 _DRAWN_COLUMNS = 6
+# Distributions next to each other on a page.
 _COLUMNS_ACROSS = 3
 # Categories that are drawn, the most frequent of the training data.
 _DRAWN_CATEGORIES = 8

@@ -17,22 +17,22 @@ from mopn.tables.reading import Table
 
 # Targets that are numbers end at these ranks from either end: outliers would be all of their variance otherwise.
 _RANK_OF_ENDS = 0.005
-# Share of the variance of the targets that each finer function explains on average: from the first on they fade in, and
-# at twice as much they have their full size.
+# Share of the variance of the targets that each finer function explains on average, from which on they fade in. At
+# twice this share they have their full size.
 _LEAST_SHARE = 0.002
-# What chance explains varies by its standard deviation; what goes beyond so many of them is no chance.
+# Standard deviations of the share that chance explains, beyond which a share is no chance.
 _DEVIATIONS_OF_CHANCE = 4.0
-# Hashes that are kept to count different rows: of more rows their number is an estimate, to about 1 %.
+# Hashes that are kept to count different rows: the number of more rows is an estimate, to about 1 %.
 _MOST_HASHES = 1 << 14
 # Copies of a row that tell nothing: with more, rows repeat by nature, as in a table of a few codes.
 _MOST_COPIES = 10
 # Functions that depend on the ones before, up to this part of their length, are left out.
-_DEPENDENT = 1e-7
+_DEPENDENT_LENGTH = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """Targets as numbers: indicators of the labels, or numbers up to their outer ranks, minus a level of theirs."""
+    """Targets as numbers: indicators of the labels, or numbers up to their outer ranks, minus their level."""
 
     labels: np.ndarray | None
     lower: np.ndarray  # (m,), of numbers
@@ -103,7 +103,7 @@ class Cells:
 
     def effects(self, block: RawBlock) -> Effects:
         """Return the effects in a block of rows, whose X is a table."""
-        table, weights, present = block.X.of_present(check_weights(block.sample_weight, block.X.n))
+        table, weights, present = block.X.present_rows(check_weights(block.sample_weight, block.X.n))
         arranged = self.encoding.arranged(table, training=True)
         targets = self.response(np.asarray(block.y)[present])
 
@@ -123,7 +123,7 @@ class Cells:
 def _hashes(table: Table, targets: np.ndarray) -> np.ndarray:
     """Return the hashes of the different rows of an arranged table with targets, the smallest ones if there are many.
 
-    They depend on the cells alone, so that those of blocks can be joined.
+    They depend on the cells alone, so that the hashes of blocks can be joined.
     """
     sums = np.zeros(table.n, np.uint64)
     for place, column in enumerate([*table.columns, *targets.T]):
@@ -156,10 +156,10 @@ def _sums_in_cells(
 
 
 def part_of_size(effects: Effects, column: int, common: np.ndarray, finer: np.ndarray) -> float:
-    """Return how far finer functions (q, w) of a column fade in, from 0 to 1, by what they explain of the targets.
+    """Return the size of finer functions (q, w) of a column, from 0 to 1, by the variance that they explain.
 
-    Functions are given by their values at the column's knots. What counts is the part of the variance of the targets
-    that the finer functions explain beyond the common ones, on average of each, minus what chance may explain.
+    Functions are given by their values at the column's knots. The size depends on the share of the variance that the
+    finer functions explain beyond the common ones, on average of each, minus the share that chance may explain.
     """
     one_row = effects.weight / max(effects.different_rows, effects.rows / _MOST_COPIES)
     rows = effects.weights[column] / one_row
@@ -203,4 +203,4 @@ def _explained(
     basis, triangle = np.linalg.qr(matrix)
     lengths = np.linalg.norm(matrix, axis=0)[: basis.shape[1]]
     explained: np.ndarray = (basis.T @ projected) ** 2
-    return explained, np.abs(np.diag(triangle)) > _DEPENDENT * lengths
+    return explained, np.abs(np.diag(triangle)) > _DEPENDENT_LENGTH * lengths

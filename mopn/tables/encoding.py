@@ -30,7 +30,7 @@ _MAX_CHANGE_BY_ROUNDING = 2e-3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableEncoding:
-    """The encoding of a table of c columns: the features of its numbers first, then those for its categories."""
+    """The encoding of a table of c columns: features of its numbers first, then of its categories."""
 
     columns: tuple[str, ...]  # the names of all columns, in the order of the training data
     named: bool  # whether the training data had these names; tables with names are then read by name

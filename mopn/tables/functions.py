@@ -10,17 +10,19 @@ from mopn.solvers.tools.decorators import cached_property
 from mopn.tables.effects import Effects, part_of_size
 from mopn.tables.quantiles import Quantiles
 
-# Cosines per column of numbers; those of columns whose targets depend on finer ones; and of the finest ones.
+# Cosines per column of numbers.
 CURVES = 8
+# Cosines of a column whose targets depend on finer ones.
 _FINER_CURVES = 16
+# Cosines of a column whose targets depend on the finest ones.
 _FINEST_CURVES = 32
 # Least number of knots of a column with more values.
 KNOTS = 33
 # Knots for each cosine: four for each half wave.
 _KNOTS_PER_CURVE = 4
-# The linear function ends at these ranks from either end, and at most at so many standard deviations. Outliers would
-# decide its slope otherwise.
+# Rank from either end at which the linear function ends: outliers would decide its slope otherwise.
 _RANK_OF_ENDS = 0.005
+# Standard deviations from the mean at which it ends at the latest.
 _MAX_DEVIATIONS = 3.0
 # Difference up to which ranks are equal: sums of weights that are no whole numbers are rounded.
 _RANK_TIE = 1e-9
@@ -28,8 +30,9 @@ _RANK_TIE = 1e-9
 _MAX_NUMBER_FEATURES = 256
 # Height of a hat: the function that is this at one value, and 0 from the next knots on.
 _SIZE_OF_HAT = 0.7
-# Rows of a value, and its share of all rows, from which its hat fades in; at twice as many it has its full height.
+# Rows of a value from which its hat fades in; at twice as many it has its full height.
 _MIN_ROWS_OF_HAT = 24
+# Share of all rows from which it fades in, likewise.
 _MIN_SHARE_OF_HAT = 1 / 128
 
 
@@ -64,8 +67,8 @@ _ALL = FineParts(1.0, 1.0, 1.0)
 class NumberFunctions:
     """The functions of a column of at least three numbers, in a table of n rows.
 
-    ``missing`` is the weight of the rows without a number, ``sizes`` are those (w,) of the usual curves, and finer ones
-    go on as 1 / k^smoothness.
+    ``missing`` is the weight of the rows without a number, ``sizes`` (w,) belong to the usual curves, and finer ones go
+    on as 1 / k^smoothness.
     """
 
     quantiles: Quantiles
@@ -129,7 +132,7 @@ class NumberFunctions:
     def _at(self) -> np.ndarray:
         """Which of the values are knots: all if they are few.
 
-        Else some at equal ranks, those at the ends of the linear function, and those of hats.
+        Else some at equal ranks, the ends of the linear function, and the values with hats.
         """
         ranks = self._ranks
         count = max(KNOTS, _KNOTS_PER_CURVE * self._n_curves + 1)

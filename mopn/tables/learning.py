@@ -29,7 +29,7 @@ _WEIGHT_TOL = 1e-9
 _MAX_FREQUENT_CATEGORIES = 1000
 
 
-# Returns the effects in all rows of a table by those in blocks of its rows.
+# Returns the effects in all rows of a table, given a function for a block of rows.
 EffectsOf = Callable[[Callable[[RawBlock], Effects]], Effects]
 
 
@@ -112,7 +112,7 @@ def _quantiles_and_missing(column: Column) -> tuple[Quantiles | None, float]:
 
 
 def _number_columns(columns: Sequence[Column], functions: Sequence[NumberFunctions | None]) -> NumberColumns:
-    """Return the features of the columns of numbers of a table; None for those of fewer than three numbers."""
+    """Return the features of the columns of numbers of a table; ``functions`` has None for fewer than three numbers."""
     parts = [
         _of_few(column) if of_column is None else of_column.at_knots()
         for column, of_column in zip(columns, functions, strict=True)

@@ -10,7 +10,7 @@ from mopn.data.rounding import group_starts
 from mopn.solvers.numerics.precision import EPS
 
 # Rows of a sample: 1 MiB per column and block. Every merge of blocks adds 1.5e-5 to the error of the ranks.
-_SAMPLE_ROWS = 1 << 16
+SAMPLE_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +38,18 @@ class Quantiles:
         both = Quantiles.of(np.append(self.values, other.values), np.append(self.weights, other.weights))
         return Quantiles(both.values, both.weights, self.error + other.error)
 
-    def sampled(self) -> Quantiles:
-        """Return the distribution of at most 2^16 rows at equal ranks; the error grows by less than weight / 2^16.
+    def sampled(self, most: int = SAMPLE_ROWS) -> Quantiles:
+        """Return the distribution of ``most`` rows at equal ranks, if there are more; adds weight / ``most`` at most.
 
-        A rank in the middle of each of 2^16 equal parts of the weight chooses a value, which gets the weight of the
+        A rank in the middle of each of ``most`` equal parts of the weight chooses a value, which gets the weight of the
         part: this counts the weight up to any x in whole parts, to the nearest. The first and the last choose the
         smallest and the largest number, which adds half a part at most.
         """
-        if len(self.values) <= _SAMPLE_ROWS:
+        if len(self.values) <= most:
             return self
         after = np.cumsum(self.weights)
-        part = after[-1] / _SAMPLE_ROWS
-        rows = np.searchsorted(after, (np.arange(_SAMPLE_ROWS) + 0.5) * part)
+        part = after[-1] / most
+        rows = np.searchsorted(after, (np.arange(most) + 0.5) * part)
         rows[0] = 0
         rows[-1] = len(after) - 1
         values, counts = np.unique(self.values[rows], return_counts=True)
@@ -58,8 +58,8 @@ class Quantiles:
     def at(self, shares: list[float]) -> np.ndarray:
         """Return the quantiles at some shares of the weight, linear between neighbours.
 
-        With weights of at least 1 they equal ``numpy.quantile`` of repeated numbers to the last bit. Smaller
-        weights, such as those that sum to 1, count as multiples of the least one.
+        With weights of at least 1 they equal ``numpy.quantile`` of repeated numbers to the last bit. Smaller weights,
+        such as shares that sum to 1, count as multiples of the least one.
         """
         total = self.weights.sum()
         one = max(min(1.0, self.weights.min()), EPS * total)

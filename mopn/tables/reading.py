@@ -63,7 +63,7 @@ class Table:
         exact = tuple(None if values is None else values[rows] for values in self.exact)
         return replace(self, columns=tuple(column[rows] for column in self.columns), exact=exact, n=len(rows))
 
-    def of_present(self, weights: np.ndarray | None) -> tuple[Table, np.ndarray, slice | np.ndarray]:
+    def present_rows(self, weights: np.ndarray | None) -> tuple[Table, np.ndarray, slice | np.ndarray]:
         """Return the rows of positive weight, their weights, which are 1 for None, and where these rows are."""
         if weights is None:
             return self, np.ones(self.n), slice(None)

@@ -16,7 +16,7 @@ from mopn.tables.reading import Table
 from mopn.tables.texts import numbers_of, without_rounding
 
 # Categories of a column, rare ones included; more are names of rows rather than categories.
-_MAX_CATEGORIES = 50_000
+MAX_CATEGORIES = 50_000
 NOT_HASHED = (
     "Categories are not hashed: drop the column, merge categories, or give indicators of them as a sparse matrix to "
     "MultiOutputFMClassifier or MultiOutputFMRegressor"
@@ -139,7 +139,7 @@ def summarise(table: Table, weights: np.ndarray | None, categorical_features: Co
     unknown names there, and for columns of too many categories.
     """
     declared = _indices(table, categorical_features)
-    table, weights, _ = table.of_present(weights)
+    table, weights, _ = table.present_rows(weights)
     columns: list[Column] = []
     for j, (values, name) in enumerate(zip(table.columns, table.names, strict=True)):
         if values.dtype.kind == "f" and j not in declared:
@@ -186,7 +186,7 @@ def _number_summary(x: np.ndarray, weights: np.ndarray, exact: np.ndarray | None
 def _category_summary(texts: np.ndarray, weights: np.ndarray, name: str, declared: bool) -> Column:
     at: dict[str | None, int] = {None: 0}
     codes = np.array([at.setdefault(text, len(at)) for text in texts.tolist()], np.intp)
-    if len(at) - 1 > _MAX_CATEGORIES and (declared or numbers_of(at) is None):
+    if len(at) - 1 > MAX_CATEGORIES and (declared or numbers_of(at) is None):
         raise _too_many(name)
     sums = np.bincount(codes, weights, len(at))
     categories = np.array([text for text in at if text is not None], np.str_)
@@ -252,7 +252,7 @@ def _common_kind(name: str, a: str, b: str, column: Column) -> str:
 
 def _bounded(column: CategorySummary, name: str) -> Column:
     """Return a column of not too many categories, or numbers if they are texts of these."""
-    if len(column.categories) <= _MAX_CATEGORIES:
+    if len(column.categories) <= MAX_CATEGORIES:
         return column
     numbers = column.as_numbers()
     if numbers is None:
@@ -261,4 +261,4 @@ def _bounded(column: CategorySummary, name: str) -> Column:
 
 
 def _too_many(name: str) -> ValueError:
-    return ValueError(f"column {name!r} of X has more than {_MAX_CATEGORIES} categories. {NOT_HASHED}")
+    return ValueError(f"column {name!r} of X has more than {MAX_CATEGORIES} categories. {NOT_HASHED}")

@@ -47,11 +47,11 @@ _MAX_ESTIMATE_FOR_STEPS = 0.5
 # Rounds after the first one that hardly lowers the objective, in which refits are tighter, for the sake of the proof.
 _ROUNDS_FOR_PROOF = 2
 # A model that is complete loses the units that change least: the objective rises by at most this part of the tolerance,
-_THINNED = 0.2
+_RISE_BY_THINNING = 0.2
 # by at most this part of itself,
 _MAX_RISE = 2e-3
 # and its proven gap to at most this part.
-_NEARLY = 0.98
+_GAP_AFTER_THINNING = 0.98
 # The tolerance of the gap on a sample that tells where to start.
 _GAP_TOL_OF_START = 0.1
 # The tolerance of the decrease in a round on such a sample.
@@ -175,7 +175,7 @@ def make_corrective_step(
 
 
 class _Rounds:
-    """The rounds of one run: its point, and what acts on it."""
+    """The rounds of one run: its point, its corrective step, its schedule and its proofs."""
 
     def __init__(self, options: ConditionalGradient, problem: Atomic, monitor: Monitor) -> None:
         self.options, self.problem, self.monitor = options, problem, monitor
@@ -289,9 +289,9 @@ class _Rounds:
         """Return the model without the units that change little, within the tolerance, and its gradient."""
         tol = self.monitor.tol / self.options.slack * abs(at.value)
         gap = at.value - proof.lower
-        rise = min(_THINNED * tol, _MAX_RISE * abs(at.value))
+        rise = min(_RISE_BY_THINNING * tol, _MAX_RISE * abs(at.value))
         if gap <= tol:
-            rise = min(rise, _NEARLY * tol - gap)
+            rise = min(rise, _GAP_AFTER_THINNING * tol - gap)
         if rise <= 0.0:
             return self.point, at
         return cast(Corrective, self.problem).thinned(self.point, at, at.value + rise)

@@ -60,7 +60,7 @@ class DualSteps:
         return best
 
     def _proof(self, point: AtomicPoint, at: AtOutputs) -> Proof:
-        """Return what a point proves, as far as a thorough search without a proof of its own tells."""
+        """Return the proven lower bound of a point, with the units of a thorough search."""
         atoms = self.problem.lmo(at, self.oracle, thorough_effort(self.monitor))
         return Proof(point, at, atoms, atoms.bound, self.problem.lower(at, atoms.bound))
 

@@ -50,7 +50,7 @@ _JOINT_TOL = 3e-3
 # Fraction of the target gap above which a refit left most of the gap.
 _MOST_OF_GAP_FRACTION = 0.9
 # Factor by which such refits, from the second one on, tighten the tolerance where the gap is of second order.
-_TIGHTER = 0.1
+_TIGHTENING_FACTOR = 0.1
 # The same for the least tolerance, where the objective has levelled off before the gap is proven.
 _TIGHTER_FOR_PROOF = 0.1
 # Tolerance of the fit of the linear term before units enter, relative to the polish of the output layer.
@@ -189,7 +189,7 @@ class FullRefit(_Refit):
 
     @property
     def can_move_units(self) -> bool:
-        """Whether the refits solve the smooth form; in the other one FISTA hardly moves units."""
+        """Whether the refits solve the smooth form; in the paper's form FISTA hardly moves units."""
         return "gradient" in self.solver.needs
 
     def begin(self, problem: Corrective, monitor: Monitor, schedule: Schedule) -> CorrectiveRun:
@@ -310,7 +310,7 @@ class _FullRefits(_OutputRefits):
         self.misses = self.misses + 1 if selection.estimate > _MOST_OF_GAP_FRACTION * self.target else 0
         # Many losses may outweigh a ridge: a loose refit then leaves most of the gap that it should close.
         if self.misses >= 2:
-            self.tightness *= _TIGHTER
+            self.tightness *= _TIGHTENING_FACTOR
         super().set_target(selection)
         # Near the end, a refit of the output layer that proves its gap comes first, as the gap over all units depends
         # on it. A joint refit in the smooth form needs none if the oracle has no tighter bound.

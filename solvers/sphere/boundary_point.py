@@ -35,7 +35,7 @@ _CHECK_EVERY = 10
 _MAX_RESIDUAL_RATIO = 5.0
 # Factor by which a check changes sigma.
 _SIGMA_FACTOR = 1.5
-# The target is out of reach if as many checks as below remove no more than this fraction of the excess over it.
+# The target is out of reach if the checks of the next number remove at most this fraction of the excess over it.
 _LEAST_PROGRESS = 0.15
 # Checks to wait for progress if the estimated limit s, too, leaves most of the excess.
 _FEW_CHECKS = 10
@@ -78,7 +78,8 @@ class RelaxationBound(NamedTuple):
 
 
 def step_work(n: int) -> float:
-    """Return the operations of a step on matrices of order n, including an overhead."""
+    """Return the operations of a step on matrices of order n."""
+    # The overhead of its calls is worth 4e6 operations, however small n is.
     return 0.5 * float(n) ** 3 + 4e6
 
 

@@ -147,10 +147,13 @@ def _best_of(stack: DenseStack, H: np.ndarray, h: np.ndarray, best: float) -> tu
     return h, best
 
 
-def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.ndarray, float]:
+def enumerate_signs(
+    stack: DenseStack, max_time: float = math.inf, *, entries: int = _CHUNK_ENTRIES
+) -> tuple[np.ndarray, float]:
     """Maximise sum_c |h' Gamma_c h| over unit h as the largest ||sum_c s_c Gamma_c||_2 over signs s.
 
-    s and -s give the same norm, so 2^(m-1) matrices are decomposed (appendix C of Blondel et al., NIPS 2017).
+    s and -s give the same norm, so 2^(m-1) matrices are decomposed (appendix C of Blondel et al., NIPS 2017),
+    together as many as have ``entries`` numbers.
     """
     m, d = stack.shape
     if m > MAX_ENUMERATED:
@@ -162,7 +165,7 @@ def enumerate_signs(stack: DenseStack, max_time: float = math.inf) -> tuple[np.n
     best_signs = np.ones(m)
     error = 2.0 * combination_error(stack)
     began = time.perf_counter()
-    chunk = max(1, _CHUNK_ENTRIES // d**2)
+    chunk = max(1, entries // d**2)
     for first in range(0, 2 ** (m - 1), chunk):
         codes = np.arange(first, min(first + chunk, 2 ** (m - 1)))
         # Bit c - 1 of the code is the sign of output c; output 0 keeps +1.

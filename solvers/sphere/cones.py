@@ -207,6 +207,7 @@ class _NormByEigenvalues:
         self.best = float(np.linalg.norm(stack.forms(H), axis=1).max())
         self.found = [H[:0]]
         m, d = stack.shape
+        # Operations of the eigenvalues of one matrix; the overhead of the calls is worth 1e5.
         self._work = 0.5 * d**3 + 1e5
         # Rounding error of the sum of m terms, and of its eigenvalues, for unit w.
         self._error = (eigen_scale(d) + m + 2) * EPS * float(np.linalg.norm(stack.matrices))

@@ -23,9 +23,11 @@ from mopn.solvers.sphere.stack import DenseStack, Stack
 _GRAM_STARTS = 5
 # Eigenvectors of each combination of a matrix-free stack that are starts.
 _RITZ_STARTS = 6
-# Eigenvectors of all matrices of a dense stack together that are starts, and of each matrix, at least. With a ridge
-# minima have as many units as there are rows; more starts made narrow data slower.
-_DENSE_STARTS, _LEAST_MATRIX_STARTS = 100, 12
+# Eigenvectors of all matrices of a dense stack together that are starts. With a ridge minima have as many units as
+# there are rows; more starts made narrow data slower.
+_DENSE_STARTS = 100
+# Eigenvectors of each matrix that are starts, at least.
+_LEAST_MATRIX_STARTS = 12
 # Approximate operations of the random starts of a rough search.
 _RANDOM_WORK = 1.5e6
 # Largest number of random starts of a rough search.

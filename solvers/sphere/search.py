@@ -19,7 +19,7 @@ from mopn.solvers.tools.budgets import Budget
 DENSE_LIMIT = 500
 # The method "power" forms them up to this d if the maximum is an eigenvector: decompositions then take less time than
 # steps of Lanczos (benchmarks/tables).
-_FEW_FEATURES = 64
+FEW_FEATURES = 64
 # The method "exact" forms them up to this d for biquadratic forms, where Cholesky factors prove little, ...
 COMPRESSED_LIMIT = 1000
 # ... up to this number of entries, 512 MiB.
@@ -153,7 +153,7 @@ def plan(p: float, m: int, d: int, method: str = "auto", *, formed: bool | None 
 def _forms_matrices(p: float, m: int, d: int, method: str, single: bool) -> bool:
     """Whether a method forms the d x d matrices."""
     if method == "power":
-        return single and d <= _FEW_FEATURES
+        return single and d <= FEW_FEATURES
     if method == "lanczos" or d > COMPRESSED_LIMIT:
         return False
     if d <= DENSE_LIMIT:

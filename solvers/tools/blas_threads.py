@@ -24,7 +24,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 # Multiplications and additions of a product from which threads pay: some 50 ms of one thread. Two idle cores gain from
 # 1e7 on. But if one of them is busy, each product waits for it for a slice of the scheduler, 8 ms.
-_LARGE_OPERATIONS = 1e9
+LARGE_OPERATIONS = 1e9
 
 
 class _Call(threading.local):
@@ -131,7 +131,7 @@ def single_threaded() -> Iterator[None]:
 @contextmanager
 def threads_for(operations: float) -> Iterator[None]:
     """Give a product the threads of the call, if it takes many operations and a call has limited the threads."""
-    lifted = operations >= _LARGE_OPERATIONS and _BLAS.owned() and not _CALL.in_blocks
+    lifted = operations >= LARGE_OPERATIONS and _BLAS.owned() and not _CALL.in_blocks
     if lifted:
         _BLAS.set(_CALL.number)
     try:

@@ -129,7 +129,7 @@ def direct_lifted(patch):
     some = [Task("standardised", *kind, 4, 0) for kind in kinds]
     pairs = [("anova", "lifted CD"), ("anova", "direct CD"), ("homogeneous", "direct L-BFGS")]
     methods = [("kernel-ridge", 0), *((name, k) for name in budget._STYLES for k in (3, 6))]
-    patch.setattr(fitted_lambda, "_DATA", {"standardised": "standardised"})
+    patch.setattr(fitted_lambda, "DATA", {"standardised": "standardised"})
     patch.setattr(fitted_lambda, "tasks", lambda quick: some)
     patch.setattr(wide, "tasks", lambda quick: [wide.Task(*pair, 60, 200, 10, 0.05) for pair in pairs])
     patch.setattr(budget, "tasks", lambda quick: [budget.Task("abalone", *pair, 0, 0, 5) for pair in methods])
@@ -147,10 +147,10 @@ def links_by_degree(patch):
 @program(multiclass_program.main, texts=["Table 2"], files=["figure3.png"])
 def multiclass(patch):
     """Two baselines and networks of one norm, of at most six units."""
-    cells = [cell for cell in multiclass_plan._CELLS if cell.method in ("linear", "svm") or cell.norm == "l1/l2"]
-    patch.setattr(multiclass_plan, "_CELLS", cells)
-    patch.setattr(multiclass_plan, "_QUICK_UNITS", 6)
-    patch.setattr(multiclass_plan, "_QUICK_SPLITS", 1)
+    cells = [cell for cell in multiclass_plan.CELLS if cell.method in ("linear", "svm") or cell.norm == "l1/l2"]
+    patch.setattr(multiclass_plan, "CELLS", cells)
+    patch.setattr(multiclass_plan, "QUICK_UNITS", 6)
+    patch.setattr(multiclass_plan, "QUICK_SPLITS", 1)
     return "--data {data} --sets vowel --quick --jobs 2"
 
 
@@ -188,7 +188,7 @@ def tables_seeds(patch):
     for name, regressor in {"tree": tree, "lines": lines}.items():
         patch.setitem(tables_methods.METHODS, name, Method(name, DummyClassifier, regressor))
     patch.setattr(seeds, "CASES", {"tree": seeds.Case("tree"), "lines": seeds.Case("lines", seed=None)})
-    patch.setattr(seeds, "_FITS", 2)
+    patch.setattr(seeds, "FITS", 2)
     return "--data nowhere --sets diabetes"
 
 

@@ -111,7 +111,7 @@ def test_the_sources_are_part_of_the_key(load, monkeypatch):
         module = load()
         assert module.double(3) == 6
         assert from_cache(module.double) == hit
-    monkeypatch.setattr(jitted, "_SOURCES", "sources of a newer version")
+    monkeypatch.setattr(jitted, "SOURCES", "sources of a newer version")
     module = load()
     assert module.double(3) == 6
     assert not from_cache(module.double)

@@ -69,7 +69,7 @@ def test_fits_and_predictions(estimator, weights):
 def test_neither_fits_nor_predictions_form_the_plain_matrix(estimator, monkeypatch):
     monkeypatch.setattr(RelationDesign, "matrix", lambda self: pytest.fail("formed"))
     # Bounds from all pairs of a few samples do.
-    monkeypatch.setattr(gradient_forms, "_GRAM_SAMPLES", 0)
+    monkeypatch.setattr(gradient_forms, "MAX_GRAM_SAMPLES", 0)
     clone(estimator).fit(RELATED, Y).predict(RELATED[:9])
 
 

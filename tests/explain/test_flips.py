@@ -106,7 +106,7 @@ def test_a_certificate_without_much_work_holds(monkeypatch):
     rng = np.random.default_rng(0)
     model, X = random_model(rng, 10, k=6), binary_rows(rng, 20, 10)
     exact = certified_flips(model, X)
-    monkeypatch.setattr(flips_module, "_MOST_ENTRIES_READ", 0)
+    monkeypatch.setattr(flips_module, "MAX_ENTRIES_READ", 0)
     rough = certified_flips(model, X, return_attack=True)
     assert (rough.proven <= exact.proven).all()
     assert (rough.found >= exact.found).all()

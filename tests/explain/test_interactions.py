@@ -108,7 +108,7 @@ def test_a_search_that_is_cut_off_bounds_what_it_missed(monkeypatch):
     whole = strongest_interactions(model, 3, 4)
     assert whole.exact
     for nodes in (50, 1):
-        monkeypatch.setattr(interactions, "_MOST_NODES", nodes)
+        monkeypatch.setattr(interactions, "MAX_NODES", nodes)
         found = strongest_interactions(model, 3, 4)
         assert bool(found) == (nodes > 1)
         assert not found.exact

@@ -263,7 +263,7 @@ def test_kept_kernels_change_no_iterate_beyond_rounding(options, storage, monkey
     X, y, _, _ = data()
     problem = FactorizationProblem(storage(X), y, n_components=9, beta=0.01, fit_linear=True, **options)
     kept = mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=25)
-    monkeypatch.setattr(factors, "_RENEWAL_EPOCHS", 1)
+    monkeypatch.setattr(factors, "RENEWAL_EPOCHS", 1)
     renewed = mopn.minimize(problem, CoordinateDescent(), tol=0, max_iter=25)
     assert np.isclose(kept.fun, renewed.fun, rtol=1e-10)
     np.testing.assert_allclose(kept.x, renewed.x, rtol=1e-6, atol=1e-7)

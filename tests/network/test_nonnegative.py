@@ -100,7 +100,7 @@ def test_the_oracle_without_a_stack(method, kernel, seed, data, csr):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "DENSE_LIMIT", 0)
         patch.setattr(search, "COMPRESSED_LIMIT", 0)
-        patch.setattr(search, "_FEW_FEATURES", 0)
+        patch.setattr(search, "FEW_FEATURES", 0)
         patch.delattr(GradientForms, "dense")
         answer = basis_oracle(NAME, method)(forms)
     assert least_values(matrices, np.linalg.eigh(matrices)[1][:, :, 0]).max() <= answer.bound

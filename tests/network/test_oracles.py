@@ -122,7 +122,7 @@ def test_answers_of_the_oracle_on_forms(norm, method, kernel, dense_limit, seed,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "DENSE_LIMIT", dense_limit)
         patch.setattr(search, "COMPRESSED_LIMIT", dense_limit)
-        patch.setattr(search, "_FEW_FEATURES", dense_limit)
+        patch.setattr(search, "FEW_FEATURES", dense_limit)
         # Nothing can be proven where terms cancel, which a twentieth of the work shows as well.
         patch.setattr(dense_search, "MAX_WORK", dense_search.MAX_WORK / 20)
         too_large = dense_limit == 0 and (method in ("eigh", "enumerate") or (method == "exact" and seed % 2 == 1))

@@ -171,7 +171,7 @@ def test_the_inverse_is_that_of_ids_and_others_in_the_rows_outputs():
 @pytest.mark.parametrize("norm", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize("options", [{}, {"alpha": None}, {"augment": True}, {"strength": None, "radius": 2.0}])
 def test_the_metric_is_symmetric_and_positive_definite(kernel, norm, options, monkeypatch):
-    monkeypatch.setattr(curvature, "_MOST_EVALUATIONS", 0)
+    monkeypatch.setattr(curvature, "MAX_EVALUATIONS", 0)
     problem = ratings_problem(kernel, norm, **options)
     rng = np.random.default_rng(2)
     joint = problem.joint(problem.with_random_units(problem.start(), 3, rng))
@@ -187,7 +187,7 @@ def test_the_metric_is_symmetric_and_positive_definite(kernel, norm, options, mo
 @pytest.mark.parametrize("kernel", ["anova", "homogeneous"])
 def test_the_curvature_of_rows_is_that_of_gauss_and_newton(kernel, monkeypatch):
     """A number of a row has the slope of the others under ANOVA, and twice the slope of all in a square."""
-    monkeypatch.setattr(curvature, "_MOST_EVALUATIONS", 0)
+    monkeypatch.setattr(curvature, "MAX_EVALUATIONS", 0)
     problem = ratings_problem(kernel)
     network = problem.with_random_units(problem.start(), 2, np.random.default_rng(3))
     A, E = network.basis, network.weights

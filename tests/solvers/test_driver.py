@@ -238,7 +238,7 @@ def test_fista_gives_up_where_no_step_has_a_value(monkeypatch):
 
 @every_solver
 def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys, monkeypatch):
-    monkeypatch.setattr(driver, "_BETWEEN", math.inf)
+    monkeypatch.setattr(driver, "SECONDS_BETWEEN_LINES", math.inf)
     first = mopn.minimize(make(), solver, tol=0, max_iter=2)
     assert capsys.readouterr().out == ""
     second = mopn.minimize(make(), solver, tol=0, max_iter=2, verbose=1, callback=lambda intermediate_result: None)
@@ -251,7 +251,7 @@ def test_runs_are_repeatable_and_silent_unless_asked(make, solver, capsys, monke
 
 
 def test_verbose_prints_every_so_many_rows(capsys, monkeypatch):
-    monkeypatch.setattr(driver, "_BETWEEN", math.inf)
+    monkeypatch.setattr(driver, "SECONDS_BETWEEN_LINES", math.inf)
     mopn.minimize(network(), ConditionalGradient(), tol=0, max_iter=6, verbose=3)
     lines = capsys.readouterr().out.strip().splitlines()
     assert [line.split()[0] for line in lines[1:4]] == ["0", "3", "6"]
@@ -413,7 +413,7 @@ def test_lines_of_refits_change_nothing(monkeypatch, capsys):
     """About once a second, each counts the iterations of all refits so far."""
     solver, lines = ConditionalGradient(refit="full"), {}
     for wait in (0.0, np.inf):
-        monkeypatch.setattr(driver, "_BETWEEN", wait)
+        monkeypatch.setattr(driver, "SECONDS_BETWEEN_LINES", wait)
         result = mopn.minimize(network(), solver, tol=0, max_iter=2, verbose=1)
         lines[wait] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  refit: ")]
     silent = mopn.minimize(network(), solver, tol=0, max_iter=2)

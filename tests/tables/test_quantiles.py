@@ -1,7 +1,6 @@
 """Distributions against ranks by counting: the stated error holds, however the numbers come in blocks."""
 
 import math
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,19 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mopn.data.rows import tree_sum
-from mopn.tables import quantiles
-from mopn.tables.quantiles import Quantiles
+from mopn.tables.quantiles import SAMPLE_ROWS, Quantiles
 
 RNG = np.random.default_rng(0)
 WEIGHTS = st.sampled_from([1e-9, 0.3, 1.0, 2.0, 40.0, 1e6])
 NUMBERS = st.lists(st.tuples(st.integers(-30, 30), WEIGHTS), min_size=1, max_size=150)
 
 
-def merged(x, weights, blocks):
+def merged(x, weights, blocks, most=SAMPLE_ROWS):
     """Return the distribution of blocks, and their number."""
     cuts = zip(np.array_split(x, blocks), np.array_split(weights, blocks), strict=True)
-    parts = [Quantiles.of(*part).sampled() for part in cuts if len(part[0])]
-    return tree_sum(parts, lambda a, b: (a + b).sampled()), len(parts)
+    parts = [Quantiles.of(*part).sampled(most) for part in cuts if len(part[0])]
+    return tree_sum(parts, lambda a, b: (a + b).sampled(most)), len(parts)
 
 
 def deviation(found, x, weights):
@@ -53,8 +51,7 @@ def check(found, x, weights, blocks, most):
 @pytest.mark.parametrize("most", [4, 16])
 def test_ranks_are_wrong_by_the_error_at_most(most, numbers, blocks):
     x, weights = np.array(numbers).T
-    with patch.object(quantiles, "_SAMPLE_ROWS", most):
-        found, parts = merged(x, weights, blocks)
+    found, parts = merged(x, weights, blocks, most)
     check(found, x, weights, parts, most)
 
 
@@ -63,11 +60,11 @@ def test_many_numbers_keep_their_ranks(blocks):
     """The stated bound: heavy tails, ties, weights and the order of the rows do not matter."""
     x = np.sort(np.append(np.exp(8.0 * RNG.standard_normal(90_000)), np.full(30_000, 2.0)))
     weights = RNG.integers(1, 4, len(x)).astype(float)
-    check(*(merged(x, weights, blocks)[0], x, weights, blocks, quantiles._SAMPLE_ROWS))
+    check(*(merged(x, weights, blocks)[0], x, weights, blocks, SAMPLE_ROWS))
 
 
 def test_up_to_the_size_of_a_sample_all_numbers_are_there():
-    most = quantiles._SAMPLE_ROWS
+    most = SAMPLE_ROWS
     x, weights = RNG.integers(0, most, 150_000).astype(float), RNG.integers(1, 4, 150_000).astype(float)
     (found, _), whole = merged(x, weights, 7), Quantiles.of(x, weights)
     assert found.error == 0.0
@@ -81,9 +78,8 @@ def test_up_to_the_size_of_a_sample_all_numbers_are_there():
 @given(st.lists(st.integers(1, 4), min_size=40, max_size=40))
 def test_weights_are_repetitions(weights):
     x = np.linspace(0.0, 1.0, 40) ** 3
-    with patch.object(quantiles, "_SAMPLE_ROWS", 8):
-        weighted = Quantiles.of(x, np.array(weights)).sampled()
-        repeated = Quantiles.of(np.repeat(x, weights), np.ones(sum(weights))).sampled()
+    weighted = Quantiles.of(x, np.array(weights)).sampled(8)
+    repeated = Quantiles.of(np.repeat(x, weights), np.ones(sum(weights))).sampled(8)
     for found, expected in zip(vars(weighted).values(), vars(repeated).values(), strict=True):
         assert np.array_equal(found, expected)
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mopn.data.rows import tree_sum
-from mopn.tables import quantiles
 from mopn.tables.learning import encoding_of, learn_encoding
+from mopn.tables.quantiles import SAMPLE_ROWS
 from mopn.tables.reading import read_table
 from mopn.tables.summaries import summarise
 
@@ -95,14 +95,13 @@ def test_a_column_may_be_empty_in_a_block():
         assert_equal(of_blocks(parts[::-1]), learned(whole), whole)
 
 
-def test_many_values_keep_their_ranks_in_blocks(monkeypatch):
-    monkeypatch.setattr(quantiles, "_SAMPLE_ROWS", 1 << 12)
-    x = RNG.standard_normal(20_000)
+def test_many_values_keep_their_ranks_in_blocks():
+    x = RNG.standard_normal(3 * SAMPLE_ROWS)
     found = of_blocks([{"x": part} for part in np.array_split(x, 8)], categorical_features=())
     expected = learn_encoding(read_table({"x": x}), **OPTIONS)
     ranks = (np.searchsorted(np.sort(x), encoding.numbers.knots[0]) / len(x) for encoding in (found, expected))
     # Each knot is the first value above its rank, so that both errors count.
-    assert np.abs(np.subtract(*ranks)).max() <= 2 * 4 / (1 << 12)
+    assert np.abs(np.subtract(*ranks)).max() <= 2 * 4 / SAMPLE_ROWS
     assert np.allclose(found.encode({"x": x}), expected.encode({"x": x}), atol=0.02)
 
 

@@ -100,7 +100,7 @@ def test_a_word_in_one_block_makes_categories_of_all():
 
 
 def test_more_numbers_than_categories_may_be(monkeypatch):
-    monkeypatch.setattr(summaries, "_MAX_CATEGORIES", 500)
+    monkeypatch.setattr(summaries, "MAX_CATEGORIES", 500)
     x = RNG.permutation(3000) / 7.0
     texts = np.array([*map(str, x[:-1]), "?"], object)
     blocks = [pd.DataFrame({"x": part}) for part in np.array_split(texts, 3)]

@@ -64,7 +64,7 @@ class Term(ABC):
         return dict(at)
 
     def absorb(self, given: dict[str, Any]) -> Parameters:
-        """Return the parameters of the term among those under the names of results."""
+        """Return the parameters of the term from a dictionary under the names of results."""
         return {name: given[name] for name in self.shapes if name in given}
 
 

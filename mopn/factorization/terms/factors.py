@@ -26,7 +26,7 @@ _MAX_INNER_ROUNDS = 200
 # Relative change of lambda, or change of theta, at which the inner problems stop.
 _INNER_TOL = 1e-6
 # Epochs after which kept kernels are computed again, from the rows, so that rounding errors do not add up.
-_RENEWAL_EPOCHS = 10
+RENEWAL_EPOCHS = 10
 
 
 class KernelTerm(Term):
@@ -100,7 +100,7 @@ class KernelTerm(Term):
             theta = kernel.coefficients if isinstance(kernel, AnovaFactors) else None
             if theta is None:
                 sweep.features(self.kernel.features(self.design, P[some]), values)
-            elif not keeps or next(epochs) % _RENEWAL_EPOCHS == 0:
+            elif not keeps or next(epochs) % RENEWAL_EPOCHS == 0:
                 sweep.degrees(theta, P[some], values)
             return sweep(theta, None, values, P[some], lams[some], ridge[some])
 

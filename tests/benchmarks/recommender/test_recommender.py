@@ -75,7 +75,7 @@ def test_the_strength_is_chosen_without_the_test(ratings, study, monkeypatch):
 
 
 def test_columns_hold_what_the_training_rows_say(movielens, monkeypatch):
-    monkeypatch.setattr(splits, "_U1_TEST", 9)
+    monkeypatch.setattr(splits, "U1_TEST", 9)
     ratings = load("ml-100k", movielens)
     train, test = splits.make_parts("ml-100k", len(ratings.y), 0)
     assert len(train) + len(test) == len(ratings.y)
@@ -103,8 +103,8 @@ def test_splits_of_the_million_differ():
 
 
 def test_splits_print_a_row_a_fit(movielens, capsys, monkeypatch):
-    monkeypatch.setattr(splits, "_U1_TEST", 9)
-    monkeypatch.setattr(splits, "_ALPHAS", (1.0, 2.0))
+    monkeypatch.setattr(splits, "U1_TEST", 9)
+    monkeypatch.setattr(splits, "ALPHAS", (1.0, 2.0))
     options = ["--splits", "2", "--methods", "FM", "ordinal"]
     assert splits.main(["--data", str(movielens), *options]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]

@@ -7,7 +7,7 @@ from benchmarks.tables import cliffs
 
 
 def test_both_sides_are_fitted_and_compared(capsys, monkeypatch):
-    monkeypatch.setattr(cliffs, "_TEST_ROWS", 200)
+    monkeypatch.setattr(cliffs, "TEST_ROWS", 200)
     assert cliffs.main(["--cliffs", "values, a knot for each", "--seeds", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["threshold", "size", "score", "change", "error", "seconds", "units", "gap", "features"]

@@ -26,7 +26,7 @@ from stacks import (
 
 from benchmarks.certificates.drawn_stacks import draw_clustered_stack
 from mopn.oracles import basis_oracle
-from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, branch_signs, enumerate_signs, refine
+from mopn.solvers.sphere import MAX_ENUMERATED, DenseStack, enumerate_signs, refine
 from mopn.solvers.sphere.branch_signs import NODE_WORK, branch_and_bound, majorants
 from mopn.solvers.sphere.node_matrices import Reduced, reduced, whole
 from mopn.solvers.tools.budgets import Budget
@@ -43,23 +43,20 @@ def test_a_leaf_is_bounded_by_its_own_matrix_where_directions_nearly_tie(seed):
 
 
 @every_kind
-@pytest.mark.parametrize("chunk", [1, 3, 512])
+@pytest.mark.parametrize("entries", [1, 3, 512])
 @tried(8, seed=seeds, shape=shapes)
-def test_enumeration_equals_a_slow_loop(kind, chunk, seed, shape):
+def test_enumeration_equals_a_slow_loop(kind, entries, seed, shape):
     rng, stack = draw(kind, seed, shape)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(branch_signs, "_CHUNK_ENTRIES", chunk)
-        h, bound = enumerate_signs(DenseStack(stack))
+    h, bound = enumerate_signs(DenseStack(stack), entries=entries)
     expected, size = slow_maximum(stack), sum(spectral(matrix) for matrix in stack)
     np.testing.assert_allclose(attained(stack, h[None], 1)[0].astype(float), expected, rtol=0, atol=1e-14 * size)
     np.testing.assert_allclose(bound, expected, rtol=0, atol=1e-13 * size)
     assert attained(stack, np.vstack([h[None], good_vectors(rng, stack, 1)]), 1).max() <= bound
 
 
-def test_out_of_time_it_has_the_best_of_the_signs_so_far_and_no_bound(monkeypatch):
-    monkeypatch.setattr(branch_signs, "_CHUNK_ENTRIES", 1)
+def test_out_of_time_it_has_the_best_of_the_signs_so_far_and_no_bound():
     stack = gaussian(np.random.default_rng(0), 3, 4)
-    h, bound = enumerate_signs(DenseStack(stack), max_time=0.0)
+    h, bound = enumerate_signs(DenseStack(stack), max_time=0.0, entries=1)
     assert bound == np.inf
     np.testing.assert_allclose(abs(h @ stack.sum(axis=0) @ h), spectral(stack.sum(axis=0)), rtol=1e-12)
 

@@ -15,7 +15,7 @@ from mopn.data.rows import ArrayRows
 from mopn.solvers import FISTA, ConditionalGradient
 from mopn.solvers.tools import blas_threads
 from mopn.solvers.tools.blas_threads import (
-    _LARGE_OPERATIONS,
+    LARGE_OPERATIONS,
     limited_threads,
     most_threads,
     single_threaded,
@@ -41,13 +41,13 @@ def _found():
 def test_a_call_has_one_thread_but_for_large_products():
     with limited_threads():
         assert counts() == {1}
-        with threads_for(_LARGE_OPERATIONS):
+        with threads_for(LARGE_OPERATIONS):
             assert counts() == {2}
-        with threads_for(0.5 * _LARGE_OPERATIONS):
+        with threads_for(0.5 * LARGE_OPERATIONS):
             assert counts() == {1}
         assert counts() == {1}
     assert counts() == {2}
-    with threads_for(_LARGE_OPERATIONS):
+    with threads_for(LARGE_OPERATIONS):
         assert counts() == {2}
 
 
@@ -55,16 +55,16 @@ def test_a_number_that_was_given_is_for_blocks_and_large_products():
     with limited_threads(3):
         assert most_threads() == 3
         assert counts() == {1}
-        with threads_for(_LARGE_OPERATIONS):
+        with threads_for(LARGE_OPERATIONS):
             assert counts() == {3}
         with limited_threads(4):
             assert most_threads() == 3
         with single_threaded():
-            with single_threaded(), threads_for(_LARGE_OPERATIONS):
+            with single_threaded(), threads_for(LARGE_OPERATIONS):
                 assert counts() == {1}
-            with threads_for(_LARGE_OPERATIONS):
+            with threads_for(LARGE_OPERATIONS):
                 assert counts() == {1}
-        with threads_for(_LARGE_OPERATIONS):
+        with threads_for(LARGE_OPERATIONS):
             assert counts() == {3}
     assert most_threads() is None
 
@@ -72,7 +72,7 @@ def test_a_number_that_was_given_is_for_blocks_and_large_products():
 @pytest.mark.parametrize("n_threads", [1, 2, None])
 def test_terms_of_blocks_have_one_thread(n_threads, monkeypatch):
     """As many Python threads as the call was given compute them, and all give the same bits."""
-    monkeypatch.setattr(blas_threads, "_LARGE_OPERATIONS", 0.0)
+    monkeypatch.setattr(blas_threads, "LARGE_OPERATIONS", 0.0)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     X = np.random.default_rng(0).uniform(-1, 1, (100, 3))
     y = X[:, 0] * X[:, 1] > 0
@@ -125,7 +125,7 @@ def test_the_first_of_calls_in_several_python_threads_sets_and_restores():
         with limited_threads(5):
             entered.set()
             ended.wait()
-            with threads_for(_LARGE_OPERATIONS):
+            with threads_for(LARGE_OPERATIONS):
                 seen.append((counts(), most_threads()))
 
     with limited_threads():
