@@ -110,8 +110,10 @@ def install(session: nox.Session) -> None:
     (folder / "examples").mkdir(exist_ok=True)
     shutil.copy(ROOT / "examples" / "penguins.csv", folder / "examples")
     session.chdir(folder)
-    for extras, program in (("", "import mopn; print(mopn.__version__, mopn.__file__)"), ("[sklearn,plot]", script)):
-        session.install("pip", f"mopn{extras} @ {wheel.as_uri()}", *(["pandas"] if extras else []))
+    alone = "", (), "import mopn; print(mopn.__version__, mopn.__file__)"
+    with_extras = "[sklearn,plot]", ("pandas",), script
+    for extras, packages, program in (alone, with_extras):
+        session.install("pip", f"mopn{extras} @ {wheel.as_uri()}", *packages)
         session.run("python", "-m", "pip", "check")
         session.run("python", "-c", program, env={"MPLBACKEND": "agg"})
 
