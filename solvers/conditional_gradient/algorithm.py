@@ -42,7 +42,8 @@ _MIN_FALL_OF_OBJECTIVE_BY_GAP = 1e-4
 _MIN_RELATIVE_FALL_OF_GAP = 0.1
 # A run does not end early if the proven gap exceeds this multiple of the estimated one: the proof may still improve.
 _MAX_PROVEN_BY_ESTIMATED_GAP = 2.0
-# The estimated gap, relative, from which on a better dual point is looked for: the steps to it are local.
+# The estimated gap, relative, from which on a better dual point is looked for: the steps to it are local. In rounds
+# that hardly lower the objective it always is.
 _MAX_ESTIMATE_FOR_STEPS = 0.5
 # Rounds after the first one that hardly lowers the objective, in which refits are tighter, for the sake of the proof.
 _ROUNDS_FOR_PROOF = 2
@@ -240,7 +241,7 @@ class _Rounds:
         is_level = self._has_levelled_off(at.value)
         selection = self.proofs.select(self.point, at, last=is_level or (self._is_full and self.polished))
         proof = Proof(self.point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
-        is_near = is_level or selection.estimate <= _MAX_ESTIMATE_FOR_STEPS
+        is_near = self.level_rounds > 0 or selection.estimate <= _MAX_ESTIMATE_FOR_STEPS
         if self.dual_steps is not None and self.point.n_units and is_near:
             proof = self.dual_steps.improved(proof)
             selection = selection.with_proof(proof, monitor.tol)
