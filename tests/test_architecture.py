@@ -46,7 +46,7 @@ CEILINGS = {
     "nodes of tests": 239_500,
     "nodes of benchmarks": 86_500,
     "public names": 80,
-    "numeric constants": 488,
+    "numeric constants": 491,
 }
 PACKAGES = "dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers"
 PUBLIC = ("mopn", *(f"mopn.{name}" for name in PACKAGES))

@@ -1,39 +1,40 @@
 """Better dual points under l1: the gradient of the losses at a nearby network, along whose units it is smaller.
 
 Where refits end, the eigenvalues of Gamma above the strength belong to directions of high curvature, which refits leave
-for the end: each is worth little of the objective, but the gap is of first order in it. Let Q_c (d, q_c) be the
-eigenvectors of Gamma_c whose moduli exceed about the strength. The convex problem
+for the end: each is worth little of the objective, but the gap is of first order in it. Let Q_c (d, q_c) span the
+eigenvectors of Gamma_c whose moduli exceed about the strength and, as far as there is room, the units of output c. Let
+O be the outputs of all other units. The convex problem
 
     min over symmetric T_c (q_c, q_c) of F(O + outputs of Q_c T_c Q_c') + target * sum_c ||T_c||_*
 
 has few variables. Its dual is the projection of G onto the points for which every ||Q_c' Gamma_c Q_c|| is at most
-``target``, in the metric of the losses. Its solution, added to the network, is a network, so that the gradient there is
-an ordinary dual point, whose bounds hold for reasons of their own, whatever the accuracy of the solution
-(docs/mathematics.md, 5.8).
+``target``, in the metric of the losses. It is solved by Newton steps from the network on. With T in the place of the
+units that moved along the result is a network, so that the gradient there is an ordinary dual point, whose bounds hold
+for reasons of their own, whatever the accuracy of the solution (docs/mathematics.md, 5.8).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mopn.core.kernels import Kernel
-from mopn.data.designs import Design
 from mopn.losses.hessians import Hessian
+from mopn.network.compression import FEATURES_AT_A_TIME, Compression
 from mopn.network.point import Network
 from mopn.network.trace_norm_model import TraceNormModel
+from mopn.solvers.lbfgs import ARMIJO
 
 # Modulus of an eigenvalue, relative to the strength, above which its eigenvector may move: a slightly smaller one would
 # exceed it after the step.
 _NEAR = 0.8
 # Variables of the problem, at most: beyond, a larger modulus is asked for.
 _MOST_VARIABLES = 1000
+# Variables up to which units of the network move, too: with more of them a step takes longer than a refit.
+_MOST_WITH_UNITS = 300
 # Multiplications that form the curvature, at most: beyond, it is computed from random rows.
 _MOST_WORK = 2e10
-# Derivatives of outputs that are in memory at once, 2 MiB.
-_FEATURES_AT_A_TIME = 1 << 18
 # Random rows for each variable, at least: with 20 a step leaves about a fifth of what the slopes exceed the target by.
 _LEAST_ROWS_PER_VARIABLE = 20
 # The probability of a row, relative to the mean one, at least.
@@ -43,110 +44,21 @@ _BELOW = 0.1
 # and by at most this fraction of the strength.
 _MOST_BELOW = 0.01
 # Newton steps, at most: more change less than the directions that are left out.
-_MOST_STEPS = 4
+_MOST_STEPS = 8
+# The shortest part of a Newton step that is tried.
+_SHORTEST_STEP = 1e-3
 # Part of the mean curvature that is added to each variable, so that the curvature is positive definite.
 _LEAST_CURVATURE = 1e-6
-# Moduli of eigenvalues of T, relative to the largest, that make no unit.
-_NEGLIGIBLE = 1e-12
+# Length of the part of a unit outside of the vectors from which on it makes a vector of its own.
+_INDEPENDENT = 1e-8
 
 
-class Compression:
-    """The symmetric matrices Q T Q' of one direction of the outputs, for vectors Q (d, q), and their values at rows.
+class _At(NamedTuple):
+    """A point of the problem, the outputs (n, m) there, and the slopes of losses and ridge."""
 
-    A point is the upper triangle of T as a vector of the same length. ``outputs`` (m,) is the change of all outputs by
-    a step of 1 along the direction.
-    """
-
-    def __init__(self, Q: np.ndarray, values: np.ndarray, outputs: np.ndarray, kernel: Kernel, design: Design) -> None:
-        self.Q, self.outputs, self.kernel, self.design = Q, outputs, kernel, design
-        self.projections = design.project(Q.T)  # (n, q)
-        self.rows, self.columns = np.triu_indices(Q.shape[1])
-        self.factors = np.where(self.rows == self.columns, 1.0, math.sqrt(2.0))
-        self.size = len(self.factors)
-        # The slopes at T = 0.
-        self.first_slopes = self.vector(np.diag(values))
-
-    def vector(self, T: np.ndarray) -> np.ndarray:
-        return T[self.rows, self.columns] * self.factors
-
-    def matrix(self, x: np.ndarray) -> np.ndarray:
-        q = self.Q.shape[1]
-        T = np.zeros((q, q))
-        T[self.rows, self.columns] = x / self.factors
-        T[self.columns, self.rows] = T[self.rows, self.columns]
-        return T
-
-    @property
-    def longest(self) -> float:
-        """The largest modulus of a projection."""
-        return max(float(np.abs(self.projections).max()), math.ulp(0.0))
-
-    def features(self, rows: np.ndarray, length: float) -> np.ndarray:
-        """Return the derivatives (size, rows) of the output in single precision, where projections have a unit."""
-        Z = np.ascontiguousarray(self.projections[rows].T / length, dtype=np.float32)
-        products = np.empty((self.size, len(rows)), dtype=np.float32)
-        first = 0
-        for k in range(len(Z)):
-            np.multiply(Z[k], Z[k:], out=products[first : first + len(Z) - k])
-            first += len(Z) - k
-        if self.kernel.distinct:
-            of_pairs = self.Q[:, self.rows] * self.Q[:, self.columns] / length**2
-            products -= self.design.rows(rows).project_squares(of_pairs.T).T.astype(np.float32)
-        products *= (self.kernel.of_square * self.factors).astype(np.float32)[:, None]
-        return products
-
-    def _blocks(self) -> list[np.ndarray]:
-        """Return the projections in blocks of rows, as products with each take as much memory."""
-        step = max(1, _FEATURES_AT_A_TIME // self.Q.shape[1])
-        return [self.projections[first : first + step] for first in range(0, len(self.projections), step)]
-
-    def output(self, x: np.ndarray) -> np.ndarray:
-        """Return the output (n,)."""
-        T = self.matrix(x)
-        output = np.concatenate([np.einsum("iq,iq->i", Z @ T, Z) for Z in self._blocks()])
-        if self.kernel.distinct:
-            output -= self.design.project_squares(self._diagonal(T)[None])[:, 0]
-        return self.kernel.of_square * output
-
-    def slopes(self, g: np.ndarray) -> np.ndarray:
-        """Return the derivatives (size,) of a sum over the rows with derivatives g (n,) in the output."""
-        q = self.Q.shape[1]
-        S = np.zeros((q, q))
-        first = 0
-        for Z in self._blocks():
-            S += Z.T @ (Z * g[first : first + len(Z), None])
-            first += len(Z)
-        if self.kernel.distinct:
-            S -= (self.Q.T * self.design.adjoint_squares(g[:, None])) @ self.Q
-        return self.kernel.of_square * self.vector(S)
-
-    def ridge_slopes(self, x: np.ndarray) -> np.ndarray:
-        """Return the derivatives (size,) of half the squared length of the output as a function."""
-        T = self.matrix(x)
-        if self.kernel.distinct:
-            T = T - (self.Q.T * self._diagonal(T)) @ self.Q
-        return self.kernel.of_square * self.vector(T)
-
-    def _diagonal(self, T: np.ndarray) -> np.ndarray:
-        """Return the diagonal (d,) of Q T Q'."""
-        return np.einsum("dq,dq->d", self.Q @ T, self.Q)
-
-    def shrunk(self, x: np.ndarray, by: float) -> np.ndarray:
-        """Return the point whose eigenvalues have moduli smaller by a number, or are 0: the nuclear norm's prox."""
-        values, vectors = np.linalg.eigh(self.matrix(x))
-        values = np.sign(values) * np.maximum(np.abs(values) - by, 0.0)
-        return self.vector((vectors * values) @ vectors.T)
-
-    def largest(self, x: np.ndarray) -> float:
-        """Return the largest modulus of an eigenvalue."""
-        return float(np.abs(np.linalg.eigvalsh(self.matrix(x))).max())
-
-    def units(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return Q T Q' as units (k, d) and their weights (k, m)."""
-        values, vectors = np.linalg.eigh(self.matrix(x))
-        kept = np.abs(values) > _NEGLIGIBLE * np.abs(values).max()
-        basis = (self.Q @ vectors[:, kept]).T
-        return basis, values[kept, None] * self.outputs
+    x: np.ndarray
+    outputs: np.ndarray
+    slopes: np.ndarray
 
 
 class DualProjection:
@@ -179,59 +91,105 @@ class DualProjection:
             # Gamma_0 is -Gamma_1, with a ridge at the minimum, and both classes move alike.
             directions = {1: np.array([-1.0, 1.0])}
         least = _least_modulus([values[c] for c in directions], self.strength)
+        near = {c: np.abs(values[c]) > least for c in directions}
+        chosen = self._units_with_room(directions, {c: int(kept.sum()) for c, kept in near.items()})
+        rest = self.network.weights.copy()
         found = []
         for c, outputs in directions.items():
-            near = np.abs(values[c]) > least
-            if near.any():
-                Q = np.ascontiguousarray(vectors[c][:, near])
-                found.append(Compression(Q, values[c][near], outputs, problem.kernel, problem.rows.design))
+            units = chosen[c]
+            H = self.network.basis[units]
+            Q = _with_directions(vectors[c][:, near[c]], H.T)
+            if Q.shape[1]:
+                projected = H @ Q
+                first = (projected.T * _along(self.network.weights[units], outputs)) @ projected
+                along = Q.T @ vectors[c]
+                slopes = (along * values[c]) @ along.T
+                found.append(Compression(Q, first, slopes, outputs, problem.kernel, problem.rows.design))
+            rest[np.ix_(units, np.flatnonzero(outputs))] = 0.0
+        self.rest = self.network.with_weights(rest).drop_zero_units()
         return found
 
+    def _units_with_room(self, directions: dict[int, np.ndarray], sizes: dict[int, int]) -> dict[int, list[int]]:
+        """Return the units of each direction that the problem has room for besides its vectors, the largest first."""
+        weights = np.column_stack([_along(self.network.weights, outputs) for outputs in directions.values()])
+        chosen: dict[int, list[int]] = {c: [] for c in directions}
+        n_variables = sum(q * (q + 1) // 2 for q in sizes.values())
+        sizes = dict(sizes)
+        for place in np.argsort(-np.abs(weights), axis=None, kind="stable"):
+            unit, column = np.unravel_index(place, weights.shape)
+            c = list(directions)[int(column)]
+            if not weights[unit, column] or n_variables + sizes[c] + 1 > _MOST_WITH_UNITS:
+                break
+            sizes[c] += 1
+            n_variables += sizes[c]
+            chosen[c].append(int(unit))
+        return chosen
+
     def solve(self) -> Network | None:
-        """Return the network of the better dual point; None where no slope exceeds the target, or no step lowers it."""
+        """Return the network of the better dual point; None where no slope exceeds the target, or no step helps."""
         if not self.size:
             return None
-        outputs = self.outputs
-        slopes = np.concatenate([each.first_slopes for each in self.compressions])
-        largest = self._largest(slopes)
-        if largest <= self.target:
+        first = _At(
+            np.concatenate([each.first for each in self.compressions]),
+            self.outputs,
+            np.concatenate([each.first_slopes for each in self.compressions]),
+        )
+        if self._largest(first.slopes) <= self.target:
             return None
-        # The slopes of the network's ridge.
-        others = slopes - self._slopes_of_losses(outputs)
-        best = x = np.zeros(self.size)
-        try:
-            K, unit = self._curvature(outputs)
-            model = TraceNormModel(K, self._shrunk, self._largest)
-        except np.linalg.LinAlgError:  # numbers so large or small that the curvature has lost its digits
-            return None
-        # The unit of points in which the norm of the model has weight 1.
-        length = self.target / unit
+        # The slopes of the ridge of the rest of the network.
+        self._others = first.slopes - self._slopes_of_losses(first.outputs) - self._ridge_slopes(first.x)
+        at = first
+        model = None
         for _ in range(_MOST_STEPS):
             try:
-                new = length * model.minimiser(slopes / self.target, x / length)
-            except np.linalg.LinAlgError:
+                if model is None:
+                    K, unit = self._curvature(at.outputs)
+                    model = TraceNormModel(K, self._shrunk, self._largest)
+                    # The unit of points in which the norm of the model has weight 1.
+                    length = self.target / unit
+                change = length * model.minimiser(at.slopes / self.target, at.x / length) - at.x
+            except np.linalg.LinAlgError:  # numbers so large or small that the curvature has lost its digits
                 break
-            outputs = outputs + self._outputs(new - x)
-            x = new
-            slopes = others + self._slopes_of_losses(outputs)
-            if self.ridge:
-                slopes += self.ridge * np.concatenate([each.ridge_slopes(part) for each, part in self._parts(x)])
-            before = largest
-            largest = self._largest(slopes) if np.isfinite(slopes).all() else math.inf
-            if not largest < before:  # too far for a Newton step
+            new, step = self._search(at, change)
+            if new is None:
                 break
-            best = x
-            if largest <= self.strength:
+            at = new
+            if self._largest(at.slopes) <= self.strength:
                 break
-        return self._moved(best)
+            if step < 1.0:  # the curvature changes on the way
+                model = None
+        return None if at is first else self._moved(at.x)
 
-    def _moved(self, x: np.ndarray) -> Network | None:
-        if not x.any():
-            return None
+    def _search(self, at: _At, change: np.ndarray) -> tuple[_At | None, float]:
+        """Return the point after a step along a change that lowers the objective enough, and its length; or None."""
+        of_change = self._outputs(change)
+        value = self._value(at.x, at.outputs)
+        norm = self._norm(at.x)
+        slope = at.slopes @ change + self.target * (self._norm(at.x + change) - norm)
+        step = 1.0
+        while slope < 0.0 and step >= _SHORTEST_STEP:
+            x = at.x + step * change
+            outputs = at.outputs + step * of_change
+            if self._value(x, outputs) <= value + ARMIJO * step * slope:
+                slopes = self._others + self._slopes_of_losses(outputs) + self._ridge_slopes(x)
+                return (_At(x, outputs, slopes) if np.isfinite(slopes).all() else None), step
+            step *= 0.5
+        return None, step
+
+    def _value(self, x: np.ndarray, outputs: np.ndarray) -> float:
+        """Return the objective, less a constant, with the target for the strength and in the unit of the slopes."""
+        # Each class that moves along has a share.
+        shares = np.abs(self.compressions[0].outputs).sum()
+        of_losses = float(self.losses.value(outputs)) / shares
+        return of_losses + self._others @ x + 0.5 * (x @ self._ridge_slopes(x)) + self.target * self._norm(x)
+
+    def _moved(self, x: np.ndarray) -> Network:
         parts = [each.units(part) for each, part in self._parts(x) if part.any()]
+        if not parts:
+            return self.rest
         basis, weights = zip(*parts, strict=True)
         # All units enter at once, as the features of a network are copied.
-        return self.network.with_more(np.vstack(basis), np.vstack(weights))
+        return self.rest.with_more(np.vstack(basis), np.vstack(weights))
 
     # Sums and joins over the compressions.
 
@@ -241,6 +199,9 @@ class DualProjection:
 
     def _shrunk(self, x: np.ndarray, by: float) -> np.ndarray:
         return np.concatenate([each.shrunk(part, by) for each, part in self._parts(x)])
+
+    def _norm(self, x: np.ndarray) -> float:
+        return sum(each.norm(part) for each, part in self._parts(x))
 
     def _largest(self, x: np.ndarray) -> float:
         return max([each.largest(part) for each, part in self._parts(x)])
@@ -258,13 +219,18 @@ class DualProjection:
         G = np.asarray(G)
         return np.concatenate([each.slopes(_along(G, each.outputs)) for each in self.compressions])
 
+    def _ridge_slopes(self, x: np.ndarray) -> np.ndarray:
+        if not self.ridge:
+            return np.zeros_like(x)
+        return self.ridge * np.concatenate([each.ridge_slopes(part) for each, part in self._parts(x)])
+
     def _hessian(self, rows: slice | np.ndarray, outputs: np.ndarray) -> Hessian:
         return self.losses.in_memory.rows(rows).hessian(outputs[rows])
 
     def _curvature(self, outputs: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the second derivatives (size, size) of losses and ridge in single precision, and their unit.
+        """Return the second derivatives (size, size) of losses and ridge, and their unit.
 
-        They serve all steps. Many rows are drawn by their curvature.
+        They are formed in single precision, as a step needs few digits. Many rows are drawn by their curvature.
         """
         sizes = np.asarray(self._hessian(slice(None), outputs).diagonal).sum(axis=1)
         rows, weights = self._drawn(sizes)
@@ -274,15 +240,14 @@ class DualProjection:
         if not 0.0 < unit < math.inf:
             raise np.linalg.LinAlgError("the unit of the curvature is not a positive number")
         K = np.zeros((self.size, self.size), dtype=np.float32)
-        step = max(1, _FEATURES_AT_A_TIME // self.size)
+        step = max(1, FEATURES_AT_A_TIME // self.size)
         for first in range(0, len(rows), step):
             some = slice(first, first + step)
             self._add_curvature(K, rows[some], weights[some] / unit_of_rows, outputs, length)
         diagonal = np.diag_indices(self.size)
         K[diagonal] += self.ridge * self.of_square / unit + _LEAST_CURVATURE * K[diagonal].mean()
         mean = float(K[diagonal].mean())
-        K /= mean
-        return K, mean * unit
+        return K.astype(float) / mean, mean * unit
 
     def _add_curvature(
         self, K: np.ndarray, rows: np.ndarray, weights: np.ndarray, outputs: np.ndarray, length: float
@@ -331,6 +296,14 @@ def _least_modulus(values: list[np.ndarray], strength: float) -> float:
     total = np.cumsum(added[order])
     beyond = joined[order][total > _MOST_VARIABLES]
     return max(_NEAR * strength, float(beyond[0]) if len(beyond) else 0.0)
+
+
+def _with_directions(Q: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return orthonormal vectors Q (d, q), and more of them, which span other vectors (d, k) too."""
+    for _ in range(2):  # twice is enough
+        others = others - Q @ (Q.T @ others)
+    left, sizes, _ = np.linalg.svd(others, full_matrices=False)
+    return np.ascontiguousarray(np.hstack([Q, left[:, sizes > _INDEPENDENT]]))
 
 
 def _along(G: np.ndarray, outputs: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The minimum of a quadratic function and a trace norm, in single precision: the model of a Newton step."""
+"""The minimum of a quadratic function and a trace norm: the model of a Newton step."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class TraceNormModel:
     """Minimises x'Kx / 2 + b'x + ||x||_* for a curvature K (size, size) and slopes b that change from call to call.
 
     ``shrunk`` is the prox of the norm, a function of a point and a weight, and ``largest`` the dual norm of a point.
-    The norm has weight 1 and K a mean diagonal of about 1, so that single precision holds the numbers, in half of the
-    time: a Newton step needs few digits.
+    The norm has weight 1.
     """
 
     def __init__(
@@ -35,12 +34,12 @@ class TraceNormModel:
         self.K = K
         self._shrunk = shrunk
         self._largest = largest
-        self._set_penalty(math.exp(float(np.log(np.diag(K), dtype=float).mean())))
+        self._set_penalty(math.exp(float(np.log(np.diag(K)).mean())))
 
     def _set_penalty(self, rho: float) -> None:
         self._rho = rho
         shifted = self.K.copy()
-        shifted[np.diag_indices(len(shifted))] += np.float32(rho)
+        shifted[np.diag_indices(len(shifted))] += rho
         self._factor: Any = cho_factor(shifted, overwrite_a=True, check_finite=False)
 
     def minimiser(self, slopes: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -51,14 +50,13 @@ class TraceNormModel:
         parameter of its section 3.4.1). The next call goes on with the penalty parameter of this one.
         """
         K = self.K
-        slopes = slopes.astype(np.float32)
-        z = x.astype(np.float32)
+        z = x
         b = slopes - K @ z
-        u = (self._prox(slopes, 1.0) - slopes) / self._rho
+        u = (self._shrunk(slopes, 1.0) - slopes) / self._rho
         for iteration in range(1, _MOST_ITERATIONS + 1):
             smooth = cho_solve(self._factor, self._rho * (z - u) - b, check_finite=False)
             before = z
-            z = self._prox(smooth + u, 1.0 / self._rho)
+            z = self._shrunk(smooth + u, 1.0 / self._rho)
             u = u + smooth - z
             is_tested = iteration % _ITERATIONS_PER_TEST == 0
             if is_tested and self._largest(K @ z + b) <= 1.0 + _TOL_OF_SLOPES:
@@ -68,9 +66,6 @@ class TraceNormModel:
                 ratio = float(np.linalg.norm(smooth - z)) / change
                 if not 1.0 / _UNBALANCED < ratio < _UNBALANCED:
                     growth = min(max(math.sqrt(ratio), 0.1), 10.0)
-                    u = u / np.float32(growth)
+                    u = u / growth
                     self._set_penalty(self._rho * growth)
-        return z.astype(float)
-
-    def _prox(self, x: np.ndarray, weight: float) -> np.ndarray:
-        return self._shrunk(x, weight).astype(np.float32, copy=False)
+        return z

@@ -244,7 +244,11 @@ class _Rounds:
         is_near = self.level_rounds > 0 or selection.estimate <= _MAX_ESTIMATE_FOR_STEPS
         if self.dual_steps is not None and self.point.n_units and is_near:
             proof = self.dual_steps.improved(proof)
-            selection = selection.with_proof(proof, monitor.tol)
+            is_allowed = self.options.max_units is None or proof.point.n_units <= self.options.max_units
+            if is_allowed and proof.at.value < at.value:
+                self.point = proof.point
+                at = proof.at
+            selection = selection.with_proof(proof, at.value, monitor.tol)
 
         ends = is_level or selection.exhausted or selection.estimate <= monitor.tol
         if ends and not self._is_full and self.correction.fits_a_model:
@@ -253,10 +257,6 @@ class _Rounds:
         if is_level:
             monitor.stop(Status.LEVELLED_OFF)
         self.fun = at.value
-        is_allowed = self.options.max_units is None or proof.point.n_units <= self.options.max_units
-        if is_allowed and proof.at.value <= at.value:
-            self.point = proof.point
-            at = proof.at
         self.at, self.selection = at, selection
 
     def correct(self) -> None:

@@ -42,10 +42,10 @@ class Selection(NamedTuple):
     # Whether the estimate has reached the tolerance, and neither a tighter bound nor a refit can carry the proof.
     exhausted: bool = False
 
-    def with_proof(self, proof: Proof, tol: float) -> Selection:
-        """Return the atoms, bound and estimate of a proof that may be of another point."""
-        gap = relative_gap(proof.at.value, proof.lower, 0.0)
-        if proof.atoms is self.atoms or gap >= self.estimate:
+    def with_proof(self, proof: Proof, fun: float, tol: float) -> Selection:
+        """Return the atoms, bound and estimate of a proof that may be of another point, for an objective."""
+        gap = relative_gap(fun, proof.lower, 0.0)
+        if proof.atoms is self.atoms or (gap >= self.estimate and fun < proof.at.value):
             return self
         return Selection(proof.atoms, proof.bound, gap, exhausted=self.exhausted and gap <= tol)
 

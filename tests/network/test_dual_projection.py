@@ -57,15 +57,57 @@ def test_outputs_and_slopes_are_those_of_a_network(loss, kernel):
     projection = a_projection(problem_of(loss, kernel))
     x = a_point(projection)
     moved = projection._moved(x)
-    assert projection.outputs + projection._outputs(x) == pytest.approx(np.asarray(moved.outputs), abs=1e-9)
+    first = np.concatenate([each.first for each in projection.compressions])
+    outputs = projection.outputs + projection._outputs(x - first)
+    if loss == TWO_CLASSES:  # depends on the difference alone
+        assert outputs[:, 1] - outputs[:, 0] == pytest.approx(np.diff(np.asarray(moved.outputs))[:, 0], abs=1e-6)
+    else:
+        assert outputs == pytest.approx(np.asarray(moved.outputs), abs=1e-6)
 
     def of_losses(x):
-        return projection.losses.value(projection.outputs + projection._outputs(x))
+        return projection.losses.value(projection.outputs + projection._outputs(x - first))
 
     # Where two classes move alike, a variable moves two outputs.
     classes = np.concatenate([np.full(each.size, np.abs(each.outputs).sum()) for each in projection.compressions])
     slopes = projection._slopes_of_losses(np.asarray(moved.outputs))
     assert slopes * classes == pytest.approx(derivatives(of_losses, x), rel=1e-4, abs=1e-4)
+
+
+@every_ridge
+@pytest.mark.parametrize("loss", ["logistic", TWO_CLASSES, "squared"])
+def test_units_move_along_where_there_is_room(loss, ridge):
+    """At first all is as in the network, whose units T has taken over; the slopes are those of the objective."""
+    problem = problem_of(loss, ridge=ridge)
+    projection = a_projection(problem)
+    first = np.concatenate([each.first for each in projection.compressions])
+    assert projection.rest.n_units < projection.network.n_units
+    network = projection._moved(first)
+    outputs, others = np.asarray(network.outputs), np.asarray(projection.network.outputs)
+    assert outputs - outputs[:, :1] == pytest.approx(others - others[:, :1], abs=1e-6)
+    slopes = np.concatenate([each.first_slopes for each in projection.compressions])
+    projection._others = slopes - projection._slopes_of_losses(projection.outputs) - projection._ridge_slopes(first)
+
+    def smooth(x):
+        outputs = projection.outputs + projection._outputs(x - first)
+        return projection._value(x, outputs) - projection.target * projection._norm(x)
+
+    assert slopes == pytest.approx(derivatives(smooth, first), rel=1e-4, abs=1e-4)
+
+
+@every_kernel
+@every_ridge
+@pytest.mark.parametrize("loss", ["logistic", TWO_CLASSES, "squared", "squared-hinge"])
+def test_steps_lower_the_objective_and_the_largest_slope(loss, kernel, ridge):
+    problem = problem_of(loss, kernel, ridge)
+    projection = a_projection(problem)
+    before = problem.output_gradient(projection.network)
+    moved = projection.solve()
+    after = problem.output_gradient(moved)
+    # The target is a little less than the strength.
+    rise = (projection.strength - projection.target) * np.abs(moved.weights).sum()
+    assert after.value <= before.value * (1 + 1e-9) + rise
+    values = [np.abs(np.linalg.eigvalsh(at.forms(problem.kernel).dense.matrices)).max() for at in (before, after)]
+    assert values[1] < values[0]
 
 
 @every_kernel
