@@ -106,9 +106,14 @@ def install(session: nox.Session) -> None:
     """Install the wheel of `build` in a clean environment, alone and with extras, and run the README's first script."""
     (wheel,) = (ROOT / "dist").glob("*.whl")
     script = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)[1]
-    session.chdir(session.create_tmp())
-    for extras, program in (("", "import mopn; print(mopn.__version__, mopn.__file__)"), ("[sklearn,plot]", script)):
-        session.install("pip", f"mopn{extras} @ {wheel.as_uri()}")
+    folder = Path(session.create_tmp())
+    (folder / "examples").mkdir(exist_ok=True)
+    shutil.copy(ROOT / "examples" / "penguins.csv", folder / "examples")
+    session.chdir(folder)
+    alone = "", (), "import mopn; print(mopn.__version__, mopn.__file__)"
+    with_extras = "[sklearn,plot]", ("pandas",), script
+    for extras, packages, program in (alone, with_extras):
+        session.install("pip", f"mopn{extras} @ {wheel.as_uri()}", *packages)
         session.run("python", "-m", "pip", "check")
         session.run("python", "-c", program, env={"MPLBACKEND": "agg"})
 

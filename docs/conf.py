@@ -29,6 +29,7 @@ extensions = [
     "mathml",
     "name_links",
     "notebooks",
+    "phone_pictures",
     "repository_pages",
     "search_words",
 ]

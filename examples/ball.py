@@ -45,7 +45,7 @@ def main() -> None:
     """Draw the ball, the points and their corners."""
     T, A = np.array([[0.9, 1.0], [1.0, 0.4]]), np.array([[1.0, 0.3], [0.3, 2.0]])
     points, corners = conditional_gradient(T, A, 10)
-    figure, ax = plt.subplots(figsize=(6, 5), subplot_kw={"projection": "3d"})
+    figure, ax = plt.subplots(figsize=(4.5, 4.5), subplot_kw={"projection": "3d"})
     angle, height = np.meshgrid(np.linspace(0, 2 * np.pi, 60), [-RADIUS / 2, RADIUS / 2])
     ball = RADIUS / 2 * np.cos(angle), RADIUS / 2 * np.sin(angle), height
     ax.plot_surface(*ball, color="C0", alpha=0.15)
@@ -58,9 +58,9 @@ def main() -> None:
     ax.plot(*place([T]), "*", color="C3", markersize=10, label="minimum without the ball")
     ax.set(xlabel="(a - c) / 2", ylabel="b", zlabel="(a + c) / 2", xticks=[], yticks=[], zticks=[])
     ax.view_init(20, 35)
-    ax.set_box_aspect((1, 1, 0.8), zoom=1.2)
-    figure.legend(loc="upper left", fontsize="small")
-    figure.savefig("ball.png", dpi=80)
+    ax.set_box_aspect((1, 1, 0.8), zoom=1.0)
+    figure.legend(loc="upper left")
+    figure.savefig("ball.png")
 
 
 if __name__ == "__main__":

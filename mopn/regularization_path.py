@@ -168,7 +168,8 @@ def path(
     (10, 0, True)
     """
     if not isinstance(problem, NetworkProblem):
-        raise TypeError(f"problem must be a NetworkProblem, got {type(problem).__name__}")
+        estimator = "; its problem(X, y) is one" if hasattr(problem, "problem") else ""
+        raise TypeError(f"problem must be a NetworkProblem, got {type(problem).__name__}{estimator}")
     if problem.regularizer.constrained:
         raise ValueError("path follows strengths, but the problem has a radius; make it with a strength instead")
     rounds = count(0).or_none()(rounds, "rounds")

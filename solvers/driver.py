@@ -148,7 +148,9 @@ def minimize(
 def _checked_problem(problem: SomeProblem) -> SomeProblem:
     if isinstance(problem, type) or not isinstance(getattr(problem, "oracles", None), Set):
         given = "an array" if hasattr(problem, "shape") else shown(problem)
-        raise TypeError(f"problem must be a problem, such as mopn.NetworkProblem(X, y, strength=1.0), got {given}")
+        estimator = "; its problem(X, y) is one" if hasattr(problem, "problem") else ""
+        example = "such as mopn.NetworkProblem(X, y, strength=1.0)"
+        raise TypeError(f"problem must be a problem, {example}, got {given}{estimator}")
     return problem
 
 

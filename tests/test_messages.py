@@ -62,6 +62,18 @@ CALLS = {
         lambda c, r: mopn.minimize(X, LABELS),
         r"^problem must be a problem, such as mopn.NetworkProblem\(X, y, strength=1.0\), got an array$",
     ),
+    "an estimator in place of its problem": (
+        lambda c, r: mopn.minimize(MultiOutputPNClassifier()),
+        r"^problem must be a problem, .* got MultiOutputPNClassifier\(\); its problem\(X, y\) is one$",
+    ),
+    "a path of an estimator": (
+        lambda c, r: mopn.path(MultiOutputPNClassifier()),
+        r"^problem must be a NetworkProblem, got MultiOutputPNClassifier; its problem\(X, y\) is one$",
+    ),
+    "drift for a model of features": (
+        lambda c, r: mopn.explain.drift(NETWORK, X),
+        "^model must be a model of tables, .* got Model; shap_values takes any model$",
+    ),
     "columns of units": (
         lambda c, r: mopn.certify(AUGMENTED, np.ones((2, 7)), np.ones((2, 3))),
         r"^basis must have 4 columns \(3 features after the constant\), got shape \(2, 7\)",

@@ -91,6 +91,41 @@ DRAW = """<!doctype html><link rel="icon" href="data:,"><iframe width="%d" heigh
 })();
 </script>"""
 
+# Asks the search of the site for one thing after the other, and reports the page of each first result.
+ASK = """<!doctype html><link rel="icon" href="data:,"><iframe width="1280" height="800"></iframe><script>
+(async () => {
+  const frame = document.querySelector("iframe"), pause = () => new Promise(done => setTimeout(done, 20)), found = [];
+  for (const words of %s) {
+    await new Promise(loaded => { frame.onload = loaded; frame.src = `search.html?q=${encodeURIComponent(words)}`; });
+    const first = () => frame.contentDocument.querySelector("ul.search li a");
+    for (let tries = 0; !first() && tries < 250; tries++) await pause();
+    found.push(first() ? first().pathname.slice(1) : "nothing");
+  }
+  await fetch("faults", {method: "POST", body: JSON.stringify(found)});
+})();
+</script>"""
+# What readers looked for, and the page that answers it.
+SEARCHED = {
+    "confusion matrix": "csv_to_service",
+    "drift": "csv_to_service",
+    "monitoring": "csv_to_service",
+    "new categories": "csv_to_service",
+    "calibration": "csv_to_service",
+    "resume": "stop_and_go_on",
+    "checkpoint": "stop_and_go_on",
+    "tweedie": "extending",
+    "confidence interval": "solvers",
+    "class imbalance": "solvers",
+    "callback": "solvers",
+    "Cortex-M0": "deploy",
+    "monotone": "tables",
+    "cold start": "recommenders",
+    "implicit feedback": "recommenders",
+    "overfitting": "strength",
+    "predict_proba": "which_model",
+    "Frank-Wolfe": "convergence",
+}
+
 
 class Page(HTMLParser):
     """The links of a page, and the targets of links in it."""
@@ -201,6 +236,14 @@ def test_names_of_classes_are_links():
 @needs_browser
 def test_a_browser_loads_every_page(tmp_path):
     assert not faults_in_a_browser(SITE, tmp_path)
+
+
+@needs_site
+@needs_browser
+def test_the_search_finds_the_page_that_answers_first(tmp_path):
+    found, missing = reported(SITE, ASK % json.dumps(list(SEARCHED)), tmp_path)
+    assert not missing
+    assert dict(zip(SEARCHED, found, strict=True)) == {words: f"{page}.html" for words, page in SEARCHED.items()}
 
 
 @needs_site

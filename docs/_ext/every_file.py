@@ -1,4 +1,4 @@
-"""The list of all files on the page of the layout: each with the first sentence of its docstring."""
+"""The list of all files on the page for contributors: each with the first sentence of its docstring."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def listing() -> str:
 
 
 def _append(app: Sphinx, name: str, source: list[str]) -> None:
-    if name == "layout":
-        source[0] += f"\n{listing()}\n"
+    if name == "pages/contributing":
+        source[0] += f"\n## Every file\n\n{listing()}\n"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -6,7 +6,7 @@ ORDER = (
     *("regions", "digit_units", "certificate", "units_accuracy", "norms", "path", "pareto"),
     *("shap", "interactions", "radius"),
     *("table", "losses", "levels", "movielens", "implicit", "degree", "blackbox"),
-    *("refits", "scipy", "certify_any", "own_loss", "completion"),
+    *("refits", "scipy", "certify_any", "own_loss", "own_step", "completion", "injective_norm"),
 )
 
 

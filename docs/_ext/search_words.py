@@ -103,7 +103,6 @@ WORDS = {
         "counts",
         "time limit",
     ),
-    "sphere": ("tensor", "spectral norm", "sum of squares", "polynomial optimisation"),
     "start": ("what is a unit", "hidden unit", "getting started", "install", "glossary", "definitions", "units"),
     "stop_and_go_on": ("resume", "checkpoint", "restart", "continue training", "interrupt", "warm start"),
     "strength": (

@@ -214,7 +214,7 @@ def effects(model: Fitted, X: Any = None) -> Effects:
     if not isinstance(machine, TableModel):
         raise TypeError(
             "model must be a model of tables, or a fitted TableClassifier or TableRegressor, got "
-            f"{type(machine).__name__}; for models of features use shap_values"
+            f"{type(model).__name__}; shap_values takes any model"
         )
     return Effects(machine, to_host(X))
 

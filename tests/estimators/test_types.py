@@ -1,6 +1,7 @@
 """Every cell of the page's table of types, tried with values at every door; and rules between types."""
 
 import datetime
+import re
 import warnings
 from pathlib import Path
 
@@ -37,10 +38,12 @@ UTC = datetime.UTC
 
 
 def rows_of_the_page():
-    """The cells of the table below its heading, by type."""
-    lines = PAGE.read_text(encoding="utf-8").split("## What each type becomes")[1].split("\n## ")[0].splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return {row[0]: row[1:] for row in rows[2:]}
+    """The cells of the table below its heading, by type; the types that are refused everywhere are in a sentence."""
+    section = PAGE.read_text(encoding="utf-8").split("## What each type becomes")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    refused = re.search(r"^Refused everywhere: (.*)\.$", section, flags=re.MULTILINE)[1]
+    return {row[0]: row[1:] for row in rows[2:]} | {kind: ["refused"] * 5 for kind in refused.split("; ")}
 
 
 ROWS = rows_of_the_page()

@@ -28,7 +28,8 @@ for norm in ("l1", "l1/l2", "l1/linf"):
 
 ax = plot_convergence(runs, x="time", y="relative_gap")
 ax.axhline(1e-4, color="0.6", linestyle=":")
-ax.set_title("Wine: 178 rows, 13 features, 3 classes")
+ax.set_title("Wine: 178 rows, 13 features, 3 classes", fontsize=10)
+ax.figure.set_size_inches(4.5, 3.4)
 plt.show()
 
 # %%

@@ -31,9 +31,9 @@ print(
 # meaning of their own, as :math:`h` and :math:`-h` are one unit. A positive weight says that the pattern speaks for the
 # class, whether it appears as drawn or with its colours swapped.
 figure, axes = plt.subplots(
-    3, 4, figsize=(9, 7), layout="constrained", width_ratios=(1.2, 1, 1.2, 1)
+    4, 2, figsize=(4.5, 8), layout="constrained", width_ratios=(1.2, 1)
 )
-for unit, pair in enumerate(axes.reshape(6, 2)):
+for unit, pair in enumerate(axes):
     plot_unit(classifier, unit, shape=(8, 8), axes=pair)
     pair[1].set_title("weights")
 plt.show()

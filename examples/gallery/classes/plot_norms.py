@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from mopn.estimators import MultiOutputPNClassifier
 
 X, y = load_digits(return_X_y=True)
-figure, axes = plt.subplots(1, 3, figsize=(9, 4.4), layout="constrained")
+figure, axes = plt.subplots(3, 1, figsize=(4.5, 7.8), layout="constrained")
 for ax, norm in zip(axes, ("l1", "l1/l2", "l1/linf"), strict=True):
     model = MultiOutputPNClassifier(
         norm=norm, max_units=20, scale="data", random_state=0
@@ -21,15 +21,14 @@ for ax, norm in zip(axes, ("l1", "l1/l2", "l1/linf"), strict=True):
     V = model.weights_
     V = V[np.argsort(np.argmax(np.abs(V), axis=1), kind="stable")]
     V = V / np.abs(V).max(axis=1, keepdims=True)  # the largest weight of each unit is 1
-    ax.imshow(V, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    ax.imshow(V.T, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
     used = np.mean(np.abs(V) > 1e-3)
+    accuracy = model.score(X[900:], y[900:])
     ax.set_title(
-        f"{norm}: {used:.0%} nonzero\ntest accuracy "
-        f"{model.score(X[900:], y[900:]):.1%}",
-        fontsize=10,
+        f"{norm}: {used:.0%} nonzero, test accuracy {accuracy:.1%}", fontsize=10
     )
-    ax.set_xticks(range(10))
-    ax.set_yticks(range(0, 20, 5))
-    ax.set_xlabel("class")
-axes[0].set_ylabel("unit, by the class of its largest weight")
+    ax.set_xticks(range(0, 20, 5))
+    ax.set_yticks(range(0, 10, 3))
+    ax.set_ylabel("class")
+axes[-1].set_xlabel("unit, by the class of its largest weight")
 plt.show()

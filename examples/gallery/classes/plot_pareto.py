@@ -96,10 +96,10 @@ rows.append(
 left, right = {"xytext": (-7, -3), "ha": "right"}, {"xytext": (7, -3), "ha": "left"}
 above, below = {"xytext": (0, 7), "ha": "center"}, {"xytext": (0, -13), "ha": "center"}
 PLACES = {
-    "12 units": below,
+    "12 units": above,
     "16 units": left,
     "20 units": left,
-    "linear": left,
+    "linear": below,
     "quadratic SVM": right,
     "RBF SVM": above,
     "boosted trees": above,
@@ -107,16 +107,14 @@ PLACES = {
 
 # %%
 # On the grey line are those that no other model beats in both respects.
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+figure, axes = plt.subplots(2, 1, figsize=(4.5, 7), layout="constrained")
 for ax, column, label in zip(
     axes, (3, 4), ("numbers in the model", "seconds for one row"), strict=True
 ):
     for row in rows:
         ours, place = row[0] == "mopn", (row[column], 100 * row[2])
         ax.plot(*place, "o" if ours else "s", color="C1" if ours else "C0")
-        ax.annotate(
-            row[1], place, textcoords="offset points", fontsize=8, **PLACES[row[1]]
-        )
+        ax.annotate(row[1], place, textcoords="offset points", **PLACES[row[1]])
     by_cost = sorted(rows, key=lambda row: (row[column], -row[2]))
     best = [
         row
@@ -131,7 +129,6 @@ for ax, column, label in zip(
         zorder=0,
     )
     ax.set_xscale("log")
-    ax.set_xlabel(label)
-    ax.margins(x=0.25, y=0.15)
-axes[0].set_ylabel("test accuracy (%)")
+    ax.set(xlabel=label, ylabel="test accuracy (%)")
+    ax.margins(x=0.4, y=0.15)
 plt.show()

@@ -19,7 +19,7 @@ X_train, X_test, y_train, y_test = train_test_split(
     X, y, test_size=0.4, random_state=0, stratify=y
 )
 
-figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.2), layout="constrained", sharex=True)
+figure, axes = plt.subplots(3, 1, figsize=(4.5, 7), layout="constrained", sharex=True)
 for norm in ("l1", "l1/l2"):
     problem = mopn.NetworkProblem(
         X_train,
@@ -45,8 +45,8 @@ for ax, label in zip(
     axes, ("units", "accuracy on held-out rows", "proven relative gap"), strict=True
 ):
     ax.set_xscale("log")
-    ax.set_xlabel("strength")
     ax.set_title(label, fontsize=10)
+axes[2].set_xlabel("strength")
 axes[0].invert_xaxis()
 axes[2].set_yscale("log")
 axes[0].legend()

@@ -26,14 +26,14 @@ sets = {
 
 grid = np.meshgrid(np.linspace(-1.3, 1.3, 150), np.linspace(-1.3, 1.3, 150))
 figure, axes = plt.subplots(
-    2, 3, figsize=(9, 6), layout="constrained", sharex="col", sharey="col"
+    3, 2, figsize=(4.5, 7), layout="constrained", sharex=True, sharey=True
 )
-for (name, (X, y)), column in zip(sets.items(), axes.T, strict=True):
+for (name, (X, y)), row in zip(sets.items(), axes, strict=True):
     models = {
         "linear": LogisticRegression(),
         "network": MultiOutputPNClassifier(max_units=6, random_state=0),
     }
-    for (label, model), ax in zip(models.items(), column, strict=True):
+    for (label, model), ax in zip(models.items(), row, strict=True):
         model.fit(X, y)
         regions = model.predict(
             np.column_stack([grid[0].ravel(), grid[1].ravel()])
@@ -41,5 +41,5 @@ for (name, (X, y)), column in zip(sets.items(), axes.T, strict=True):
         ax.pcolormesh(*grid, regions, cmap="tab10", vmin=0, vmax=9, alpha=0.25)
         ax.scatter(*X.T, c=y, s=8, cmap="tab10", vmin=0, vmax=9)
         units = f", {len(model.basis_)} units" if label == "network" else ""
-        ax.set_title(f"{name}: {label}{units}, {model.score(X, y):.0%}", fontsize=10)
+        ax.set_title(f"{name}\n{label}{units}, {model.score(X, y):.0%}", fontsize=10)
 plt.show()

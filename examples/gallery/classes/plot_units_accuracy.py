@@ -26,7 +26,7 @@ X_train, X_test, y_train, y_test = train_test_split(
 # Under l1 three units leave seven classes without one, as the figure shows.
 warnings.filterwarnings("ignore", "max_units=", UserWarning)
 units = [3, 5, 8, 12, 20, 35]
-fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.5, 3.6), layout="constrained")
 for norm in ("l1", "l1/l2"):
     models = [
         MultiOutputPNClassifier(
@@ -53,7 +53,7 @@ for style, (label, accuracy) in zip((":", "--"), baselines.items(), strict=True)
     ax.axhline(accuracy, color="0.35", linestyle=style, label=label)
 ax.set(xlabel="units", ylabel="accuracy", ylim=(0.8, 1.0))
 ax.legend()
-ax.set_title("Digits, half for training: accuracy on the other half")
+ax.set_title("Digits: accuracy on the half not trained on", fontsize=10)
 plt.show()
 
 # %%

@@ -25,6 +25,7 @@ found = mopn.explain.strongest_interactions(classifier, 12, scale=data.data.std(
 for item in found[:3]:
     print(" x ".join(item.names), item.weight.round(3))
 
-ax = plot_interactions(found, outputs=data.target_names)
-ax.set_title("The strongest interactions of wine")
+ax = plot_interactions(found, outputs=["0", "1", "2"])
+ax.set_xlabel("class of wine")
+ax.figure.set_size_inches(4.5, 5)
 plt.show()

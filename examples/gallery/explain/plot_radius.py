@@ -24,7 +24,7 @@ regions = model.predict(np.column_stack([grid[0].ravel(), grid[1].ravel()])).res
     grid[0].shape
 )
 figure, axes = plt.subplots(
-    1, 2, figsize=(9, 4.5), layout="constrained", sharex=True, sharey=True
+    2, 1, figsize=(4.5, 8.6), layout="constrained", sharex=True, sharey=True
 )
 for ax, norm in zip(axes, ("l2", "linf"), strict=True):
     radii, attack = certified_radius(model, shown, norm, return_attack=True)
@@ -45,5 +45,5 @@ for ax, norm in zip(axes, ("l2", "linf"), strict=True):
         xlim=(-1.3, 1.3),
         ylim=(-1.3, 1.3),
     )
-axes[0].legend(loc="lower left", fontsize=8)
+axes[0].legend(loc="lower left")
 plt.show()

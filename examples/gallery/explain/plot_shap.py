@@ -35,7 +35,7 @@ print(f"largest error of the sums: {np.abs(rest).max():.0e}")
 # Each row of dots is a feature: the values of all test rows, coloured by the feature itself.
 order = np.argsort(np.abs(values).mean(axis=0))[-10:]
 rng = np.random.default_rng(0)
-figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+figure, ax = plt.subplots(figsize=(4.5, 5), layout="constrained")
 for place, j in enumerate(order):
     ranks = np.argsort(np.argsort(X_test[:, j])) / len(X_test)
     points = ax.scatter(
@@ -47,8 +47,8 @@ for place, j in enumerate(order):
     )
 ax.set_yticks(range(len(order)), data.feature_names[order])
 ax.axvline(0, color="0.6", linewidth=1)
-ax.set_xlabel("contribution of the feature to the output “benign”")
-figure.colorbar(points, label="rank of the feature's value")
+ax.set_xlabel("contribution to the output “benign”")
+figure.colorbar(points, label="rank of the feature's value", location="top")
 plt.show()
 
 # %%

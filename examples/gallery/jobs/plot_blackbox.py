@@ -70,7 +70,7 @@ print(
     f"best of {len(y)}: {y.min():.3f}, of as many random ones {min(random):.3f}, of "
     f"all {best:.3f}"
 )
-figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
 for values, color, label in (
     (y, "#D55E00", "surrogate"),
     (random, "0.5", "random layouts"),

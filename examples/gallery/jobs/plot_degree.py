@@ -18,22 +18,20 @@ X = rng.normal(size=(1500, 8))
 y = X[:, 0] * X[:, 1] * X[:, 2] + 0.5 * X[:, 3] * X[:, 4] + 0.1 * rng.normal(size=1500)
 train, test = slice(0, 1000), slice(1000, None)
 
-figure, axes = plt.subplots(
-    1, 3, figsize=(9.5, 3.4), layout="constrained", width_ratios=(1, 1, 1.2)
-)
-for degree, ax in zip((2, 3), axes, strict=False):
+figure = plt.figure(figsize=(4.5, 6), layout="constrained")
+axes = figure.subplot_mosaic("ab;cc")
+for degree, ax in ((2, axes["a"]), (3, axes["b"])):
     machine = FactorizationMachineRegressor(
         degree=degree, n_components=6, alpha=1, beta=1, random_state=0
     )
     machine.fit(X[train], y[train])
     ax.scatter(y[test], machine.predict(X[test]), s=5, alpha=0.5)
     ax.axline((0, 0), slope=1, color="0.6", linewidth=1)
-    ax.set_title(
-        f"degree {degree}: test R² = {machine.score(X[test], y[test]):.2f}", fontsize=10
-    )
+    r2 = machine.score(X[test], y[test])
+    ax.set_title(f"degree {degree}\ntest R² = {r2:.2f}", fontsize=10)
     ax.set_xlabel("target")
-axes[0].set_ylabel("prediction")
+axes["a"].set_ylabel("prediction")
 found = mopn.explain.strongest_interactions(machine, 6, degree=3)
-plot_interactions(found, ax=axes[2])
-axes[2].set_title("strongest products of three", fontsize=10)
+plot_interactions(found, ax=axes["c"])
+axes["c"].set_title("strongest products of three", fontsize=10)
 plt.show()

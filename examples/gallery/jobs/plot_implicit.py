@@ -60,9 +60,11 @@ def watch(intermediate_result):
 result = mopn.minimize(problem, tol=1e-5, callback=watch)
 print(f"{result.P.shape[1]} units, gap {result.relative_gap:.1e}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-left.semilogy(gaps, marker=".")
-left.set(xlabel="sweeps", ylabel="proven gap, relative")
-right.plot(recalls, marker=".")
-right.set(xlabel="sweeps", ylabel="recall@10 of held-out pairs")
+figure, (top, bottom) = plt.subplots(
+    2, 1, figsize=(4.5, 5), layout="constrained", sharex=True
+)
+top.semilogy(gaps, marker=".")
+top.set(ylabel="proven gap, relative")
+bottom.plot(recalls, marker=".")
+bottom.set(xlabel="sweeps", ylabel="recall@10, held-out pairs")
 plt.show()

@@ -31,7 +31,7 @@ print(
 table = np.array(
     [probabilities[y_test == level].mean(axis=0) for level in machine.levels_]
 )
-figure, ax = plt.subplots(figsize=(4.6, 3.8), layout="constrained")
+figure, ax = plt.subplots(figsize=(4.5, 3.8), layout="constrained")
 image = ax.imshow(table, cmap="Blues", vmin=0)
 for (i, j), value in np.ndenumerate(table):
     ax.text(

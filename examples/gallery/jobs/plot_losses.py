@@ -18,7 +18,7 @@ y = truth + rng.normal(0, 0.4, 200)
 y[::12] += 8.0  # every twelfth target is far off
 counts = rng.poisson(np.exp(0.5 * truth))
 
-figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
+figure, axes = plt.subplots(3, 1, figsize=(4.5, 8.4), layout="constrained", sharex=True)
 for ax, values in zip(axes, (y, y, counts), strict=True):
     ax.scatter(x[:, 0], values, s=6, color="0.7")
 for loss in ("squared", "huber"):
@@ -38,6 +38,6 @@ axes[2].plot(x[:, 0], model.predict(x), label="poisson")
 axes[2].plot(x[:, 0], np.exp(0.5 * truth), ":", color="0.3", label="true mean")
 for ax, title in zip(axes, ("outliers", "quantiles", "counts"), strict=True):
     ax.set_title(title)
-    ax.legend(fontsize=8)
-    ax.set_xlabel("x")
+    ax.legend()
+axes[2].set_xlabel("x")
 plt.show()

@@ -70,7 +70,7 @@ rows = encoder.transform(np.column_stack([np.full(len(films), user), films]))
 probabilities = machine.predict_proba(rows)
 best = np.argsort(machine.predict(rows))[::-1][:8]
 
-figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(4.5, 3.8), layout="constrained")
 left = np.zeros(len(best))
 colors = plt.get_cmap("viridis")(np.linspace(0, 1, len(machine.levels_)))
 for level, color, column in zip(
@@ -81,9 +81,7 @@ for level, color, column in zip(
 ax.set_yticks(range(len(best)), [f"film {films[b]}" for b in best])
 ax.invert_yaxis()
 ax.set_xlabel("probability of each rating")
-ax.legend(
-    ncols=5, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False
-)
+figure.legend(ncols=5, loc="outside upper center", columnspacing=1)
 plt.show()
 
 # %%
@@ -98,4 +96,5 @@ ax = plot_interactions(
     found, outputs=[f"<= {level:g}" for level in machine.levels_[:-1]]
 )
 ax.set_title(f"user {user}, film {films[best[0]]}", fontsize=10)
+ax.figure.set_size_inches(4.5, 3)
 plt.show()

@@ -19,7 +19,7 @@ convex = mopn.NetworkProblem(
     X, y, loss="squared", kernel="anova", norm="l1", strength=20.0
 )
 
-figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
 for rank in (1, 2, 3, 4, 6, 10):
     lifted = mopn.LiftedProblem(X, y, rank=rank, beta=20.0, kernel="anova")
     for seed in range(6):

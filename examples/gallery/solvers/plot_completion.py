@@ -238,7 +238,7 @@ print(f"{result.status.name}: error {result.fun:.1f}, gap {result.gap:.1f}")
 # %%
 # The error falls and the proven bound rises, and between them is the error of the penalty's solution.
 
-figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
+figure, ax = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
 rounds = 1 + result.trace["nit"]
 lower = np.maximum.accumulate(result.trace["fun"] - result.trace["gap"])
 ax.semilogx(rounds, result.trace["fun"], label="in the ball")

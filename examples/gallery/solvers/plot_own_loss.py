@@ -43,7 +43,7 @@ x = np.sort(rng.uniform(-2, 2, 300))[:, None]
 y = x[:, 0] ** 2 + rng.gamma(1.0, 1.0, 300)
 mopn.testing.check_loss(Expectile(0.9), y)
 
-figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
+figure, ax = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
 ax.scatter(x[:, 0], y, s=6, color="0.7")
 for level in (0.1, 0.5, 0.9):
     problem = mopn.NetworkProblem(

@@ -26,11 +26,10 @@ runs = {
     )
     for refit in ("none", "output", "full")
 }
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+figure, axes = plt.subplots(2, 1, figsize=(4.5, 6), layout="constrained")
 plot_convergence(runs, x="time", y="relative_gap", ax=axes[0])
 plot_convergence(runs, x="n_units", y="relative_gap", ax=axes[1])
 axes[1].set_xscale("log")
-axes[1].set_ylabel("")
 plt.show()
 
 # %%

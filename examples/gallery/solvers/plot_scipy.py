@@ -54,6 +54,7 @@ for units in (2, 30):
 # The level of the curves is the best bound that a run of mopn has proven.
 
 ax = plot_convergence(runs, y="suboptimality", markersize=4)
+ax.figure.set_size_inches(4.5, 3.4)
 best = runs["full refits"]
 for label, run in runs.items():
     above = run.trace["fun"][-1] / best.lower - 1
