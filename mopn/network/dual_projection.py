@@ -105,7 +105,7 @@ class DualProjection:
                 along = Q.T @ vectors[c]
                 slopes = (along * values[c]) @ along.T
                 found.append(Compression(Q, first, slopes, outputs, problem.kernel, problem.rows.design))
-            rest[np.ix_(units, np.flatnonzero(outputs))] = 0.0
+            rest[np.ix_(np.array(units, dtype=int), np.flatnonzero(outputs))] = 0.0
         self.rest = self.network.with_weights(rest).drop_zero_units()
         return found
 
