@@ -164,8 +164,7 @@ class DualProjection:
         """Return the point after a step along a change that lowers the objective enough, and its length; or None."""
         of_change = self._outputs(change)
         value = self._value(at.x, at.outputs)
-        norm = self._norm(at.x)
-        slope = at.slopes @ change + self.target * (self._norm(at.x + change) - norm)
+        slope = at.slopes @ change + self.target * (self._norm(at.x + change) - self._norm(at.x))
         step = 1.0
         while slope < 0.0 and step >= _SHORTEST_STEP:
             x = at.x + step * change
