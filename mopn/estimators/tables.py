@@ -314,6 +314,7 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
         to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
         it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
+        Between the best one and its neighbours a parabola through the three losses tells the strength.
     curves : int or None, default None
         Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
         fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
@@ -411,6 +412,7 @@ class TableRegressor(RegressorMethods, TableEstimator):
         Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
         to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
         it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
+        Between the best one and its neighbours a parabola through the three losses tells the strength.
     curves : int or None, default None
         Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
         fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
