@@ -77,7 +77,8 @@ class ImplicitProblem(Displayed, Alternating):
         :math:`\rho`, above 0: the weight of every pair as a zero.
     user_features : array-like or sparse matrix of shape (n_users, p), optional
         Features of users, besides a column for each user. W then has n_users + p rows, those of the features last, and
-        the prediction of a pair is a' W b, for a and b the columns of the user and of the item.
+        the prediction of a pair is a' W b, for a and b the columns of the user and of the item. Scale features down to
+        columns below 1, the length of an id's column: the sweeps to a gap grow with the squares of these lengths.
     item_features : array-like or sparse matrix of shape (n_items, q), optional
         Features of items, likewise.
 
@@ -284,7 +285,7 @@ class ImplicitProblem(Displayed, Alternating):
         bound = estimated_lower(matrix, values, self.strength, self.unobserved_weight)
         _, slopes, rotation = np.linalg.svd(triangle[:, basis.shape[1] :], full_matrices=False)
         new = slopes > self.strength + math.sqrt(2.0 * self.unobserved_weight * least)
-        weights = (slopes[new] - self.strength) / (self.unobserved_weight + self._mean_confidence)
+        weights = (slopes[new] - self.strength) / (self.unobserved_weight + self.pairs.mean_curvature)
         roots = np.sqrt(weights)
         long = image[:, basis.shape[1] :] @ (rotation[new].T / slopes[new] * roots)
         short = (probes @ rotation[new].T) * roots
@@ -294,10 +295,6 @@ class ImplicitProblem(Displayed, Alternating):
     def _on_short_side(self, point: Factors) -> np.ndarray:
         """Return the factor of users or items, whichever are fewer."""
         return point.P if self.pairs.shape[0] < self.pairs.shape[1] else point.Q
-
-    @cached_property
-    def _mean_confidence(self) -> float:
-        return self.pairs.totals[2] / max(self.pairs.number, 1)
 
     def dual(
         self,
@@ -335,15 +332,23 @@ class ImplicitProblem(Displayed, Alternating):
 
     def sweep(self, point: Factors, *, single: bool) -> Factors:
         """Improve P, then Q, by conjugate gradients of each row; return the balanced factors."""
-        P = self.pairs.improved(point.P, point.Q, self._common(point.Q), single=single, by_items=False)
-        Q = self.pairs.improved(point.Q, P, self._common(P), single=single, by_items=True)
-        return self.balanced(Factors(P.astype(np.float64), Q.astype(np.float64)), _NULL_UNIT)
+        P, Q = self._half_sweep(point.P, point.Q, single=single, by_items=False)
+        Q, P = self._half_sweep(Q, P, single=single, by_items=True)
+        return self.balanced(Factors(P, Q), _NULL_UNIT)
 
-    def _common(self, other: np.ndarray) -> np.ndarray:
-        """Return the part (k, k) of the normal equations that all rows of a factor have, given the other factor."""
-        common = self.unobserved_weight * (other.T @ other)
-        common[np.diag_indices(len(common))] += self.strength
-        return common
+    def _half_sweep(
+        self, start: np.ndarray, other: np.ndarray, *, single: bool, by_items: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a better factor and the other one, both with columns turned so that these of the other are orthogonal.
+
+        The terms of unobserved pairs and of the penalty, <a, (ridge other'other + strength) a> for a row a, are then
+        sums of squares; rows scaled by their roots need fewer steps.
+        """
+        squares, turn = np.linalg.eigh(other.T @ other)
+        roots = np.sqrt(self.unobserved_weight * np.maximum(squares, 0.0) + self.strength)
+        other = other @ turn
+        found = self.pairs.improved((start @ turn) * roots, other / roots, single=single, by_items=by_items)
+        return found / roots, other
 
     def default_solver(self) -> AlternatingLeastSquares:
         """Return the solver that :func:`mopn.minimize` takes by default."""
