@@ -33,7 +33,7 @@ class AlternatingLeastSquares(Solver[Alternating]):
 
     A sweep has a least-squares problem for each row of both factors (Hu, Koren and Volinsky, ICDM 2008). Some steps of
     conjugate gradients from the row before are as good as its solution, and quicker (Takács, Pilászy and Tikk, RecSys
-    2011). Units are the columns of the factors. Every second sweep looks for more of them, by power steps on the
+    2011). Units are the columns of the factors. Every second sweep looks for more of them, by Lanczos steps on the
     residuals; those that become zero leave. The trace has a column ``estimated_gap``, from singular values as found,
     and ``n_units``.
 
@@ -42,7 +42,7 @@ class AlternatingLeastSquares(Solver[Alternating]):
     max_units : int, optional
         Largest number of units, the rank; default as many as the strength allows.
     first_units : int, default 32
-        Units that enter at a time, at most.
+        Directions from which units are sought; up to three times as many enter at a time.
     prove : bool, default True
         Whether the gap is proven, when it is estimated to be small enough and at the end; else a run ends as
         ``ESTIMATED``, and ``mopn.certify`` may prove the gap later.
@@ -87,6 +87,8 @@ class _Run:
         self.probes: Any = solver.first_units
         self.sweeps_since_search = _SWEEPS_PER_SEARCH
         self.tried_gap = math.inf
+        # Decrease of the objective in a sweep, relative, from which on the gap may be as small as the tolerance.
+        self.near = max(monitor.tol, NOISE)
 
     def do(self, point: Any) -> None:
         """Do sweeps without an end."""
@@ -120,7 +122,7 @@ class _Run:
     def _estimate(self, point: Any, at: Any, decrease: float) -> Any:
         """Return an estimate of the gap where it may be small, or new units are to enter; else None."""
         self.sweeps_since_search += 1
-        is_near = decrease <= max(self.monitor.tol, NOISE) * abs(at.value)
+        is_near = decrease <= self.near * abs(at.value)
         if not is_near and not (self.grows and self.sweeps_since_search > _SWEEPS_PER_SEARCH):
             return None
         self.sweeps_since_search = 0
@@ -128,6 +130,11 @@ class _Run:
         estimate = self.problem.estimate(point, at, self.probes, least, self.monitor.seed)
         # The next search goes on from these directions.
         self.probes = estimate.probes[:, : self.solver.first_units]
+        if is_near and not estimate.units.n_units:
+            # Without new units the gap falls about as the decrease does.
+            gap = max(at.value - estimate.lower, 0.0)
+            goal = max(self.monitor.tol, NOISE) * abs(at.value)
+            self.near = max(NOISE, decrease / max(gap, goal) * max(self.monitor.tol, NOISE))
         return estimate
 
     def _report(self, point: Any, at: Any, estimate: Any, *, levelled: bool) -> None:

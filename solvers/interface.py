@@ -288,7 +288,7 @@ class Estimate(NamedTuple):
 
 
 class Alternating(Problem, Protocol):
-    """The oracle "alternating": two factors; over each alone the objective can be minimised exactly."""
+    """The oracle "alternating": two factors; over each alone the objective is a sum of least squares."""
 
     @data_member
     def allows_single(self) -> bool:
@@ -298,7 +298,7 @@ class Alternating(Problem, Protocol):
         """Return an object with the objective at a point as ``value``, for ``estimate`` and ``dual``."""
 
     def sweep(self, point: Any, *, single: bool) -> Any:
-        """Minimise over one factor, then the other; units that became zero leave."""
+        """Improve one factor, then the other; units that became zero leave."""
 
     def estimate(self, point: Any, at: Any, probes: Any, least: float, seed: int) -> Estimate:
         """Estimate the gap, and find units that would each lower it by more than ``least``, by some directions."""

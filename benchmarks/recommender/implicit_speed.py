@@ -64,7 +64,7 @@ def _sweeps(table: Table, name: str, ratings: Ratings, parts: Parts) -> None:
     ImplicitFactorization(_RATIO, _WEIGHT, max_iter=2).fit(likes)
     for k in _FACTORS:
         problem = mopn.ImplicitProblem(likes, _RATIO, _WEIGHT)
-        solver = AlternatingLeastSquares(max_units=k, first_units=k, prove=False)
+        solver = AlternatingLeastSquares(max_units=k, prove=False)
         result, ours = timed(partial(mopn.minimize, problem, solver, tol=1e-5, max_iter=_SWEEPS))
         proof = timed(partial(mopn.certify, problem, result.P, result.Q))[1]
         theirs = [_seconds_of_implicit(likes, result.P.shape[1], result.nit, by_cg) for by_cg in (True, False)]

@@ -116,22 +116,57 @@ def pair_products(A, B, starts, partners, products, first, end):  # type: ignore
 
 @jit(nogil=True, fastmath=IN_ORDER)
 def line_sums(starts, partners, values, X, found, first, end):  # type: ignore[no-untyped-def]
-    """Add the rows of X of the partners, times values, to the rows first to end of ``found``."""
+    """Add the rows of X of the partners, times values, to the rows first to end of ``found``, four at a time."""
     q = X.shape[1]
     for row in range(first, end):
-        for entry in range(starts[row], starts[row + 1]):
-            value = values[entry]
-            partner = partners[entry]
+        stop = starts[row + 1]
+        last = stop - (stop - starts[row]) % 4
+        for entry in range(starts[row], last, 4):
+            i = partners[entry]
+            j = partners[entry + 1]
+            m = partners[entry + 2]
+            n = partners[entry + 3]
+            at_i = values[entry]
+            at_j = values[entry + 1]
+            at_m = values[entry + 2]
+            at_n = values[entry + 3]
             for s in range(q):
-                found[row, s] += value * X[partner, s]
+                found[row, s] += at_i * X[i, s] + at_j * X[j, s] + at_m * X[m, s] + at_n * X[n, s]
+        for entry in range(last, stop):
+            value = values[entry]
+            i = partners[entry]
+            for s in range(q):
+                found[row, s] += value * X[i, s]
 
 
 @jit(nogil=True, fastmath=FAST)
 def add_outer_products(starts, partners, values, K):  # type: ignore[no-untyped-def]
-    """Add the lower triangle of G'G to K, in Fortran's order, for the matrix G of the lines, sorted partners."""
-    for row in range(len(starts) - 1):
-        for entry in range(starts[row], starts[row + 1]):
-            column = partners[entry]
-            value = values[entry]
-            for other in range(entry, starts[row + 1]):
+    """Add the lower triangle of G'G to K, in Fortran's order, for the matrix G of the lines, sorted partners.
+
+    A column of K is finished before the next: it stays in the nearest memory. Lines wait in a list of the column of
+    their next entry.
+    """
+    n_lines = len(starts) - 1
+    first_line = np.full(K.shape[0], -1, np.int64)
+    next_line = np.empty(n_lines, np.int64)
+    places = starts[:-1].copy()
+    for row in range(n_lines):
+        if places[row] < starts[row + 1]:
+            column = partners[places[row]]
+            next_line[row] = first_line[column]
+            first_line[column] = row
+    for column in range(K.shape[0]):
+        row = first_line[column]
+        while row >= 0:
+            following = next_line[row]
+            place = places[row]
+            value = values[place]
+            for other in range(place, starts[row + 1]):
                 K[partners[other], column] += value * values[other]
+            place += 1
+            places[row] = place
+            if place < starts[row + 1]:
+                later = partners[place]
+                next_line[row] = first_line[later]
+                first_line[later] = row
+            row = following

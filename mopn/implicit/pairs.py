@@ -74,18 +74,16 @@ class Lines:
         add_outer_products(self.starts, self.partners, values, K)
         return K
 
-    def improved(
-        self, start: np.ndarray, other: np.ndarray, offsets: np.ndarray | None = None, *, single: bool
-    ) -> np.ndarray:
+    def improved(self, start: np.ndarray, other: np.ndarray, offsets: np.ndarray | None = None) -> np.ndarray:
         """Return rows a on the way from a start to the least sum c/2 (<a + z, b> - 1)^2 + <a, a>/2, given offsets z.
 
-        The sum is over the partners b of a line; the steps are conjugate gradients.
+        The sum is over the partners b of a line; the steps are conjugate gradients, in the precision of the start.
         """
         from mopn.compiled.alternating import conjugate_steps
 
-        dtype = np.float32 if single else np.float64
-        confidences = self.single_confidences if single else self.confidences
-        found = np.array(start, dtype, order="C")
+        dtype = start.dtype
+        confidences = self.single_confidences if dtype == np.float32 else self.confidences
+        found = np.array(start, order="C")
         B = np.ascontiguousarray(other, dtype)
         Z = np.empty((0, B.shape[1]), dtype) if offsets is None else np.ascontiguousarray(offsets, dtype)
         self.in_blocks(conjugate_steps, found, B, Z, self.starts, self.partners, confidences, STEPS)
@@ -198,12 +196,11 @@ class Pairs:
         other: np.ndarray,
         offsets: np.ndarray | None = None,
         *,
-        single: bool,
         by_items: bool,
     ) -> np.ndarray:
         """Return better rows of users, or of items; see :meth:`Lines.improved`."""
         lines = self.items if by_items else self.users
-        return lines.improved(start, other, offsets, single=single)
+        return lines.improved(start, other, offsets)
 
     def _by_items(self, r: np.ndarray) -> np.ndarray:
         """Return numbers of the pairs in the order of items; the last ones are kept, as many products follow."""

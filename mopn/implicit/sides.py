@@ -180,7 +180,6 @@ class FeaturedPairs(Pairs):
         other: np.ndarray,
         offsets: np.ndarray | None = None,
         *,
-        single: bool,
         by_items: bool,
     ) -> np.ndarray:
         """Return better rows of users, or of items, and of their features.
@@ -191,13 +190,13 @@ class FeaturedPairs(Pairs):
         other_side = self.user_side if by_items else self.item_side
         others = other_side.vectors(other)
         if side.features is None:
-            return self.ids.improved(start, others, single=single, by_items=by_items)
+            return self.ids.improved(start, others, by_items=by_items)
         V = start[side.n :]
         of_features = side.features @ V
-        ids = self.ids.improved(start[: side.n], others, of_features, single=single, by_items=by_items)
+        ids = self.ids.improved(start[: side.n], others, of_features, by_items=by_items)
         vectors = ids + of_features
         V = side.fitted(vectors, V)
-        return np.vstack([vectors - side.features @ V, V])
+        return np.vstack([vectors - side.features @ V, V]).astype(start.dtype)
 
     def error(self, r: Any) -> float:
         """Bound the rounding errors of A' G B in the Frobenius norm."""

@@ -314,7 +314,7 @@ def test_half_steps_go_to_the_minimum_of_each_row(single, by_items):
     improved = A
     for _ in range(200):
         before = values(improved)
-        improved = pairs.improved(improved, B, single=single, by_items=by_items)
+        improved = pairs.improved(improved, B, by_items=by_items)
         assert (values(improved) <= before * (1.0 + (1e-5 if single else 1e-12)) + 1e-12).all()
     exact = [np.linalg.solve(common + (B.T * c) @ B, B.T @ c) for c in matrix]
     np.testing.assert_allclose(improved, exact, atol=1e-4 if single else 1e-10)

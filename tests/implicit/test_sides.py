@@ -162,7 +162,7 @@ def test_half_steps_go_to_the_minimum_of_a_factor(kind, single, by_items):
     least = value(exact)
     for _ in range(60):
         before = value(found)
-        found = problem.pairs.improved(found, other, single=single, by_items=by_items)
+        found = problem.pairs.improved(found, other, by_items=by_items)
         assert value(found) <= before + (1e-5 if single else 1e-12) * (before + 1.0)
     assert value(found) == pytest.approx(least, rel=1e-4 if single else 1e-8)
 
