@@ -15,8 +15,6 @@ from mopn.solvers.tools.checks import check_flag, check_options, count
 _SINGLE_TOL = 1e-5
 # Decrease of the objective in a sweep, relative, below which single precision ends: its rounding errors.
 _LEAST_SINGLE_DECREASE = 1e-7
-# Part of the gap that the norm bound of a proof may add.
-_PROOF_PART = 0.1
 # An estimate begins a proof at this multiple of the tolerance.
 _PROVEN_FROM = 0.6
 # A proof that failed is tried again when the estimate has fallen to this part.
@@ -149,11 +147,10 @@ class _Run:
         promising = gap <= _PROVEN_FROM * goal and gap <= _AGAIN * self.tried_gap
         if self.solver.prove and (promising or levelled):
             self.tried_gap = gap
-            allowance = _PROOF_PART * max(goal, gap)
-            columns["dual"] = self.problem.dual(point, at, allowance, self.monitor.failure_budget)
+            columns["dual"] = self.problem.dual(point, at, goal, self.monitor.failure_budget)
             columns["lower"] = columns["dual"].lower
-            # Directions that the proof found may be units that are missing.
-            self.probes = np.hstack([columns["dual"].vectors, self.probes])
+            # The last directions of the proof may be units that are missing.
+            self.probes = np.hstack([self.probes, columns["dual"].vectors])[:, -self.solver.first_units :]
             columns["rounding"] = self.problem.rounding(point, at)
         self.monitor(point, fun=at.value, **columns)
         if gap <= goal and not self.solver.prove:

@@ -306,8 +306,8 @@ class Alternating(Problem, Protocol):
     def with_units(self, point: Any, new: Any, most: int) -> Any:
         """Return a point with the first ``most`` of some new units."""
 
-    def dual(self, point: Any, at: Any, allowance: float, failure_budget: FailureBudget) -> Any:
-        """Return a dual point with its bound ``lower``, looser by about ``allowance``, and directions ``vectors``."""
+    def dual(self, point: Any, at: Any, goal: float, failure_budget: FailureBudget) -> Any:
+        """Return a dual point with its bound ``lower``, precise enough for a gap ``goal``, and directions ``vectors``."""
 
     def rounding(self, point: Any, at: Any) -> float:
         """Upper bound of the exact objective of the point minus the computed one."""

@@ -143,10 +143,11 @@ class Pairs:
         """The least, the largest and the sum of the confidences."""
         return self.users.totals()
 
-    @property
-    def mean_curvature(self) -> float:
-        """Mean curvature of the pairs' losses along products of unit vectors: the mean confidence."""
-        return self.totals[2] / max(self.number, 1)
+    def curvatures(self, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
+        """Return the sums of c <p, q>^2 over the pairs, for each column of P and Q alone."""
+        # Without units the residuals are the confidences.
+        confidences = self.residuals(P[:, :0], Q[:, :0])
+        return np.einsum("ij,ij->j", P * P, self.times(confidences, Q * Q, by_items=False))
 
     def matrix(self, values: Any) -> sparse.csr_array:
         """Return the sparse matrix (n_users, n_items) with a value for each pair."""

@@ -29,13 +29,12 @@ from mopn.solvers.tools.display import Displayed
 _LARGEST_SINGLE = 1e4
 # Units below this leave, relative to the largest: they are rounding errors of single precision, or on the way to 0.
 _NULL_UNIT = 1e-7
-# Steps of a search for new units, and directions at most from which it begins.
+# Steps of a search for new units.
 _SEARCH_STEPS = 3
-_MOST_PROBES = 32
 # Rows of a factor that are decomposed at a time: copies of them stay small, and threads share the blocks.
 _ROWS_PER_BLOCK = 2**14
-# Part of the objective that the bound of a norm may add to the gap of a certificate.
-_CERTIFIED = 1e-6
+# Gap that a certificate is made for, at least, relative.
+_CERTIFIED = 1e-5
 
 
 class Factors(NamedTuple):
@@ -275,12 +274,9 @@ class ImplicitProblem(Displayed, Alternating):
         factor = self._on_short_side(point)
         n = len(factor)
         basis = outside(np.zeros((n, 0)), factor)
-        if isinstance(probes, np.ndarray):
-            start = outside(basis, probes)[:, -_MOST_PROBES:]
-        else:
-            number = max(0, min(probes, n - basis.shape[1]))
-            start = np.random.default_rng(seed).standard_normal((n, number))
-        directions, images = krylov_space(matrix, basis, start, _SEARCH_STEPS)
+        if not isinstance(probes, np.ndarray):
+            probes = np.random.default_rng(seed).standard_normal((n, probes))
+        directions, images = krylov_space(matrix, basis, probes, _SEARCH_STEPS)
         all_images = np.hstack([matrix.times(basis), images])
         squares = np.linalg.eigvalsh(all_images.T @ all_images)
         values = np.sqrt(np.maximum(squares, 0.0))
@@ -289,13 +285,14 @@ class ImplicitProblem(Displayed, Alternating):
         slopes = np.sqrt(np.maximum(squares[::-1], 0.0))
         rotation = rotation[:, ::-1]
         new = slopes > self.strength + math.sqrt(2.0 * self.unobserved_weight * least)
-        weights = (slopes[new] - self.strength) / (self.unobserved_weight + self.pairs.mean_curvature)
-        roots = np.sqrt(weights)
-        long = images @ (rotation[:, new] / slopes[new] * roots)
+        long = images @ (rotation[:, new] / slopes[new])
         directions = directions @ rotation
-        short = directions[:, new] * roots
-        units = Factors(short, long) if matrix.by_items else Factors(long, short)
-        return Estimate(bound.lower, units, directions)
+        short = directions[:, new]
+        P, Q = (short, long) if matrix.by_items else (long, short)
+        # Where each unit alone is best, by a slope and a curvature.
+        weights = (slopes[new] - self.strength) / (self.unobserved_weight + self.pairs.curvatures(P, Q))
+        roots = np.sqrt(weights)
+        return Estimate(bound.lower, Factors(P * roots, Q * roots), directions)
 
     def _on_short_side(self, point: Factors) -> np.ndarray:
         """Return the factor of users or items, whichever are fewer."""
@@ -305,7 +302,7 @@ class ImplicitProblem(Displayed, Alternating):
         self,
         point: Factors,
         at: AtFactors,
-        allowance: float,
+        goal: float,
         failure_budget: FailureBudget,
         seed: int | None = None,
     ) -> ImplicitDual:
@@ -316,7 +313,8 @@ class ImplicitProblem(Displayed, Alternating):
             self._on_short_side(point),
             self.strength,
             self.unobserved_weight,
-            allowance=allowance,
+            value=at.value,
+            goal=goal,
             failure_budget=failure_budget,
             seed=seed,
         )

@@ -33,7 +33,7 @@ from scipy.linalg.blas import dsyr2k
 from scipy.linalg.lapack import dpotrf
 
 from mopn.implicit.pairs import Pairs
-from mopn.solvers.numerics.precision import EPS, TINY, proven_lower
+from mopn.solvers.numerics.precision import EPS, NULL, TINY, proven_lower
 from mopn.solvers.sphere.probable import chebyshev_bound, least_component, steps_for
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.decorators import cached_property
@@ -46,8 +46,8 @@ _MAX_SEARCHES = 30
 # Random directions of a search, and its steps: a product of several directions takes little longer than of one.
 _SEARCH_DIRECTIONS = 8
 _SEARCH_STEPS = 16
-# Squared part of a direction that has to be left outside a basis; less is rounding errors.
-_LEAST_OUTSIDE = 1e-12
+# Part of the gap that the bound of the norm may add.
+_PART_OF_GAP = 0.1
 # Excess of the norm bound over the strength that is tried first, at least and at most.
 _LEAST_EXCESS = 1e-9
 _MOST_EXCESS = 0.1
@@ -144,7 +144,8 @@ def proven_dual(
     strength: float,
     ridge: float,
     *,
-    allowance: float,
+    value: float,
+    goal: float,
     failure_budget: FailureBudget,
     seed: int | None = None,
 ) -> ImplicitDual:
@@ -154,8 +155,10 @@ def proven_dual(
     ----------
     guess : ndarray of shape (n, k)
         Columns near the singular vectors of G above the strength, on the side with fewer rows; the bound holds for any.
-    allowance : float
-        Part of the gap, absolute, that the bound of the norm may add.
+    value : float
+        The objective.
+    goal : float
+        The gap that is wanted, absolute: the bound of the norm may add a tenth of it, or of the gap if that is more.
     failure_budget : FailureBudget
         From which a bound by random starts spends.
     seed : int, optional
@@ -163,7 +166,9 @@ def proven_dual(
     """
     matrix = Residuals(pairs, r)
     vectors = near_singular_vectors(matrix, guess)
-    scale = estimated_lower(matrix, vectors.values, strength, ridge).scale
+    estimate = estimated_lower(matrix, vectors.values, strength, ridge)
+    allowance = _PART_OF_GAP * max(goal, value - estimate.lower)
+    scale = estimate.scale
     if scale != 1.0:
         r = pairs.scaled(r, scale)
         matrix = Residuals(pairs, r)
@@ -192,7 +197,7 @@ def outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """
     # The second projection removes the rounding errors of the first.
     for _ in range(2):
-        least = _LEAST_OUTSIDE * np.max(np.einsum("ij,ij->j", directions, directions), initial=TINY)
+        least = NULL * np.max(np.einsum("ij,ij->j", directions, directions), initial=TINY)
         directions = directions - basis @ (basis.T @ directions)
         squares, turn = np.linalg.eigh(directions.T @ directions)
         kept = squares > least
@@ -212,7 +217,7 @@ def krylov_space(matrix: Residuals, basis: np.ndarray, start: np.ndarray, steps:
     size = k
     following = start
     while following.shape[1] and size < known.shape[1]:
-        block = outside(known[:, :size], following)[:, : known.shape[1] - size]
+        block = outside(known[:, :size], following)[:, size - known.shape[1] :]
         known[:, size : size + block.shape[1]] = block
         size += block.shape[1]
         images.append(matrix.times(block))

@@ -121,13 +121,9 @@ class FeaturedPairs(Pairs):
         """The least, the largest and the sum of the confidences."""
         return self.ids.totals
 
-    @cached_property
-    def mean_curvature(self) -> float:
-        """Mean over the pairs of a bound of their losses' curvatures along products of unit vectors."""
-        no_units = np.zeros((self.shape[0], 0)), np.zeros((self.shape[1], 0))
-        confidences = self.matrix(self.residuals(*no_units))
-        total = self.user_side.lengths**2 @ (confidences @ self.item_side.lengths**2)
-        return float(total) / max(self.number, 1)
+    def curvatures(self, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
+        """Return the sums of c <p, q>^2 over the pairs, for each column of P and Q alone."""
+        return self.ids.curvatures(*self.vectors(P, Q))
 
     def matrix(self, values: Any) -> sparse.csr_array:
         """Return the sparse matrix (n_users, n_items) with a value for each pair."""

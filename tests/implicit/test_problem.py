@@ -141,7 +141,7 @@ def test_any_residuals_prove_a_bound_that_holds(case, kind, allowance):
     r = wrong_residuals(problem, kind, rng)
     guess = rng.standard_normal((min(C.shape), 2))
     budget = FailureBudget()
-    options = {"allowance": allowance, "failure_budget": budget}
+    options = {"value": -np.inf, "goal": 10.0 * allowance, "failure_budget": budget}
     found = proven_dual(problem.pairs, r, guess, strength, weight, **options)
     pairs = C.nonzero()
     exact = dual_value(found.matrix.data, problem.pairs.confidences, strength, weight, C.shape, pairs)

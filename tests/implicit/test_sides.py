@@ -184,7 +184,7 @@ def test_any_residuals_prove_a_bound_that_holds(features, kind, allowance):
     if kind == "at the strength":
         r = r * (strength * (1.0 + 1e-15) / np.linalg.norm(A.T @ problem.pairs.matrix(r).toarray() @ B, 2))
     guess = rng.standard_normal((min(problem.pairs.shape), 2))
-    options = {"allowance": allowance, "failure_budget": FailureBudget()}
+    options = {"value": -np.inf, "goal": 10.0 * allowance, "failure_budget": FailureBudget()}
     found = proven_dual(problem.pairs, r, guess, strength, weight, **options)
     t = found.matrix.data
     values = np.linalg.svd(A.T @ found.matrix.toarray() @ B, compute_uv=False)
