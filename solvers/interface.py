@@ -307,7 +307,7 @@ class Alternating(Problem, Protocol):
         """Return a point with the first ``most`` of some new units."""
 
     def dual(self, point: Any, at: Any, goal: float, failure_budget: FailureBudget) -> Any:
-        """Return a dual point with its bound ``lower``, precise enough for a gap ``goal``, and directions ``vectors``."""
+        """Return a dual point with its bound ``lower``, made for a gap ``goal``, and directions ``vectors``."""
 
     def rounding(self, point: Any, at: Any) -> float:
         """Upper bound of the exact objective of the point minus the computed one."""

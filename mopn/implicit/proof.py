@@ -51,6 +51,8 @@ _PART_OF_GAP = 0.1
 # Excess of the norm bound over the strength that is tried first, at least and at most.
 _LEAST_EXCESS = 1e-9
 _MOST_EXCESS = 0.1
+# Vectors so many excesses below the strength are kept: errors of others would else lift the rest above it.
+_KEPT_EXCESSES = 10.0
 # Factor of the excess after attempts without success.
 _GROWTH = 3.0
 # The least excess of bounds by random starts: the steps grow with its inverse root.
@@ -259,10 +261,12 @@ def near_singular_vectors(matrix: Residuals, guess: np.ndarray) -> SingularVecto
 
 
 def _rest_of_matrix(matrix: Residuals, vectors: SingularVectors, strength: float, excess: float) -> _RestOfMatrix:
-    """Return the rest of G outside the vectors above the strength, among which are all that searches still find."""
-    vectors = vectors.above(strength)
+    """Return the rest of G outside vectors, to which searches add all above the strength that they find."""
+    least_kept = strength * max(1.0 - _KEPT_EXCESSES * excess, 0.5)
+    vectors = vectors.above(least_kept)
     n, known = vectors.V.shape
-    start = np.random.default_rng(0).standard_normal((n, _SEARCH_DIRECTIONS))
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((n, _SEARCH_DIRECTIONS))
     for _ in range(_MAX_SEARCHES):
         found = SingularVectors(*krylov_space(matrix, vectors.V, start, _SEARCH_STEPS)).turned()
         missed = found.above(strength * (1.0 + 0.5 * excess))
@@ -271,10 +275,11 @@ def _rest_of_matrix(matrix: Residuals, vectors: SingularVectors, strength: float
         # With many more values above the strength than units the point is far from the minimum.
         if not number or len(vectors.values) > 2 * known + _SEARCH_DIRECTIONS * _SEARCH_STEPS:
             break
-        # The next search goes on from the vectors that come next.
-        start = found.V[:, number : number + _SEARCH_DIRECTIONS]
+        # The next search goes on from the vectors that come next, and from as many random ones.
+        half = _SEARCH_DIRECTIONS // 2
+        start = np.hstack([found.V[:, number : number + half], rng.standard_normal((n, half)) / math.sqrt(n)])
     if len(vectors.values) > known:
-        vectors = near_singular_vectors(matrix, vectors.V).above(strength)
+        vectors = near_singular_vectors(matrix, vectors.V).above(least_kept)
     return _RestOfMatrix(matrix, vectors, strength)
 
 
