@@ -16,11 +16,9 @@ _SINGLE_TOL = 1e-5
 # Decrease of the objective in a sweep, relative, below which single precision ends: its rounding errors.
 _LEAST_SINGLE_DECREASE = 1e-7
 # An estimate begins a proof at this multiple of the tolerance.
-_PROVEN_FROM = 0.6
+_PROVEN_FROM = 0.4
 # A proof that failed is tried again when the estimate has fallen to this part.
 _AGAIN = 0.5
-# Sweeps between two searches for new units while the rank grows.
-_SWEEPS_PER_SEARCH = 1
 # Part of the tolerated gap that a missing unit may leave.
 _LEAST_GAP_OF_UNIT = 1e-2
 
@@ -31,7 +29,7 @@ class AlternatingLeastSquares(Solver[Alternating]):
 
     A sweep has a least-squares problem for each row of both factors (Hu, Koren and Volinsky, ICDM 2008). Some steps of
     conjugate gradients from the row before are as good as its solution, and quicker (Takács, Pilászy and Tikk, RecSys
-    2011). Units are the columns of the factors. Every second sweep looks for more of them, by Lanczos steps on the
+    2011). Units are the columns of the factors. A sweep looks for more of them first, by Lanczos steps on the
     residuals; those that become zero leave. The trace has a column ``estimated_gap``, from singular values as found,
     and ``n_units``.
 
@@ -83,7 +81,6 @@ class _Run:
         self.most_units = math.inf if solver.max_units is None else solver.max_units
         self.grows = True
         self.probes: Any = solver.first_units
-        self.sweeps_since_search = _SWEEPS_PER_SEARCH
         self.tried_gap = math.inf
         # Decrease of the objective in a sweep, relative, from which on the gap may be as small as the tolerance.
         self.near = max(monitor.tol, NOISE)
@@ -119,11 +116,9 @@ class _Run:
 
     def _estimate(self, point: Any, at: Any, decrease: float) -> Any:
         """Return an estimate of the gap where it may be small, or new units are to enter; else None."""
-        self.sweeps_since_search += 1
         is_near = decrease <= self.near * abs(at.value)
-        if not is_near and not (self.grows and self.sweeps_since_search > _SWEEPS_PER_SEARCH):
+        if not is_near and not self.grows:
             return None
-        self.sweeps_since_search = 0
         least = _LEAST_GAP_OF_UNIT * max(self.monitor.tol, NOISE) * abs(at.value)
         estimate = self.problem.estimate(point, at, self.probes, least, self.monitor.seed)
         # The next search goes on from these directions.
