@@ -30,7 +30,7 @@ class AlternatingLeastSquares(Solver[Alternating]):
     A sweep has a least-squares problem for each row of both factors (Hu, Koren and Volinsky, ICDM 2008). Some steps of
     conjugate gradients from the row before are as good as its solution, and quicker (Takács, Pilászy and Tikk, RecSys
     2011). Units are the columns of the factors. A sweep looks for more of them first, by Lanczos steps on the
-    residuals; those that become zero leave. The trace has a column ``estimated_gap``, from singular values as found,
+    residuals; units that become zero leave. The trace has a column ``estimated_gap``, from singular values as found,
     and ``n_units``.
 
     Parameters

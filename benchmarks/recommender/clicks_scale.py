@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, nargs="+", default=[2_000_000])
     parser.add_argument("--ranks", type=int, nargs="+", default=[64])
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
-    parser.add_argument("--runs", type=int, default=2, help="sweeps, of which the best counts (default %(default)s)")
+    parser.add_argument("--runs", type=int, default=2, help="sweeps; the best counts (default %(default)s)")
     parser.add_argument("--strength", type=float, default=0.1, help="relative to the largest singular value")
     parser.add_argument("--peer", action="store_true", help="time implicit's sweeps too")
     parser.add_argument("--proof", action="store_true", help="time an estimate and a proof too")

@@ -3,10 +3,9 @@
 A fifth of the pairs is held out, split 0; the strength is 0.05 of the largest singular value, the weight 0.3. Seconds
 are of the processor, with one thread. The parts: ``sweeps`` times sweeps of AlternatingLeastSquares, a proof after
 them, and as many of ``implicit``, by conjugate gradients and by Cholesky factors, with the same number of factors, each
-the least of three runs;
-``lists`` times the ten best items of all users; ``gaps`` prints relative gaps that are proven after sweeps, with limits
-on the rank; ``cold`` fits without a tenth of the users, folds them in, and compares recall@10 with a fit to all;
-``general`` solves the same problem by conditional gradients on one-hot columns::
+the least of three runs; ``lists`` times the ten best items of all users; ``gaps`` prints relative gaps that are proven
+after sweeps, with limits on the rank; ``cold`` fits without a tenth of the users, folds them in, and compares recall@10
+with a fit to all; ``general`` solves the same problem by conditional gradients on one-hot columns::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.recommender.implicit_speed
 """
@@ -32,7 +31,7 @@ from mopn.solvers import AlternatingLeastSquares
 
 _RATIO, _WEIGHT = mopn.Ratio(0.05), 0.3
 _SWEEPS = 15
-# Runs of a method, of which the least seconds count.
+# Runs of a method; the least seconds count.
 _RUNS = 3
 _FACTORS = (32, 64, 128)
 _RANKS = (4, 8, 16, 32, None)

@@ -100,7 +100,7 @@ class Lines:
         return np.array([r.sum(), half_squares.sum(), np.abs(r).sum(), r @ r])
 
     def rounding(self, r: np.ndarray, users: np.ndarray, items: np.ndarray, relative: float) -> float:
-        """Bound the rounding errors of the losses of the pairs, given the lengths of the factors' rows."""
+        """Bound the rounding errors of the losses, given the lengths of the factors' rows."""
         sizes = np.repeat(users, np.diff(self.starts)) * items[self.partners]
         errors = relative * (1.0 + sizes)
         return float(np.abs(r) @ errors) + 0.5 * float(self.confidences @ errors**2)
@@ -112,10 +112,10 @@ class Lines:
 
 
 class Pairs:
-    """Observed pairs (n_users, n_items) with confidences above 0, in the order of users and in that of items.
+    """Observed pairs (n_users, n_items) with confidences above 0, in the order of users and in the order of items.
 
-    Numbers of the pairs, such as residuals, are arrays in the order of users; only these methods look into them, so
-    that pairs may also be stored elsewhere (:mod:`mopn.dask`).
+    Arrays with a number for each pair, such as residuals, are in the order of users. Only these methods look into them,
+    so that pairs may also be stored elsewhere (:mod:`mopn.dask`).
     """
 
     def __init__(self, matrix: sparse.csr_array) -> None:
@@ -204,7 +204,7 @@ class Pairs:
         return lines.improved(start, other, offsets)
 
     def _by_items(self, r: np.ndarray) -> np.ndarray:
-        """Return numbers of the pairs in the order of items; the last ones are kept, as many products follow."""
+        """Return the numbers in the order of items; the last array is kept, as many products follow."""
         if self._last[0] is not r:
             self._last = r, r[self.order]
         return self._last[1]

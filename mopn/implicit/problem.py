@@ -27,7 +27,7 @@ from mopn.solvers.tools.display import Displayed
 
 # Factors are in single precision only if confidences are at most this multiple of the strength and of each other.
 _LARGEST_SINGLE = 1e4
-# Units below this leave, relative to the largest: they are rounding errors of single precision, or on the way to 0.
+# Units below this part of the largest leave: they are rounding errors of single precision, or on the way to 0.
 _NULL_UNIT = 1e-7
 # Steps of a search for new units.
 _SEARCH_STEPS = 3
@@ -51,7 +51,7 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True)
 class AtFactors:
-    """The objective at a point, and r = c (1 - W) of the observed pairs: minus the gradient of their losses."""
+    """The objective at a point, and the residuals r = c (1 - W) of the observed pairs."""
 
     value: float
     residuals: Any
@@ -76,7 +76,7 @@ class ImplicitProblem(Displayed, Alternating):
     unobserved_weight : float, default 0.3
         :math:`\rho`, above 0: the weight of every pair as a zero.
     user_features : array-like or sparse matrix of shape (n_users, p), optional
-        Features of users, besides a column for each user. W then has n_users + p rows, those of the features last, and
+        Features of users, next to a column for each user. W then has n_users + p rows, the last p for features, and
         the prediction of a pair is a' W b, for a and b the columns of the user and of the item. Scale features down to
         columns below 1, the length of an id's column: the sweeps to a gap grow with the squares of these lengths.
     item_features : array-like or sparse matrix of shape (n_items, q), optional
@@ -267,8 +267,8 @@ class ImplicitProblem(Displayed, Alternating):
     def estimate(self, point: Factors, at: AtFactors, probes: int | np.ndarray, least: float, seed: int) -> Estimate:
         """Estimate the lower bound at a point, and find units to add, the best first.
 
-        ``probes`` are directions to begin with, or a number of random ones. Units are those whose slopes
-        exceed the strength, if each adds more than ``least`` to the gap.
+        ``probes`` are directions to begin with, or a number of random ones. A unit is a direction whose slope exceeds
+        the strength and which adds more than ``least`` to the gap.
         """
         matrix = Residuals(self.pairs, at.residuals)
         factor = self._on_short_side(point)

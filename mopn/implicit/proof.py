@@ -51,7 +51,7 @@ _PART_OF_GAP = 0.1
 # Excess of the norm bound over the strength that is tried first, at least and at most.
 _LEAST_EXCESS = 1e-9
 _MOST_EXCESS = 0.1
-# Vectors so many excesses below the strength are kept: errors of others would else lift the rest above it.
+# Vectors are kept from this number of excesses below the strength: dropped, they would lift the rest above it.
 _KEPT_EXCESSES = 10.0
 # Factor of the excess after attempts without success.
 _GROWTH = 3.0
@@ -74,8 +74,7 @@ class ImplicitDual(Displayed):
         the sum of max(sigma_j - strength, 0)^2 / (2 unobserved_weight) over the singular values of ``matrix``, or with
         features of A' ``matrix`` B, for A and B the columns of ids and features.
     bound : float
-        Proven bound of these singular values after those above the strength were clipped there; a little above the
-        strength.
+        Proven bound of these singular values after clipping at the strength; a little above the strength.
     matrix : sparse array of shape (n_users, n_items)
         The numbers r of the observed pairs.
     vectors : ndarray of shape (n, k)
@@ -195,7 +194,7 @@ def proven_dual(
 def outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis (n, q) of the rest of directions after projection onto an orthonormal basis.
 
-    Directions with the largest rest come last; those without a rest are dropped.
+    Directions with the largest rest come last; directions without a rest are dropped.
     """
     # The second projection removes the rounding errors of the first.
     for _ in range(2):
@@ -210,7 +209,7 @@ def outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
 def krylov_space(matrix: Residuals, basis: np.ndarray, start: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Return orthonormal directions outside a basis, and their images by G: the start times powers of G'G.
 
-    The directions are those of a block Lanczos method with full orthogonalisation.
+    It is a block Lanczos method with full orthogonalisation.
     """
     n, k = basis.shape
     known = np.empty((n, min(k + steps * start.shape[1], n)), order="F")
@@ -261,7 +260,7 @@ def near_singular_vectors(matrix: Residuals, guess: np.ndarray) -> SingularVecto
 
 
 def _rest_of_matrix(matrix: Residuals, vectors: SingularVectors, strength: float, excess: float) -> _RestOfMatrix:
-    """Return the rest of G outside vectors, to which searches add all above the strength that they find."""
+    """Return the rest of G outside vectors, to which searches add what they find above the strength."""
     least_kept = strength * max(1.0 - _KEPT_EXCESSES * excess, 0.5)
     vectors = vectors.above(least_kept)
     n, known = vectors.V.shape

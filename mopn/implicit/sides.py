@@ -47,14 +47,14 @@ class Side:
         return sparse.csr_array(sparse.vstack([matrix, products]))
 
     def sizes(self, lengths: np.ndarray) -> np.ndarray:
-        """Return sums of the moduli (n,) of what adds up to the vectors, given the lengths of the factor's rows."""
+        """Bound the sums (n,) of the lengths of the terms of each vector, given the lengths of the factor's rows."""
         if self.features is None:
             return lengths
         return lengths[: self.n] + abs(self.features) @ lengths[self.n :]
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Lengths (n,) of the rows of all columns, those of ids included."""
+        """Lengths (n,) of the rows of all columns, ids included."""
         if self.features is None:
             return np.ones(self.n)
         return np.sqrt(1.0 + _sums_of_squares(self.features, axis=1))

@@ -33,9 +33,9 @@ class Recommendations(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """Items that a user liked, and what each adds to a score, the largest first; they add up to the score.
+    """Items that a user liked, and how much each adds to a score, the largest first; they add up to the score.
 
-    Where users have features, these are one more entry, the item -1.
+    With features of users one more entry is for all of them, the item -1.
     """
 
     items: np.ndarray
@@ -57,9 +57,9 @@ class ImplicitModel(Displayed, Fitted):
     user_feature_factors : ndarray of shape (p, k), optional
         Factors of the features of users.
     item_feature_factors : ndarray of shape (q, k), optional
-        Factors of the features of items, likewise.
+        Factors of the features of items.
     user_offsets : ndarray of shape (n_users, k), optional
-        The part of ``user_factors`` that is by the features of users.
+        The part of ``user_factors`` that comes from the features of users.
     item_squares : ndarray of shape (k, k), optional
         Q'Q of the factors of items and their features; default of ``item_factors``.
 
@@ -185,7 +185,7 @@ class ImplicitModel(Displayed, Fitted):
 
     @quiet()
     def similar_items(self, items: Any, n: int = 10) -> Recommendations:
-        """Return the n items whose factors have the largest cosines with those of given items, without themselves.
+        """Return the n items whose factors have the largest cosines with given items, which are left out.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class ImplicitModel(Displayed, Fitted):
 
     @quiet()
     def fold_in(self, interactions: Any, user_features: Any = None) -> np.ndarray:
-        """Return the factors (m, k) of new users: their minimum with all else as it is, in closed form.
+        """Return the factors (m, k) of new users in closed form: the minimum with all other factors fixed.
 
         Parameters
         ----------
@@ -252,14 +252,14 @@ class ImplicitModel(Displayed, Fitted):
         return Recommendations(*found) if np.ndim(ids) else Recommendations(found[0][0], found[1][0])
 
     def _offsets(self, user_features: Any, n: int) -> np.ndarray:
-        """Return the part (n, k) of users' factors that is by their features."""
+        """Return the part (n, k) of users' factors that comes from their features."""
         if user_features is None:
             return np.zeros((n, self.n_units))
         return _by_features(user_features, self.user_feature_factors, "user_features", n)
 
     @quiet()
     def explain(self, user: Any, item: int, user_features: Any = None) -> Reasons:
-        """Return what each item that a user liked adds to the score of an item: exact, by the factors of fold_in.
+        """Return how much each item that a user liked adds to the score of an item: exact for the factors of fold_in.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class ImplicitModel(Displayed, Fitted):
         return common + factors.T @ weighted, weighted
 
     def _folded(self, liked: sparse.csr_array, offsets: np.ndarray) -> np.ndarray:
-        """Return factors (m, k), given the parts that are by features: the offsets, where nothing was liked."""
+        """Return factors (m, k), given their parts from features; these alone, where nothing was liked."""
         common = self._common
         found = offsets.copy()
         for row in np.flatnonzero(np.diff(liked.indptr)).tolist():
@@ -331,7 +331,7 @@ class ImplicitModel(Displayed, Fitted):
 
 
 def _by_features(features: Any, factors: np.ndarray | None, name: str, n: int | None = None) -> np.ndarray:
-    """Return the part (n, k) of factors that is by features."""
+    """Return the part (n, k) of factors that comes from features."""
     if factors is None:
         raise ValueError(f"{name}: the model has none; give {name} to fit, too")
     if n is None:
