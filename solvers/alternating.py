@@ -38,7 +38,7 @@ class AlternatingLeastSquares(Solver[Alternating]):
     max_units : int, optional
         Largest number of units, the rank; default as many as the strength allows.
     first_units : int, default 32
-        Directions from which units are sought; up to three times as many enter at a time.
+        Units that enter at a time, at most, and directions from which they are sought.
     prove : bool, default True
         Whether the gap is proven, when it is estimated to be small enough and at the end; else a run ends as
         ``ESTIMATED``, and ``mopn.certify`` may prove the gap later.

@@ -277,14 +277,17 @@ class ImplicitProblem(Displayed, Alternating):
         if not isinstance(probes, np.ndarray):
             probes = np.random.default_rng(seed).standard_normal((n, probes))
         directions, images = krylov_space(matrix, basis, probes, _SEARCH_STEPS)
-        all_images = np.hstack([matrix.times(basis), images])
-        squares = np.linalg.eigvalsh(all_images.T @ all_images)
+        of_basis = matrix.times(basis)
+        across = of_basis.T @ images
+        within = images.T @ images
+        squares = np.linalg.eigvalsh(np.block([[of_basis.T @ of_basis, across], [across.T, within]]))
         values = np.sqrt(np.maximum(squares, 0.0))
         bound = estimated_lower(matrix, values, self.strength, self.unobserved_weight)
-        squares, rotation = np.linalg.eigh(images.T @ images)
+        squares, rotation = np.linalg.eigh(within)
         slopes = np.sqrt(np.maximum(squares[::-1], 0.0))
         rotation = rotation[:, ::-1]
         new = slopes > self.strength + math.sqrt(2.0 * self.unobserved_weight * least)
+        new[probes.shape[1] :] = False
         long = images @ (rotation[:, new] / slopes[new])
         directions = directions @ rotation
         short = directions[:, new]

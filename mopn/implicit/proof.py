@@ -214,16 +214,18 @@ def krylov_space(matrix: Residuals, basis: np.ndarray, start: np.ndarray, steps:
     n, k = basis.shape
     known = np.empty((n, min(k + steps * start.shape[1], n)), order="F")
     known[:, :k] = basis
-    images = []
+    images = np.empty((matrix.n_rows, known.shape[1] - k), order="F")
     size = k
     following = start
     while following.shape[1] and size < known.shape[1]:
         block = outside(known[:, :size], following)[:, size - known.shape[1] :]
-        known[:, size : size + block.shape[1]] = block
-        size += block.shape[1]
-        images.append(matrix.times(block))
-        following = matrix.transposed_times(images[-1])
-    return known[:, k:size], np.hstack([np.zeros((matrix.n_rows, 0)), *images])
+        image = matrix.times(block)
+        end = size + block.shape[1]
+        known[:, size:end] = block
+        images[:, size - k : end - k] = image
+        size = end
+        following = matrix.transposed_times(image)
+    return known[:, k:size], images[:, : size - k]
 
 
 class SingularVectors(NamedTuple):
