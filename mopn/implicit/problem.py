@@ -277,11 +277,8 @@ class ImplicitProblem(Displayed, Alternating):
         if not isinstance(probes, np.ndarray):
             probes = np.random.default_rng(seed).standard_normal((n, probes))
         directions, images = krylov_space(matrix, basis, probes, _SEARCH_STEPS)
-        of_basis = matrix.times(basis)
-        across = of_basis.T @ images
         within = images.T @ images
-        squares = np.linalg.eigvalsh(np.block([[of_basis.T @ of_basis, across], [across.T, within]]))
-        values = np.sqrt(np.maximum(squares, 0.0))
+        values = _joint_values(matrix.times(basis), images, within)
         bound = estimated_lower(matrix, values, self.strength, self.unobserved_weight)
         squares, rotation = np.linalg.eigh(within)
         slopes = np.sqrt(np.maximum(squares[::-1], 0.0))
@@ -375,6 +372,13 @@ class ImplicitProblem(Displayed, Alternating):
     def default_solver(self) -> AlternatingLeastSquares:
         """Return the solver that :func:`mopn.minimize` takes by default."""
         return AlternatingLeastSquares()
+
+
+def _joint_values(first: np.ndarray, second: np.ndarray, squared_second: np.ndarray) -> np.ndarray:
+    """Return the singular values of the columns of two matrices, the second one given with its square, too."""
+    across = first.T @ second
+    squares = np.linalg.eigvalsh(np.block([[first.T @ first, across], [across.T, squared_second]]))
+    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def _blocks(A: np.ndarray) -> list[slice]:

@@ -217,14 +217,18 @@ def krylov_space(matrix: Residuals, basis: np.ndarray, start: np.ndarray, steps:
     images = np.empty((matrix.n_rows, known.shape[1] - k), order="F")
     size = k
     following = start
-    while following.shape[1] and size < known.shape[1]:
-        block = outside(known[:, :size], following)[:, size - known.shape[1] :]
+    for later in reversed(range(steps)):
+        room = known.shape[1] - size
+        if not room:
+            break
+        block = outside(known[:, :size], following)[:, -room:]
         image = matrix.times(block)
         end = size + block.shape[1]
         known[:, size:end] = block
         images[:, size - k : end - k] = image
         size = end
-        following = matrix.transposed_times(image)
+        if later:
+            following = matrix.transposed_times(image)
     return known[:, k:size], images[:, : size - k]
 
 
