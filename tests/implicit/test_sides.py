@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import mopn
 from mopn.estimators import ImplicitFactorization
-from mopn.implicit.proof import proven_dual
+from mopn.implicit.proof import Residuals, krylov_space, proven_dual
 from mopn.solvers.tools.budgets import FailureBudget
 
 N_USERS, N_ITEMS = 30, 20
@@ -165,6 +165,33 @@ def test_half_steps_go_to_the_minimum_of_a_factor(kind, single, by_items):
         found = problem.pairs.improved(found, other, by_items=by_items)
         assert value(found) <= before + (1e-5 if single else 1e-12) * (before + 1.0)
     assert value(found) == pytest.approx(least, rel=1e-4 if single else 1e-8)
+
+
+@every_features
+def test_curvatures_are_sums_over_the_pairs(features):
+    pairs = mopn.ImplicitProblem(confidences(), 1.0, **features).pairs
+    A, B = tables(features)
+    rng = np.random.default_rng(2)
+    P = rng.standard_normal((A.shape[1], 3))
+    Q = rng.standard_normal((B.shape[1], 3))
+    expected = [np.sum(confidences().toarray() * np.outer(A @ p, B @ q) ** 2) for p, q in zip(P.T, Q.T, strict=True)]
+    assert pairs.curvatures(P, Q) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("known", [0, 2, N_ITEMS])
+def test_searches_find_the_largest_singular_values(known):
+    """Outside given vectors, from few directions in several steps, or all there are."""
+    pairs = mopn.ImplicitProblem(confidences(), 1.0).pairs
+    matrix = Residuals(pairs, pairs.confidences)
+    G = confidences().toarray()
+    right = np.linalg.svd(G)[2].T
+    directions, images = krylov_space(matrix, right[:, :known], np.ones((N_ITEMS, 2)) + np.eye(N_ITEMS)[:, :2], 8)
+    assert directions.T @ np.hstack([directions, right[:, :known]]) == pytest.approx(
+        np.eye(directions.shape[1], directions.shape[1] + known), abs=1e-12
+    )
+    assert images == pytest.approx(G @ directions, abs=1e-12)
+    found = np.linalg.svd(images, compute_uv=False)[:2]
+    assert found == pytest.approx(np.linalg.svd(G, compute_uv=False)[known:][:2], rel=1e-6)
 
 
 # -- bounds under attack -----------------------------------------------------------------------------------------------
