@@ -15,14 +15,9 @@ from mopn.solvers.tools.checks import check_flag, check_options, count
 _SINGLE_TOL = 1e-5
 # Decrease of the objective in a sweep, relative, below which single precision ends: its rounding errors.
 _LEAST_SINGLE_DECREASE = 1e-7
-# Part of the gap that the norm bound of a proof may add.
-_PROOF_PART = 0.1
-# An estimate begins a proof at this multiple of the tolerance.
-_PROVEN_FROM = 0.6
-# A proof that failed is tried again when the estimate has fallen to this part.
-_FALL_BEFORE_PROOF = 0.5
-# Sweeps between two searches for new units while the rank grows.
-_SWEEPS_PER_SEARCH = 1
+# A proof begins at this part of the tolerated gap, or of the estimate at the proof before: it takes as long as twenty
+# sweeps, and finds some units that the estimate misses.
+_PROVEN_FROM = 0.4
 # Part of the tolerated gap that a missing unit may leave.
 _LEAST_GAP_OF_UNIT = 1e-2
 
@@ -33,8 +28,8 @@ class AlternatingLeastSquares(Solver[Alternating]):
 
     A sweep has a least-squares problem for each row of both factors (Hu, Koren and Volinsky, ICDM 2008). Some steps of
     conjugate gradients from the row before are as good as its solution, and quicker (Takács, Pilászy and Tikk, RecSys
-    2011). Units are the columns of the factors. Every second sweep looks for more of them, by power steps on the
-    residuals; those that become zero leave. The trace has a column ``estimated_gap``, from singular values as found,
+    2011). Units are the columns of the factors. A sweep looks for more of them first, by Lanczos steps on the
+    residuals; units that become zero leave. The trace has a column ``estimated_gap``, from singular values as found,
     and ``n_units``.
 
     Parameters
@@ -42,7 +37,7 @@ class AlternatingLeastSquares(Solver[Alternating]):
     max_units : int, optional
         Largest number of units, the rank; default as many as the strength allows.
     first_units : int, default 32
-        Units that enter at a time, at most.
+        Units that enter at a time, at most, and directions from which they are sought.
     prove : bool, default True
         Whether the gap is proven, when it is estimated to be small enough and at the end; else a run ends as
         ``ESTIMATED``, and ``mopn.certify`` may prove the gap later.
@@ -85,8 +80,9 @@ class _Run:
         self.most_units = math.inf if solver.max_units is None else solver.max_units
         self.grows = True
         self.probes: Any = solver.first_units
-        self.sweeps_since_search = _SWEEPS_PER_SEARCH
         self.tried_gap = math.inf
+        # Decrease of the objective in a sweep, relative, from which on the gap may be as small as the tolerance.
+        self.near = max(monitor.tol, NOISE)
 
     def do(self, point: Any) -> None:
         """Do sweeps without an end."""
@@ -119,15 +115,18 @@ class _Run:
 
     def _estimate(self, point: Any, at: Any, decrease: float) -> Any:
         """Return an estimate of the gap where it may be small, or new units are to enter; else None."""
-        self.sweeps_since_search += 1
-        is_near = decrease <= max(self.monitor.tol, NOISE) * abs(at.value)
-        if not is_near and not (self.grows and self.sweeps_since_search > _SWEEPS_PER_SEARCH):
+        is_near = decrease <= self.near * abs(at.value)
+        if not is_near and not self.grows:
             return None
-        self.sweeps_since_search = 0
         least = _LEAST_GAP_OF_UNIT * max(self.monitor.tol, NOISE) * abs(at.value)
         estimate = self.problem.estimate(point, at, self.probes, least, self.monitor.seed)
         # The next search goes on from these directions.
         self.probes = estimate.probes[:, : self.solver.first_units]
+        if is_near and not estimate.units.n_units:
+            # Without new units the gap falls about as the decrease does.
+            gap = max(at.value - estimate.lower, 0.0)
+            goal = max(self.monitor.tol, NOISE) * abs(at.value)
+            self.near = max(NOISE, decrease / max(gap, goal) * max(self.monitor.tol, NOISE))
         return estimate
 
     def _report(self, point: Any, at: Any, estimate: Any, *, levelled: bool) -> None:
@@ -139,14 +138,13 @@ class _Run:
             return
         gap = max(at.value - estimate.lower, 0.0)
         columns["estimated_gap"] = gap
-        promising = gap <= _PROVEN_FROM * goal and gap <= _FALL_BEFORE_PROOF * self.tried_gap
+        promising = gap <= _PROVEN_FROM * min(goal, self.tried_gap)
         if self.solver.prove and (promising or levelled):
             self.tried_gap = gap
-            allowance = _PROOF_PART * max(goal, gap)
-            columns["dual"] = self.problem.dual(point, at, allowance, self.monitor.failure_budget)
+            columns["dual"] = self.problem.dual(point, at, goal, self.monitor.failure_budget)
             columns["lower"] = columns["dual"].lower
-            # Directions that the proof found may be units that are missing.
-            self.probes = np.hstack([columns["dual"].vectors, self.probes])
+            # The last directions of the proof may be units that are missing.
+            self.probes = np.hstack([self.probes, columns["dual"].vectors])[:, -self.solver.first_units :]
             columns["rounding"] = self.problem.rounding(point, at)
         self.monitor(point, fun=at.value, **columns)
         if gap <= goal and not self.solver.prove:

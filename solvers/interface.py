@@ -288,7 +288,7 @@ class Estimate(NamedTuple):
 
 
 class Alternating(Problem, Protocol):
-    """The oracle "alternating": two factors; over each alone the objective can be minimised exactly."""
+    """The oracle "alternating": two factors; over each alone the objective is a sum of least squares."""
 
     @data_member
     def allows_single(self) -> bool:
@@ -298,7 +298,7 @@ class Alternating(Problem, Protocol):
         """Return an object with the objective at a point as ``value``, for ``estimate`` and ``dual``."""
 
     def sweep(self, point: Any, *, single: bool) -> Any:
-        """Minimise over one factor, then the other; units that became zero leave."""
+        """Improve one factor, then the other; units that became zero leave."""
 
     def estimate(self, point: Any, at: Any, probes: Any, least: float, seed: int) -> Estimate:
         """Estimate the gap, and find units that would each lower it by more than ``least``, by some directions."""
@@ -306,8 +306,8 @@ class Alternating(Problem, Protocol):
     def with_units(self, point: Any, new: Any, most: int) -> Any:
         """Return a point with the first ``most`` of some new units."""
 
-    def dual(self, point: Any, at: Any, allowance: float, failure_budget: FailureBudget) -> Any:
-        """Return a dual point with its bound ``lower``, looser by about ``allowance``, and directions ``vectors``."""
+    def dual(self, point: Any, at: Any, goal: float, failure_budget: FailureBudget) -> Any:
+        """Return a dual point with its bound ``lower``, made for a gap ``goal``, and directions ``vectors``."""
 
     def rounding(self, point: Any, at: Any) -> float:
         """Upper bound of the exact objective of the point minus the computed one."""

@@ -1,11 +1,11 @@
 """Lists from all items by implicit feedback: the convex factorization at its defaults, and methods that users know.
 
 A random fifth of the pairs is held out; the others are ones, whatever the rating. For each user all items without a
-training pair are ranked. Hits are items of the first ten in the fifth, of films those rated with 4 or 5: recall@10
-divides by the number of such items, at most 10. "rated" is the nDCG@10 of the held-out ratings alone. Options of other
-methods are chosen from small grids, by the nDCG@10 of the pairs that ``ImplicitFactorization`` holds out for its
-choice. "fit" is a fit at the chosen options, "with choice" the choice and the fit, both with the proof of the gap;
-packages that are not installed are left out. The model of ratings is for comparison::
+training pair are ranked. A hit is one of the first ten items that is in the fifth; a film also needs a rating of 4 or
+5: recall@10 divides by the number of such items, at most 10. "rated" is the nDCG@10 of the held-out ratings alone.
+Options of other methods are chosen from small grids, by the nDCG@10 of the pairs that ``ImplicitFactorization`` holds
+out for its choice. "fit" is a fit at the chosen options, "with choice" the choice and the fit, both with the proof of
+the gap; packages that are not installed are left out. The model of ratings is for comparison::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.recommender.implicit
 """

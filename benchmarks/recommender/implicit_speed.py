@@ -2,17 +2,17 @@
 
 A fifth of the pairs is held out, split 0; the strength is 0.05 of the largest singular value, the weight 0.3. Seconds
 are of the processor, with one thread. The parts: ``sweeps`` times sweeps of AlternatingLeastSquares, a proof after
-them, and as many of ``implicit``, by conjugate gradients and by Cholesky factors, with the same number of factors;
-``lists`` times the ten best items of all users; ``gaps`` prints relative gaps that are proven after sweeps, with limits
-on the rank; ``cold`` fits without a tenth of the users, folds them in, and compares recall@10 with a fit to all;
-``general`` solves the same problem by conditional gradients on one-hot columns::
+them, and as many of ``implicit``, by conjugate gradients and by Cholesky factors, with the same number of factors, each
+the least of three runs; ``lists`` times the ten best items of all users; ``gaps`` prints relative gaps that are proven
+after sweeps, with limits on the rank; ``cold`` fits without a tenth of the users, folds them in, and compares recall@10
+with a fit to all; ``general`` solves the same problem by conditional gradients on one-hot columns::
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.recommender.implicit_speed
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -31,6 +31,8 @@ from mopn.solvers import AlternatingLeastSquares
 
 _RATIO, _WEIGHT = mopn.Ratio(0.05), 0.3
 _SWEEPS = 15
+# Runs of a method; the least seconds count.
+_RUNS = 3
 _FACTORS = (32, 64, 128)
 _RANKS = (4, 8, 16, 32, None)
 _CHECKED_SWEEPS = (2, 4, 8, 16, 32)
@@ -64,22 +66,23 @@ def _sweeps(table: Table, name: str, ratings: Ratings, parts: Parts) -> None:
     ImplicitFactorization(_RATIO, _WEIGHT, max_iter=2).fit(likes)
     for k in _FACTORS:
         problem = mopn.ImplicitProblem(likes, _RATIO, _WEIGHT)
-        solver = AlternatingLeastSquares(max_units=k, first_units=k, prove=False)
-        result, ours = timed(partial(mopn.minimize, problem, solver, tol=1e-5, max_iter=_SWEEPS))
-        proof = timed(partial(mopn.certify, problem, result.P, result.Q))[1]
-        theirs = [_seconds_of_implicit(likes, result.P.shape[1], result.nit, by_cg) for by_cg in (True, False)]
-        table.row(name, result.P.shape[1], result.nit, ours, proof, *theirs)
+        solver = AlternatingLeastSquares(max_units=k, prove=False)
+        fit = partial(mopn.minimize, problem, solver, tol=1e-5, max_iter=_SWEEPS)
+        result = fit()
+        calls: list[Callable[[], Any]] = [fit, partial(mopn.certify, problem, result.P, result.Q)]
+        if find_spec("implicit") is not None:
+            calls += [partial(_fit_of_implicit, likes, result.P.shape[1], result.nit, by_cg) for by_cg in (True, False)]
+        seconds = [min(timed(call)[1] for _ in range(_RUNS)) for call in calls]
+        table.row(name, result.P.shape[1], result.nit, *seconds, *[None] * (4 - len(seconds)))
 
 
-def _seconds_of_implicit(likes: sparse.csr_array, k: int, sweeps: int, by_cg: bool) -> float | None:
-    """Return the seconds of a fit at the same strength and weights, or None without the package."""
-    if find_spec("implicit") is None:
-        return None
+def _fit_of_implicit(likes: sparse.csr_array, k: int, sweeps: int, by_cg: bool) -> None:
+    """Fit the package at the same strength and weights."""
     from implicit.cpu.als import AlternatingLeastSquares as Peer
 
     peer = Peer(k, regularization=10.0, alpha=1.0, use_cg=by_cg, iterations=sweeps, num_threads=1, random_state=0)
     matrix = sparse.csr_matrix(likes, dtype=np.float32)
-    return timed(lambda: peer.fit(matrix, show_progress=False))[1]
+    peer.fit(matrix, show_progress=False)
 
 
 def _lists(table: Table, name: str, ratings: Ratings, parts: Parts) -> None:

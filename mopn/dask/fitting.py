@@ -38,6 +38,8 @@ def fit(
     y_val: Any = None,
     sample_weight_val: Any = None,
     classes: Any = None,
+    user_features: Any = None,
+    item_features: Any = None,
     client: Any = None,
     timeout: float = TIMEOUT,
 ) -> Estimator:
@@ -55,7 +57,7 @@ def fit(
         as it is; with ``warm_start=True`` the fit starts from its network.
     X : dask array or DataFrame of shape (n, d)
         Rows in chunks, which may be of unknown sizes; all columns in one chunk. Blocks are dense, SciPy's CSR or
-        frames. For ``ImplicitFactorization`` rows are users, and blocks are sparse interactions; it takes nothing else.
+        frames. For ``ImplicitFactorization`` rows are users, and blocks are sparse interactions.
     y : dask array, DataFrame or Series of shape (n,) or (n, m)
         As for the estimator. Regressors of numbers take it into the memory of this process.
     sample_weight : dask array or Series of shape (n,), optional
@@ -64,6 +66,9 @@ def fit(
     classes : array-like, optional
         The labels, or ordered levels, that y may have; labels that no row has get outputs, too. If they are given, the
         fit is on the workers. Default: the labels of y.
+    user_features, item_features : array-like, sparse matrix or dask array, optional
+        For ``ImplicitFactorization`` alone, which takes no samples but X. As the factors they are in the memory of this
+        process, and a dask array comes there.
     client : dask.distributed.Client, optional
         Default: the current one.
     timeout : float, default 3600
@@ -103,12 +108,15 @@ def fit(
         given = [name for name, value in others.items() if value is not None]
         if given:
             raise TypeError(f"{given[0]} is not for ImplicitFactorization; leave it out")
-        return _fit_interactions(estimator, X, client, timeout)
+        return _fit_interactions(estimator, X, (user_features, item_features), client, timeout)
     if not isinstance(estimator, NetworkAttributes):
         raise TypeError(
             "estimator must be one of the networks, ordinal regressors or tables of mopn.estimators, "
             f"or ImplicitFactorization, got {shown(estimator)}"
         )
+    for name, features in (("user_features", user_features), ("item_features", item_features)):
+        if features is not None:
+            raise TypeError(f"{name} is for ImplicitFactorization alone; leave it out")
     fitted = copy(estimator)
     fit_of_network = network_fit_of(fitted)
     blocks = dask_blocks(X, y, sample_weight, classes, client, timeout)
@@ -130,11 +138,14 @@ def fit(
         fitted.max_time = limit
 
 
-def _fit_interactions(estimator: ImplicitFactorization, X: Any, client: Any, timeout: float) -> ImplicitFactorization:
+def _fit_interactions(
+    estimator: ImplicitFactorization, X: Any, features: tuple[Any, Any], client: Any, timeout: float
+) -> ImplicitFactorization:
     """Return a copy that is fitted to users in blocks; few pairs are gathered."""
     began = time.monotonic()
     fitted = copy(estimator)
     blocks = dask_blocks(X, None, None, None, client, timeout)
+    users, items = dask.compute(*features, scheduler=blocks.client.get, traverse=False)
     stored = blocks.count()
     if stored <= IN_MEMORY:
         interactions = _joined([block.X for block in blocks.gathered()])
@@ -150,7 +161,7 @@ def _fit_interactions(estimator: ImplicitFactorization, X: Any, client: Any, tim
     if fitted.max_time is not None:
         fitted.max_time = max(0.0, fitted.max_time - (time.monotonic() - began))
     try:
-        return fitted.fit(interactions)
+        return fitted.fit(interactions, user_features=users, item_features=items)
     finally:
         fitted.max_time = estimator.max_time
 

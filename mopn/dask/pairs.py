@@ -81,19 +81,16 @@ class DaskPairs(Pairs):
         return r.blocks(by_items=by_items).reduce(lambda block: _lines(block).gram(block.y, n), operator.add)
 
     def improved(
-        self, start: np.ndarray, other: np.ndarray, common: np.ndarray, *, single: bool, by_items: bool
+        self,
+        start: np.ndarray,
+        other: np.ndarray,
+        offsets: np.ndarray | None = None,
+        *,
+        by_items: bool,
     ) -> np.ndarray:
         """Return better rows of users, or of items; see :meth:`mopn.implicit.pairs.Lines.improved`."""
-        dtype = np.float32 if single else np.float64
         blocks, before = self._sides[by_items]
-        task = partial(
-            _improved,
-            before=before,
-            start=start.astype(dtype),
-            other=other.astype(dtype),
-            common=common,
-            single=single,
-        )
+        task = partial(_improved, before=before, start=start, other=other, offsets=offsets)
         return np.concatenate(blocks.reduce(task, operator.add))
 
 
@@ -174,11 +171,10 @@ def _times(block: RawBlock, X: np.ndarray) -> list[np.ndarray]:
 
 
 def _improved(
-    block: RawBlock, before: dict[int, int], start: np.ndarray, other: np.ndarray, common: np.ndarray, single: bool
+    block: RawBlock, before: dict[int, int], start: np.ndarray, other: np.ndarray, offsets: np.ndarray | None
 ) -> list[np.ndarray]:
-    lines = _lines(block)
-    first = before[block.number]
-    return [lines.improved(start[first : first + len(lines)], other, common, single=single)]
+    own_offsets = None if offsets is None else _rows(block, before, offsets)
+    return [_lines(block).improved(_rows(block, before, start), other, own_offsets)]
 
 
 def _with_numbers(block: RawBlock) -> sparse.csr_array:

@@ -32,20 +32,20 @@ _RATIOS = (0.14, 0.1, 0.07, 0.05, 0.035, 0.025)
 _WEIGHTS = (0.3, 1.0, 0.1)
 # Strengths in a row without a better score after which the search ends.
 _PATIENCE = 1
-# Part of the pairs that are held out.
+# Part of the pairs that is held out.
 _HELD_OUT = 0.1
-# Factor by which another weight than the first has to be better: means over users are that uncertain.
+# Another weight than the first must be better by this factor, as means over users are uncertain.
 _WEIGHT_MARGIN = 1.03
-# Length of the lists that are scored, and users whose lists are.
+# Length of the scored lists, and the largest number of users whose lists are scored.
 _LIST_LENGTH = 10
 _MOST_SCORED_USERS = 1000
-# Relative tolerance, and sweeps at most, of the fits of the choice, which are not proven.
+# Relative tolerance and largest number of sweeps of a fit of the choice, which is not proven.
 _CHOICE_TOL = 3e-3
 _CHOICE_SWEEPS = 3
 
-# Length of the columns of features, where an id's is 1. A score of the n items of a group then has 1 / 0.3^2 times the
-# ridge as by their ids; at unscaled columns it has 1 / n, and groups lose their zeros. Lists are equally good from 0.2
-# to 0.5 (benchmarks/recommender).
+# Length of a column of features, where an id's column has 1. Scores by the features of n items then pay 1 / 0.3^2 times
+# the ridge of scores by ids; by unscaled columns they would pay 1 / n, and unobserved pairs hardly count. Lists
+# are equally good from 0.2 to 0.5 (benchmarks/recommender).
 _FEATURE_LENGTH = 0.3
 
 # Sweeps of a fit, at most, by default.
@@ -73,7 +73,7 @@ class _Tried(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """The chosen options, a fit of other pairs to start from, and all that were tried."""
+    """The chosen options, a fit of other pairs to start from, and all tried options."""
 
     strength: Any
     weight: float
@@ -113,9 +113,9 @@ def _scales(features: Any) -> np.ndarray | None:
 class ImplicitFactorization(Fitted, BaseEstimator):
     """Recommend items from clicks, purchases or plays: matrix factorization of implicit feedback with a proven gap.
 
-    The loss is that of alternating least squares for implicit feedback (iALS): observed pairs are ones with a
-    confidence, all pairs are zeros with a small weight. In place of a number of factors it has a strength, and the
-    number is found; how far the fit is from the best matrix of any rank is proven. See
+    The loss is the one of alternating least squares for implicit feedback (iALS): observed pairs are ones with a
+    confidence, all pairs are zeros with a small weight. A strength takes the place of the number of factors, which is
+    found. The gap to the best matrix of any rank is proven. See
     :class:`mopn.ImplicitProblem`.
 
     Parameters
@@ -134,10 +134,10 @@ class ImplicitFactorization(Fitted, BaseEstimator):
     max_iter : int, optional
         Largest number of sweeps; default 100.
     max_time : float, optional
-        Seconds, with the choice.
+        Seconds of the choice and the fit.
     verbose : int, default 0
     random_state : int, RandomState or None, default 0
-        For the pairs that are held out.
+        Seed that draws the held-out pairs.
 
     Attributes
     ----------
@@ -210,8 +210,8 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         y : None
             Not used.
         user_features : array-like or sparse matrix of shape (n_users, p), optional
-            Features of users, besides their ids. Columns are scaled to 0.3 times the length of an id's column: so
-            unobserved pairs stay zeros for all users of a group, not for the group once.
+            Features of users, next to their ids. Columns are scaled to 0.3 times the length of an id's column: else
+            unobserved pairs would hardly count in a large group.
         item_features : array-like or sparse matrix of shape (n_items, q), optional
             Features of items, likewise; by them new items are recommended.
 
@@ -299,7 +299,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
     # -- the choice -------------------------------------------------------------------------------------------------
 
     def _choose(self, liked: sparse.csr_array, features: _Features, deadline: Deadline) -> _Chosen:
-        """Return strength and weight, a fit to start from, and the scores of all that were tried."""
+        """Return strength and weight, a fit to start from, and the scores of all tried options."""
         weights = _WEIGHTS if self.unobserved_weight == "auto" else (float(self.unobserved_weight),)
         chooses_strength = isinstance(self.strength, str)
         ratios: tuple[Any, ...] = tuple(map(Ratio, _RATIOS)) if chooses_strength else (self.strength,)
@@ -368,7 +368,7 @@ class ImplicitFactorization(Fitted, BaseEstimator):
         return self._fitted_model().fold_in_items(item_features)
 
     def explain(self, user: Any, item: int, user_features: Any = None) -> Reasons:
-        """Return what each item that a user liked adds to the score of an item.
+        """Return how much each item that a user liked adds to the score of an item.
 
         Parameters
         ----------

@@ -13,11 +13,11 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 from mopn.core.regularizers import Ratio
 from mopn.data.validation import check_input, check_start_size, finite_numbers
-from mopn.implicit.proof import ImplicitDual, Residuals, estimated_lower, proven_dual
+from mopn.implicit.proof import ImplicitDual, Residuals, estimated_lower, krylov_space, outside, proven_dual
 from mopn.implicit.sides import pairs_with_features
 from mopn.solvers.alternating import AlternatingLeastSquares
 from mopn.solvers.interface import Alternating, Estimate, Measure
-from mopn.solvers.numerics.precision import EPS, NULL
+from mopn.solvers.numerics.precision import EPS, NULL, TINY
 from mopn.solvers.result import Result
 from mopn.solvers.tools.blas_threads import in_threads, limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
@@ -27,14 +27,14 @@ from mopn.solvers.tools.display import Displayed
 
 # Factors are in single precision only if confidences are at most this multiple of the strength and of each other.
 _LARGEST_SINGLE = 1e4
-# Units below this leave, relative to the largest: they are rounding errors of single precision, or on the way to 0.
+# Units below this part of the largest leave: they are rounding errors of single precision, or on the way to 0.
 _NULL_UNIT = 1e-7
-# Steps of the power method to the best new units.
-_POWER_STEPS = 2
+# Steps of a search for new units.
+_SEARCH_STEPS = 3
 # Rows of a factor that are decomposed at a time: copies of them stay small, and threads share the blocks.
 _ROWS_PER_BLOCK = 2**14
-# Part of the objective that the bound of a norm may add to the gap of a certificate.
-_CERTIFIED = 1e-6
+# Gap that a certificate is made for, at least, relative.
+_CERTIFIED = 1e-5
 
 
 class Factors(NamedTuple):
@@ -51,7 +51,7 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True)
 class AtFactors:
-    """The objective at a point, and r = c (1 - W) of the observed pairs: minus the gradient of their losses."""
+    """The objective at a point, and the residuals r = c (1 - W) of the observed pairs."""
 
     value: float
     residuals: Any
@@ -76,8 +76,9 @@ class ImplicitProblem(Displayed, Alternating):
     unobserved_weight : float, default 0.3
         :math:`\rho`, above 0: the weight of every pair as a zero.
     user_features : array-like or sparse matrix of shape (n_users, p), optional
-        Features of users, besides a column for each user. W then has n_users + p rows, those of the features last, and
-        the prediction of a pair is a' W b, for a and b the columns of the user and of the item.
+        Features of users, next to a column for each user. W then has n_users + p rows, the last p for features, and
+        the prediction of a pair is a' W b, for a and b the columns of the user and of the item. Scale features down to
+        columns below 1, the length of an id's column: the sweeps to a gap grow with the squares of these lengths.
     item_features : array-like or sparse matrix of shape (n_items, q), optional
         Features of items, likewise.
 
@@ -191,12 +192,12 @@ class ImplicitProblem(Displayed, Alternating):
         users = point.P.size
         return {"x": flat, "P": flat[:users].reshape(point.P.shape), "Q": flat[users:].reshape(point.Q.shape)}
 
-    def balanced(self, point: Factors, null: float = NULL) -> Factors:
-        """Return the factors of the same W with the least penalty, without units below ``null``, relative."""
+    def balanced(self, point: Factors) -> Factors:
+        """Return the factors of the same W with the least penalty, without units that are rounding errors."""
         left = _triangle(point.P)
         right = _triangle(point.Q)
         U, values, Vt = np.linalg.svd(left @ right.T, full_matrices=False)
-        kept = values > null * values.max(initial=0.0)
+        kept = values > NULL * values.max(initial=0.0)
         roots = np.sqrt(values[kept])
         # W V = P (right' V) and W'U = Q (left' U): no orthonormal factor of P or Q is formed.
         P = point.P @ (right.T @ Vt[kept].T / roots)
@@ -266,44 +267,42 @@ class ImplicitProblem(Displayed, Alternating):
     def estimate(self, point: Factors, at: AtFactors, probes: int | np.ndarray, least: float, seed: int) -> Estimate:
         """Estimate the lower bound at a point, and find units to add, the best first.
 
-        ``probes`` are directions to begin with, or a number of random ones. Units are those whose slopes
-        exceed the strength, if each adds more than ``least`` to the gap.
+        ``probes`` are directions to begin with, or a number of random ones. A unit is a direction whose slope exceeds
+        the strength and which adds more than ``least`` to the gap.
         """
         matrix = Residuals(self.pairs, at.residuals)
-        basis = np.linalg.qr(self._on_short_side(point))[0]
-        n = len(basis)
+        factor = self._on_short_side(point)
+        n = len(factor)
+        basis = outside(np.zeros((n, 0)), factor)
         if not isinstance(probes, np.ndarray):
-            number = max(0, min(probes, n - basis.shape[1]))
-            probes = np.random.default_rng(seed).standard_normal((n, number))
-        probes = _outside(basis, probes[:, : n - basis.shape[1]])
-        for _ in range(_POWER_STEPS):
-            probes = _outside(basis, matrix.transposed_times(matrix.times(probes)))
-        image = matrix.times(np.hstack([basis, probes]))
-        triangle = _triangle(image)
-        values = np.linalg.svd(triangle, compute_uv=False)
+            probes = np.random.default_rng(seed).standard_normal((n, probes))
+        directions, images = krylov_space(matrix, basis, probes, _SEARCH_STEPS)
+        within = images.T @ images
+        values = _joint_values(matrix.times(basis), images, within)
         bound = estimated_lower(matrix, values, self.strength, self.unobserved_weight)
-        _, slopes, rotation = np.linalg.svd(triangle[:, basis.shape[1] :], full_matrices=False)
+        squares, rotation = np.linalg.eigh(within)
+        slopes = np.sqrt(np.maximum(squares[::-1], 0.0))
+        rotation = rotation[:, ::-1]
         new = slopes > self.strength + math.sqrt(2.0 * self.unobserved_weight * least)
-        weights = (slopes[new] - self.strength) / (self.unobserved_weight + self._mean_confidence)
+        new[probes.shape[1] :] = False
+        long = images @ (rotation[:, new] / slopes[new])
+        directions = directions @ rotation
+        short = directions[:, new]
+        P, Q = (short, long) if matrix.by_items else (long, short)
+        # Where each unit alone is best, by a slope and a curvature.
+        weights = (slopes[new] - self.strength) / (self.unobserved_weight + self.pairs.curvatures(P, Q))
         roots = np.sqrt(weights)
-        long = image[:, basis.shape[1] :] @ (rotation[new].T / slopes[new] * roots)
-        short = (probes @ rotation[new].T) * roots
-        units = Factors(short, long) if matrix.by_items else Factors(long, short)
-        return Estimate(bound.lower, units, probes @ rotation.T)
+        return Estimate(bound.lower, Factors(P * roots, Q * roots), directions)
 
     def _on_short_side(self, point: Factors) -> np.ndarray:
         """Return the factor of users or items, whichever are fewer."""
         return point.P if self.pairs.shape[0] < self.pairs.shape[1] else point.Q
 
-    @cached_property
-    def _mean_confidence(self) -> float:
-        return self.pairs.totals[2] / max(self.pairs.number, 1)
-
     def dual(
         self,
         point: Factors,
         at: AtFactors,
-        allowance: float,
+        goal: float,
         failure_budget: FailureBudget,
         seed: int | None = None,
     ) -> ImplicitDual:
@@ -314,7 +313,8 @@ class ImplicitProblem(Displayed, Alternating):
             self._on_short_side(point),
             self.strength,
             self.unobserved_weight,
-            allowance=allowance,
+            value=at.value,
+            goal=goal,
             failure_budget=failure_budget,
             seed=seed,
         )
@@ -335,34 +335,84 @@ class ImplicitProblem(Displayed, Alternating):
 
     def sweep(self, point: Factors, *, single: bool) -> Factors:
         """Improve P, then Q, by conjugate gradients of each row; return the balanced factors."""
-        P = self.pairs.improved(point.P, point.Q, self._common(point.Q), single=single, by_items=False)
-        Q = self.pairs.improved(point.Q, P, self._common(P), single=single, by_items=True)
-        return self.balanced(Factors(P.astype(np.float64), Q.astype(np.float64)), _NULL_UNIT)
+        dtype = np.float32 if single else np.float64
+        P = point.P.astype(dtype)
+        Q = point.Q.astype(dtype)
+        P, Q, _ = self._half_sweep(P, Q, by_items=False)
+        Q, P, squares = self._half_sweep(Q, P, by_items=True)
+        # Factors of the same W with the least penalty. The columns of P are orthogonal, of these squared lengths, so
+        # that the squares of the singular values of W are the eigenvalues of a small matrix.
+        lengths = np.sqrt(squares)
+        values, turn = np.linalg.eigh(lengths[:, None] * _gram(Q) * lengths)
+        kept = values > _NULL_UNIT**2 * values.max(initial=0.0)
+        turn = turn[:, kept][:, ::-1]
+        roots = values[kept][::-1] ** 0.25
+        of_users = turn * roots / np.maximum(lengths, TINY)[:, None]
+        of_items = turn / roots * lengths[:, None]
+        return Factors(_product(P, of_users).astype(np.float64), _product(Q, of_items).astype(np.float64))
 
-    def _common(self, other: np.ndarray) -> np.ndarray:
-        """Return the part (k, k) of the normal equations that all rows of a factor have, given the other factor."""
-        common = self.unobserved_weight * (other.T @ other)
-        common[np.diag_indices(len(common))] += self.strength
-        return common
+    def _half_sweep(
+        self, start: np.ndarray, other: np.ndarray, *, by_items: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return a better factor and the other one, turned alike so that the columns of the other are orthogonal.
+
+        The squared lengths of these columns come last. The terms of unobserved pairs and of the penalty, <a, (ridge
+        other'other + strength) a> for a row a, are then sums of squares; rows scaled by their roots need fewer steps.
+        """
+        squares, turn = np.linalg.eigh(_gram(other))
+        squares = np.maximum(squares, 0.0)
+        roots = np.sqrt(self.unobserved_weight * squares + self.strength)
+        scaled_start = _product(start, turn * roots)
+        scaled_other = _product(other, turn / roots)
+        found = self.pairs.improved(scaled_start, scaled_other, by_items=by_items)
+        found /= roots.astype(start.dtype)
+        scaled_other *= roots.astype(start.dtype)
+        return found, scaled_other, squares
 
     def default_solver(self) -> AlternatingLeastSquares:
         """Return the solver that :func:`mopn.minimize` takes by default."""
         return AlternatingLeastSquares()
 
 
+def _joint_values(first: np.ndarray, second: np.ndarray, squared_second: np.ndarray) -> np.ndarray:
+    """Return the singular values of the columns of two matrices, the second one given with its square, too."""
+    across = first.T @ second
+    squares = np.linalg.eigvalsh(np.block([[first.T @ first, across], [across.T, squared_second]]))
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _blocks(A: np.ndarray) -> list[slice]:
+    """Return the rows of a factor in blocks, which threads share."""
+    return [slice(first, first + _ROWS_PER_BLOCK) for first in range(0, len(A), _ROWS_PER_BLOCK)]
+
+
 def _triangle(A: np.ndarray) -> np.ndarray:
     """Return the factor R of A = QR, by blocks of rows, as copies of a large A need much memory."""
-    blocks = range(0, len(A), _ROWS_PER_BLOCK)
-    triangles = in_threads(lambda first: np.linalg.qr(A[first : first + _ROWS_PER_BLOCK], mode="r"), blocks)
+    triangles = in_threads(lambda rows: np.linalg.qr(A[rows], mode="r"), _blocks(A))
     triangle: Any = np.linalg.qr(np.vstack([np.zeros((0, A.shape[1])), *triangles]), mode="r")
     return triangle
 
 
+def _gram(A: np.ndarray) -> np.ndarray:
+    """Return A'A, in double precision."""
+    found = np.zeros((A.shape[1], A.shape[1]))
+    for part in in_threads(lambda rows: _squared(A[rows].astype(np.float64, copy=False)), _blocks(A)):
+        found += part
+    return found
+
+
+def _squared(A: np.ndarray) -> np.ndarray:
+    return A.T @ A
+
+
+def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A B for a matrix B of few rows, in the precision of A."""
+    found = np.empty((len(A), B.shape[1]), A.dtype)
+    B = B.astype(A.dtype)
+    for _ in in_threads(lambda rows: np.matmul(A[rows], B, out=found[rows]), _blocks(A)):
+        pass
+    return found
+
+
 def _times_vector(times: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
     return times(x.reshape(-1, 1)).ravel()
-
-
-def _outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of directions without their parts along an orthonormal basis."""
-    # Householder's columns are orthogonal to the basis, even if nothing is left of a direction.
-    return np.linalg.qr(np.hstack([basis, directions]))[0][:, basis.shape[1] :]

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -33,7 +33,7 @@ from scipy.linalg.blas import dsyr2k
 from scipy.linalg.lapack import dpotrf
 
 from mopn.implicit.pairs import Pairs
-from mopn.solvers.numerics.precision import EPS, TINY, proven_lower
+from mopn.solvers.numerics.precision import EPS, NULL, TINY, proven_lower
 from mopn.solvers.sphere.probable import chebyshev_bound, least_component, steps_for
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.decorators import cached_property
@@ -43,13 +43,16 @@ from mopn.solvers.tools.display import Displayed
 MAX_FACTORIZED = 6000
 # Searches for singular vectors that are missed, at most; bounds hold without them.
 _MAX_SEARCHES = 30
-# Steps of Lanczos in a search: so much over the root of the relative excess that matters, within limits.
-_LANCZOS_GROWTH = 4.0
-_MIN_LANCZOS_STEPS = 20
-_MAX_LANCZOS_STEPS = 120
+# Random directions of a search, and its steps: a product of several directions takes little longer than of one.
+_SEARCH_DIRECTIONS = 8
+_SEARCH_STEPS = 16
+# Part of the gap that the bound of the norm may add.
+_PART_OF_GAP = 0.1
 # Excess of the norm bound over the strength that is tried first, at least and at most.
 _LEAST_EXCESS = 1e-9
 _MOST_EXCESS = 0.1
+# Vectors are kept from this number of excesses below the strength: dropped, they would lift the rest above it.
+_KEPT_EXCESSES = 10.0
 # Factor of the excess after attempts without success.
 _GROWTH = 3.0
 # The least excess of bounds by random starts: the steps grow with its inverse root.
@@ -71,8 +74,7 @@ class ImplicitDual(Displayed):
         the sum of max(sigma_j - strength, 0)^2 / (2 unobserved_weight) over the singular values of ``matrix``, or with
         features of A' ``matrix`` B, for A and B the columns of ids and features.
     bound : float
-        Proven bound of these singular values after those above the strength were clipped there; a little above the
-        strength.
+        Proven bound of these singular values after clipping at the strength; a little above the strength.
     matrix : sparse array of shape (n_users, n_items)
         The numbers r of the observed pairs.
     vectors : ndarray of shape (n, k)
@@ -143,7 +145,8 @@ def proven_dual(
     strength: float,
     ridge: float,
     *,
-    allowance: float,
+    value: float,
+    goal: float,
     failure_budget: FailureBudget,
     seed: int | None = None,
 ) -> ImplicitDual:
@@ -153,20 +156,24 @@ def proven_dual(
     ----------
     guess : ndarray of shape (n, k)
         Columns near the singular vectors of G above the strength, on the side with fewer rows; the bound holds for any.
-    allowance : float
-        Part of the gap, absolute, that the bound of the norm may add.
+    value : float
+        The objective.
+    goal : float
+        The gap that is wanted, absolute: the bound of the norm may add a tenth of it, or of the gap if that is more.
     failure_budget : FailureBudget
         From which a bound by random starts spends.
     seed : int, optional
         Of random starts.
     """
     matrix = Residuals(pairs, r)
-    vectors = SingularVectors(matrix, guess)
-    scale = estimated_lower(matrix, vectors.values, strength, ridge).scale
+    vectors = near_singular_vectors(matrix, guess)
+    estimate = estimated_lower(matrix, vectors.values, strength, ridge)
+    allowance = _PART_OF_GAP * max(goal, value - estimate.lower)
+    scale = estimate.scale
     if scale != 1.0:
         r = pairs.scaled(r, scale)
         matrix = Residuals(pairs, r)
-        vectors = SingularVectors(matrix, vectors.V)
+        vectors = SingularVectors(vectors.V, scale * vectors.images)
     # Where (1 - strength / tau)^2 ||G||^2 / (2 ridge) is the allowance.
     excess = math.sqrt(2.0 * ridge * allowance) / max(matrix.length, TINY)
     excess = min(max(excess, _LEAST_EXCESS), _MOST_EXCESS)
@@ -184,72 +191,116 @@ def proven_dual(
     return ImplicitDual(lower, bound, pairs.matrix(r), rest.V)
 
 
-class SingularVectors:
-    """Right vectors V (n, k) near singular vectors of G, their images G V and values, by a step of the power method."""
+def outside(basis: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis (n, q) of the rest of directions after projection onto an orthonormal basis.
 
-    def __init__(self, matrix: Residuals, guess: np.ndarray) -> None:
-        V = np.linalg.qr(guess)[0]
-        V = np.linalg.qr(matrix.transposed_times(matrix.times(V)))[0]
-        U, self.values, rotation = np.linalg.svd(matrix.times(V), full_matrices=False)
-        self.V = V @ rotation.T
-        self.images = U * self.values
+    Directions with the largest rest come last; directions without a rest are dropped.
+    """
+    # The second projection removes the rounding errors of the first.
+    for _ in range(2):
+        least = NULL * np.max(np.einsum("ij,ij->j", directions, directions), initial=TINY)
+        directions = directions - basis @ (basis.T @ directions)
+        squares, turn = np.linalg.eigh(directions.T @ directions)
+        kept = squares > least
+        directions = directions @ (turn[:, kept] / np.sqrt(squares[kept]))
+    return directions
+
+
+def krylov_space(matrix: Residuals, basis: np.ndarray, start: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return orthonormal directions outside a basis, and their images by G: the start times powers of G'G.
+
+    It is a block Lanczos method with full orthogonalisation.
+    """
+    n, k = basis.shape
+    known = np.empty((n, min(k + steps * start.shape[1], n)), order="F")
+    known[:, :k] = basis
+    images = np.empty((matrix.n_rows, known.shape[1] - k), order="F")
+    size = k
+    following = start
+    for later in reversed(range(steps)):
+        room = known.shape[1] - size
+        if not room:
+            break
+        block = outside(known[:, :size], following)[:, -room:]
+        image = matrix.times(block)
+        end = size + block.shape[1]
+        known[:, size:end] = block
+        images[:, size - k : end - k] = image
+        size = end
+        if later:
+            following = matrix.transposed_times(image)
+    return known[:, k:size], images[:, : size - k]
+
+
+class SingularVectors(NamedTuple):
+    """Orthonormal right vectors V (n, k) near singular vectors of G, and their images G V."""
+
+    V: np.ndarray
+    images: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        """Lengths of the images, near singular values."""
+        return np.linalg.norm(self.images, axis=0)
+
+    def turned(self) -> SingularVectors:
+        """Return vectors of the same span with orthogonal images, the largest first."""
+        turn = np.linalg.eigh(self.images.T @ self.images)[1][:, ::-1]
+        return SingularVectors(self.V @ turn, self.images @ turn)
+
+    def above(self, least: float) -> SingularVectors:
+        """Return the vectors with values above ``least``."""
+        kept = self.values > least
+        return SingularVectors(self.V[:, kept], self.images[:, kept])
+
+    def joined(self, others: SingularVectors) -> SingularVectors:
+        """Return these vectors and others."""
+        return SingularVectors(np.hstack([self.V, others.V]), np.hstack([self.images, others.images]))
+
+
+def near_singular_vectors(matrix: Residuals, guess: np.ndarray) -> SingularVectors:
+    """Return vectors near singular vectors of G by a step of the power method."""
+    V = np.linalg.qr(guess)[0]
+    V = np.linalg.qr(matrix.transposed_times(matrix.times(V)))[0]
+    return SingularVectors(V, matrix.times(V)).turned()
 
 
 def _rest_of_matrix(matrix: Residuals, vectors: SingularVectors, strength: float, excess: float) -> _RestOfMatrix:
-    """Return the rest of G outside the vectors above the strength, among which are those that Lanczos still finds."""
-    above = vectors.values > strength
-    rest = _RestOfMatrix(matrix, vectors.V[:, above], vectors.images[:, above], strength)
+    """Return the rest of G outside vectors, to which searches add what they find above the strength."""
+    least_kept = strength * max(1.0 - _KEPT_EXCESSES * excess, 0.5)
+    vectors = vectors.above(least_kept)
+    n, known = vectors.V.shape
     rng = np.random.default_rng(0)
-    known = rest.V.shape[1]
+    start = rng.standard_normal((n, _SEARCH_DIRECTIONS))
     for _ in range(_MAX_SEARCHES):
-        missed = rest.directions_above(strength * (1.0 + 0.5 * excess), excess, rng)
+        found = SingularVectors(*krylov_space(matrix, vectors.V, start, _SEARCH_STEPS)).turned()
+        missed = found.above(strength * (1.0 + 0.5 * excess))
+        number = missed.V.shape[1]
+        vectors = vectors.joined(missed)
         # With many more values above the strength than units the point is far from the minimum.
-        if not missed.shape[1] or rest.V.shape[1] > 2 * known + _MAX_LANCZOS_STEPS:
+        if not number or len(vectors.values) > 2 * known + _SEARCH_DIRECTIONS * _SEARCH_STEPS:
             break
-        images = np.hstack([rest.L, matrix.times(missed)])
-        rest = _RestOfMatrix(matrix, np.hstack([rest.V, missed]), images, strength)
-    if rest.V.shape[1] > known:
-        vectors = SingularVectors(matrix, rest.V)
-        above = vectors.values > strength
-        rest = _RestOfMatrix(matrix, vectors.V[:, above], vectors.images[:, above], strength)
-    return rest
+        # The next search goes on from the vectors that come next, and from as many random ones.
+        half = _SEARCH_DIRECTIONS // 2
+        start = np.hstack([found.V[:, number : number + half], rng.standard_normal((n, half)) / math.sqrt(n)])
+    if len(vectors.values) > known:
+        vectors = near_singular_vectors(matrix, vectors.V).above(least_kept)
+    return _RestOfMatrix(matrix, vectors, strength)
 
 
 class _RestOfMatrix:
     """The matrix G (1 - V V'), for vectors V near the singular vectors of G above the strength."""
 
-    def __init__(self, matrix: Residuals, V: np.ndarray, images: np.ndarray, strength: float) -> None:
+    def __init__(self, matrix: Residuals, vectors: SingularVectors, strength: float) -> None:
         self.matrix = matrix
         self.strength = strength
-        self.V = np.ascontiguousarray(V)
+        self.V = np.ascontiguousarray(vectors.V)
         # The image G V.
-        self.L = np.ascontiguousarray(images)
+        self.L = np.ascontiguousarray(vectors.images)
         # The length of the moduli of all terms: rounding errors are relative to its square.
         self.size = matrix.length * (1.0 + float(np.vdot(self.V, self.V))) * (1.0 + 8.0 * EPS)
         # Roundings on the way to an entry of a product, at most.
         self.roundings = 2 * (matrix.n_rows + matrix.n_columns) + 4 * self.V.shape[1] + 64
-
-    def directions_above(self, least: float, excess: float, rng: np.random.Generator) -> np.ndarray:
-        """Return directions (n, q) outside V of singular values above ``least``, by Lanczos from a random start."""
-        n = self.matrix.n_columns
-        steps = math.ceil(_LANCZOS_GROWTH / math.sqrt(excess))
-        steps = min(max(steps, _MIN_LANCZOS_STEPS), _MAX_LANCZOS_STEPS, n - self.V.shape[1])
-        basis = np.zeros((steps, n))
-        images = np.zeros((steps, n))
-        vector = rng.standard_normal(n)
-        for step in range(steps):
-            known = basis[:step]
-            for _ in range(2):
-                vector = vector - self.V @ (self.V.T @ vector)
-                vector -= known.T @ (known @ vector)
-            length = float(np.linalg.norm(vector))
-            if not length > TINY:
-                break
-            basis[step] = vector / length
-            images[step] = self._squared_rows(basis[step : step + 1])[0]
-            vector = images[step]
-        squares, rotation = np.linalg.eigh(basis @ images.T)
-        return basis.T @ rotation[:, squares > least * least]
 
     def bound(self, excess: float, failure_budget: FailureBudget, seed: int | None) -> float:
         """Return a proven bound of ||G (1 - V V')||_2, about ``excess`` above the strength, or more if it has to be."""
@@ -310,8 +361,9 @@ class _RestOfMatrix:
         theta = max(1.0 - self.strength / max(bound, self.strength) * (1.0 - 4.0 * EPS), 0.0) ** 2
         if not self.V.shape[1]:
             return theta * length * length * (1.0 + 8.0 * EPS)
-        U, values, rotation = np.linalg.svd(self.L, full_matrices=False)
-        V = self.V @ rotation.T
+        values = np.linalg.norm(self.L, axis=0)
+        U = self.L / values
+        V = self.V
         skew = max(_skewness(U), _skewness(V))
         clipped = np.minimum(values, self.strength * (1.0 - 2.0 * skew))
         left = G.transposed_times(U)

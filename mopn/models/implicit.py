@@ -19,6 +19,8 @@ from mopn.solvers.tools.display import Displayed
 
 # Scores that are held in memory at a time.
 _SCORES_AT_A_TIME = 2**22
+# Scores in a block, whose maximum is found first: lists of 12,500 scores then take a fifteenth of the time.
+_SCORES_IN_BLOCK = 64
 
 
 class Recommendations(NamedTuple):
@@ -33,9 +35,9 @@ class Recommendations(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """Items that a user liked, and what each adds to a score, the largest first; they add up to the score.
+    """Items that a user liked, and how much each adds to a score, the largest first; they add up to the score.
 
-    Where users have features, these are one more entry, the item -1.
+    With features of users one more entry is for all of them, the item -1.
     """
 
     items: np.ndarray
@@ -57,9 +59,9 @@ class ImplicitModel(Displayed, Fitted):
     user_feature_factors : ndarray of shape (p, k), optional
         Factors of the features of users.
     item_feature_factors : ndarray of shape (q, k), optional
-        Factors of the features of items, likewise.
+        Factors of the features of items.
     user_offsets : ndarray of shape (n_users, k), optional
-        The part of ``user_factors`` that is by the features of users.
+        The part of ``user_factors`` that comes from the features of users.
     item_squares : ndarray of shape (k, k), optional
         Q'Q of the factors of items and their features; default of ``item_factors``.
 
@@ -185,7 +187,7 @@ class ImplicitModel(Displayed, Fitted):
 
     @quiet()
     def similar_items(self, items: Any, n: int = 10) -> Recommendations:
-        """Return the n items whose factors have the largest cosines with those of given items, without themselves.
+        """Return the n items whose factors have the largest cosines with given items, which are left out.
 
         Parameters
         ----------
@@ -213,7 +215,7 @@ class ImplicitModel(Displayed, Fitted):
 
     @quiet()
     def fold_in(self, interactions: Any, user_features: Any = None) -> np.ndarray:
-        """Return the factors (m, k) of new users: their minimum with all else as it is, in closed form.
+        """Return the factors (m, k) of new users in closed form: the minimum with all other factors fixed.
 
         Parameters
         ----------
@@ -252,14 +254,14 @@ class ImplicitModel(Displayed, Fitted):
         return Recommendations(*found) if np.ndim(ids) else Recommendations(found[0][0], found[1][0])
 
     def _offsets(self, user_features: Any, n: int) -> np.ndarray:
-        """Return the part (n, k) of users' factors that is by their features."""
+        """Return the part (n, k) of users' factors that comes from their features."""
         if user_features is None:
             return np.zeros((n, self.n_units))
         return _by_features(user_features, self.user_feature_factors, "user_features", n)
 
     @quiet()
     def explain(self, user: Any, item: int, user_features: Any = None) -> Reasons:
-        """Return what each item that a user liked adds to the score of an item: exact, by the factors of fold_in.
+        """Return how much each item that a user liked adds to the score of an item: exact for the factors of fold_in.
 
         Parameters
         ----------
@@ -303,7 +305,7 @@ class ImplicitModel(Displayed, Fitted):
         return common + factors.T @ weighted, weighted
 
     def _folded(self, liked: sparse.csr_array, offsets: np.ndarray) -> np.ndarray:
-        """Return factors (m, k), given the parts that are by features: the offsets, where nothing was liked."""
+        """Return factors (m, k), given their parts from features; these alone, where nothing was liked."""
         common = self._common
         found = offsets.copy()
         for row in np.flatnonzero(np.diff(liked.indptr)).tolist():
@@ -331,7 +333,7 @@ class ImplicitModel(Displayed, Fitted):
 
 
 def _by_features(features: Any, factors: np.ndarray | None, name: str, n: int | None = None) -> np.ndarray:
-    """Return the part (n, k) of factors that is by features."""
+    """Return the part (n, k) of factors that comes from features."""
     if factors is None:
         raise ValueError(f"{name}: the model has none; give {name} to fit, too")
     if n is None:
@@ -344,6 +346,22 @@ def _by_features(features: Any, factors: np.ndarray | None, name: str, n: int | 
 
 def best_of_rows(scores: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the places (m, n) of the n largest scores of each row and the scores, the largest first; -1 for -inf."""
+    blocks = scores.shape[1] // _SCORES_IN_BLOCK
+    if blocks <= n:
+        return _sorted_best(scores, n)
+    # The n largest scores are in the n blocks of the largest maxima, or in the rest behind the blocks.
+    end = blocks * _SCORES_IN_BLOCK
+    maxima = scores[:, :end].reshape(len(scores), blocks, _SCORES_IN_BLOCK).max(axis=2)
+    best = np.sort(np.argpartition(-maxima, n - 1, axis=1)[:, :n], axis=1)
+    columns = best[:, :, None] * _SCORES_IN_BLOCK + np.arange(_SCORES_IN_BLOCK)
+    rest = np.tile(np.arange(end, scores.shape[1]), (len(scores), 1))
+    columns = np.hstack([columns.reshape(len(scores), -1), rest])
+    places, found = _sorted_best(np.take_along_axis(scores, columns, axis=1), n)
+    # -1 is the last place of a row; it stays.
+    return np.where(places >= 0, np.take_along_axis(columns, places, axis=1), -1), found
+
+
+def _sorted_best(scores: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     if n < scores.shape[1]:
         places = np.sort(np.argpartition(-scores, n - 1, axis=1)[:, :n], axis=1)
     else:

@@ -234,6 +234,7 @@ def test_what_is_refused(client, on_workers):
 
     for estimator, y, options, message in (
         (estimators.PathCV(classifier), LABELS, {}, "estimator must be one of the networks"),
+        (classifier, LABELS, {"item_features": X}, "item_features is for ImplicitFactorization alone"),
         (classifier, LABELS[:, None], {}, r"use y\[:, 0\]"),
         (classifier, (X > 0).astype(int), {"classes": [0, 1]}, "classes are for labels"),
         (classifier, np.arange(300).reshape(150, 2), {}, r"block \d: y has the label"),

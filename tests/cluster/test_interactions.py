@@ -59,6 +59,39 @@ def test_chunks_without_users(client, on_workers):
     assert_same(of_dask.fit(ImplicitFactorization(**OPTIONS), parts, client=client), expected)
 
 
+def dummies(n, seed):
+    """Three features of n users or items."""
+    return np.random.default_rng(seed).random((n, 3)).round()
+
+
+def in_blocks(features):
+    """Features as a dask array."""
+    return da.from_array(features, chunks=(20, features.shape[1]))
+
+
+def in_sparse_blocks(features):
+    """Features as a dask array of CSR matrices."""
+    return chunked(sparse.csr_array(features), (20, len(features) - 20))
+
+
+@pytest.mark.parametrize("kinds", [("user",), ("item",), ("user", "item")], ids="-".join)
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, in_blocks, in_sparse_blocks])
+def test_features_are_as_in_memory(client, on_workers, kinds, convert):
+    matrix = clicks()
+    numbers = {"user": dummies(90, 1), "item": dummies(40, 2)}
+    features = {f"{kind}_features": numbers[kind] for kind in kinds}
+    given = {name: convert(values) for name, values in features.items()}
+    expected = ImplicitFactorization(**OPTIONS).fit(matrix, **features)
+    found = of_dask.fit(ImplicitFactorization(**OPTIONS), chunked(matrix, (40, 7, 43)), client=client, **given)
+    assert_same(found, expected)
+    if "item" in kinds:
+        new = dummies(5, 3)
+        assert (
+            found.recommend_new_items(new, 3, 2).items.tolist()
+            == expected.recommend_new_items(new, 3, 2).items.tolist()
+        )
+
+
 def test_random_bounds(client, on_workers, monkeypatch):
     from mopn.implicit import proof
 
@@ -85,6 +118,12 @@ def test_what_is_wrong_with_interactions(client, on_workers):
         (model, chunked(clicks(), (50, 40), np.asarray), {}, r"block [01]: interactions must be a SciPy sparse matrix"),
         (model, chunked(clicks(), (50, 40)).map_blocks(lambda part: part[:, :5]), {}, "has 5 items, .* array has 40"),
         (model, chunked(clicks(), (90,)), {"y": [1]}, "y is not for ImplicitFactorization"),
+        (
+            model,
+            chunked(clicks(), (90,)),
+            {"user_features": dummies(89, 0)},
+            r"user_features must have shape \(90, p\)",
+        ),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             of_dask.fit(estimator, data, client=client, **options)

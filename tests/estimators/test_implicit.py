@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import mopn
 from mopn.estimators import ImplicitFactorization
+from mopn.models.implicit import best_of_rows
 
 
 def likes(n_users=60, n_items=40, seed=0):
@@ -85,6 +86,24 @@ def test_rows_of_interactions_are_new_users_without_a_flag():
     changed = rows[[0]].tolil()
     changed[0, 1] = 1.0
     assert 1 not in model.recommend(changed, 40).items[0]
+
+
+@pytest.mark.parametrize("n_items", [50, 640, 700, 3000])
+@pytest.mark.parametrize("n", [1, 9, 50])
+def test_lists_are_the_best_of_a_sort(n_items, n):
+    """Of many items as of few, with ties, rows of few scores and rows of none."""
+    scores = np.random.default_rng(0).standard_normal((40, n_items)).round(2)
+    scores[:, ::3] = -np.inf
+    scores[3] = -np.inf
+    scores[4, 5:] = -np.inf
+    places, found = best_of_rows(scores, n)
+    np.testing.assert_array_equal(found, -np.sort(-scores, axis=1)[:, :n])
+    np.testing.assert_array_equal(places >= 0, found > -np.inf)
+    at_places = np.take_along_axis(scores, np.maximum(places, 0), axis=1)
+    np.testing.assert_array_equal(np.where(places >= 0, at_places, -np.inf), found)
+    for row in places:
+        ids = row[row >= 0]
+        assert len(set(ids.tolist())) == len(ids)
 
 
 def test_lists_end_where_items_do():
