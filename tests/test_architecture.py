@@ -42,7 +42,7 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # changes; 2 % of slack keep small changes out of this file.
 CEILINGS = {
     "packages and modules right below mopn": 20,
-    "nodes of mopn and solvers": 196_500,
+    "nodes of mopn and solvers": 197_000,
     "nodes of tests": 239_500,
     "nodes of benchmarks": 86_500,
     "public names": 80,
