@@ -35,7 +35,7 @@ def run(*command, cwd):
 
 def test_the_header_is_that_of_the_readme(folder):
     text = (folder / "digits" / "digits.h").read_text()
-    assert "A model of 64 features, 10 outputs and 24 units in integers alone" in text
+    assert "A model of 64 features, 10 outputs and 23 units in integers alone" in text
     assert text == (folder / "micropython" / "digits.h").read_text()
 
 

@@ -67,7 +67,7 @@ def test_one_estimator_of_each_kind(estimator, check):
         estimators.MultiOutputFMRegressor(**NETWORK),
         estimators.MultiOutputFMClassifier(max_units=6, tol=0.5, norm="l1", loss="squared-hinge"),
         estimators.OrdinalPNRegressor(strength=20.0, **ORDINAL),
-        estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.5),
+        estimators.TableClassifier(strength=Ratio(0.1), curves=1, max_units=5, tol=0.05),
         estimators.TableRegressor(strength=Ratio(0.1), curves=1, max_units=5, tol=0.1),
         estimators.TableRegressor(curves=1, max_units=5, tol=0.1),
         estimators.PathCV(CLASSIFIER, max_units=(2, 3), **SEARCH),

@@ -111,6 +111,7 @@ def test_networks_to_the_last_bit(cls, options, y, form, more):
     same_fits(lambda: cls(**{"max_units": 3, "strength": Ratio(0.1)} | more, **options), form, y, times)
 
 
+@pytest.mark.filterwarnings("ignore:no unit has an effect")  # of X on the wild targets
 @pytest.mark.parametrize("strength", ["auto", Ratio(0.05)], ids=str)
 @pytest.mark.parametrize(("cls", "options", "y"), members(TABLES))
 def test_tables_to_the_last_bit(cls, options, y, strength):

@@ -150,7 +150,7 @@ def test_any_residuals_prove_a_bound_that_holds(case, kind, allowance):
     assert found.lower <= exact + 1e-14 * size
     if kind != "large":
         # Random bounds are looser.
-        assert found.lower >= exact - 1.1 * allowance - (1e-5 if found.bound <= problem.strength else 1e-3) * size
+        assert found.lower >= exact - 1.1 * allowance - (1e-5 if found.bound <= problem.strength else 3e-3) * size
     assert budget.failure == 0.0
 
 
