@@ -154,18 +154,15 @@ class _Search:
         if self.is_out_of_time or self.best != RATIOS[0] or len(first_losses) < len(self.folds):
             return
         folds = [fold.from_the_first() for fold in self.folds]
-        trials = [first_losses]
         ratios = (RATIOS[0], *_LARGER_RATIOS)
         rule = partial(while_surely_better, first=first_losses)
-        for losses, verdict in self._walk(_LARGER_RATIOS, folds, rule):
-            self._print_trial(ratios[len(trials)], losses, len(folds[0].networks[len(trials)].basis))
-            self.losses[ratios[len(trials)]] = losses
-            trials.append(losses)
+        for number, (losses, verdict) in enumerate(self._walk(_LARGER_RATIOS, folds, rule), 1):
+            self._print_trial(ratios[number], losses, len(folds[0].networks[number].basis))
+            self.losses[ratios[number]] = losses
             if verdict.best:
                 self._take(ratios[verdict.best], folds, verdict.best)
         constant = [fold.losses_of_constant() for fold in self.folds]
-        number = ratios.index(self.best)
-        if while_surely_better([constant], trials[number]).best:
+        if while_surely_better([constant], self.losses[self.best]).best:
             self._print_trial(_RATIO_OF_CONSTANT, constant, 0)
             self.best = _RATIO_OF_CONSTANT
             self.model = None

@@ -25,6 +25,7 @@ from mopn.network.compression import FEATURES_AT_A_TIME, Compression
 from mopn.network.point import Network
 from mopn.network.trace_norm_model import TraceNormModel
 from mopn.solvers.lbfgs import ARMIJO
+from mopn.solvers.tools.decorators import cached_property
 
 # Modulus of an eigenvalue, relative to the strength, above which its eigenvector may move: a slightly smaller one would
 # exceed it after the step.
@@ -54,10 +55,11 @@ _INDEPENDENT = 1e-8
 
 
 class _At(NamedTuple):
-    """A point of the problem, the outputs (n, m) there, and the slopes of losses and ridge."""
+    """A point of the problem, the outputs (n, m) there, the objective, and the slopes of losses and ridge."""
 
     x: np.ndarray
     outputs: np.ndarray
+    value: float
     slopes: np.ndarray
 
 
@@ -79,6 +81,9 @@ class DualProjection:
         sizes = [each.size for each in self.compressions]
         self.size = sum(sizes)
         self._ends = np.cumsum(sizes)[:-1]
+        # The network as a point, and the slopes there.
+        self.first = np.concatenate([np.empty(0), *(each.first for each in self.compressions)])
+        self.first_slopes = np.concatenate([np.empty(0), *(each.first_slopes for each in self.compressions)])
 
     def _compressions(self, problem: Any, at: Any) -> list[Compression]:
         """Return the compressions of all outputs with eigenvalues near the strength or above it."""
@@ -129,15 +134,9 @@ class DualProjection:
         """Return the network of the better dual point; None where no slope exceeds the target, or no step helps."""
         if not self.size:
             return None
-        first = _At(
-            np.concatenate([each.first for each in self.compressions]),
-            self.outputs,
-            np.concatenate([each.first_slopes for each in self.compressions]),
-        )
-        if self._largest(first.slopes) <= self.target:
+        if self._largest(self.first_slopes) <= self.target:
             return None
-        # The slopes of the ridge of the rest of the network.
-        self._others = first.slopes - self._slopes_of_losses(first.outputs) - self._ridge_slopes(first.x)
+        first = self._point(self.first, self.outputs)
         at = first
         model = None
         for _ in range(_MOST_STEPS):
@@ -163,24 +162,29 @@ class DualProjection:
     def _search(self, at: _At, change: np.ndarray) -> tuple[_At | None, float]:
         """Return the point after a step along a change that lowers the objective enough, and its length; or None."""
         of_change = self._outputs(change)
-        value = self._value(at.x, at.outputs)
         slope = at.slopes @ change + self.target * (self._norm(at.x + change) - self._norm(at.x))
         step = 1.0
         while slope < 0.0 and step >= _SHORTEST_STEP:
-            x = at.x + step * change
-            outputs = at.outputs + step * of_change
-            if self._value(x, outputs) <= value + ARMIJO * step * slope:
-                slopes = self._others + self._slopes_of_losses(outputs) + self._ridge_slopes(x)
-                return (_At(x, outputs, slopes) if np.isfinite(slopes).all() else None), step
+            new = self._point(at.x + step * change, at.outputs + step * of_change)
+            if new.value <= at.value + ARMIJO * step * slope:
+                return (new if np.isfinite(new.slopes).all() else None), step
             step *= 0.5
         return None, step
 
-    def _value(self, x: np.ndarray, outputs: np.ndarray) -> float:
-        """Return the objective, less a constant, with the target for the strength and in the unit of the slopes."""
+    def _point(self, x: np.ndarray, outputs: np.ndarray) -> _At:
+        """Return a point; its objective, less a constant, has the target for the strength and the slopes' unit."""
+        value, G = self.losses.value_gradient(outputs)
         # Each class that moves along has a share.
         shares = np.abs(self.compressions[0].outputs).sum()
-        of_losses = float(self.losses.value(outputs)) / shares
-        return of_losses + self._others @ x + 0.5 * (x @ self._ridge_slopes(x)) + self.target * self._norm(x)
+        of_ridge = self._ridge_slopes(x)
+        value = float(value) / shares + self._others @ x + 0.5 * (x @ of_ridge) + self.target * self._norm(x)
+        return _At(x, outputs, value, self._others + self._slopes(G) + of_ridge)
+
+    @cached_property
+    def _others(self) -> np.ndarray:
+        """The slopes of the ridge of the rest of the network."""
+        _, G = self.losses.value_gradient(self.outputs)
+        return self.first_slopes - self._slopes(G) - self._ridge_slopes(self.first)
 
     def _moved(self, x: np.ndarray) -> Network:
         parts = [each.units(part) for each, part in self._parts(x) if part.any()]
@@ -212,9 +216,8 @@ class DualProjection:
             outputs += each.output(part)[:, None] * each.outputs
         return outputs
 
-    def _slopes_of_losses(self, outputs: np.ndarray) -> np.ndarray:
-        """Return the slopes of the losses, for each class that moves along."""
-        _, G = self.losses.value_gradient(outputs)
+    def _slopes(self, G: Any) -> np.ndarray:
+        """Return the slopes of the losses with gradient G (n, m), for each class that moves along."""
         G = np.asarray(G)
         return np.concatenate([each.slopes(_along(G, each.outputs)) for each in self.compressions])
 

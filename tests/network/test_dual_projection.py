@@ -48,6 +48,10 @@ def a_point(projection, size=0.1):
     return size * np.random.default_rng(1).standard_normal(projection.size)
 
 
+def slopes_of_losses(projection, outputs):
+    return projection._slopes(projection.losses.value_gradient(outputs)[1])
+
+
 # -- the small problem -------------------------------------------------------------------------------------------------
 
 
@@ -57,7 +61,7 @@ def test_outputs_and_slopes_are_those_of_a_network(loss, kernel):
     projection = a_projection(problem_of(loss, kernel))
     x = a_point(projection)
     moved = projection._moved(x)
-    first = np.concatenate([each.first for each in projection.compressions])
+    first = projection.first
     outputs = projection.outputs + projection._outputs(x - first)
     if loss == TWO_CLASSES:  # depends on the difference alone
         assert outputs[:, 1] - outputs[:, 0] == pytest.approx(np.diff(np.asarray(moved.outputs))[:, 0], abs=1e-6)
@@ -69,7 +73,7 @@ def test_outputs_and_slopes_are_those_of_a_network(loss, kernel):
 
     # Where two classes move alike, a variable moves two outputs.
     classes = np.concatenate([np.full(each.size, np.abs(each.outputs).sum()) for each in projection.compressions])
-    slopes = projection._slopes_of_losses(np.asarray(moved.outputs))
+    slopes = slopes_of_losses(projection, np.asarray(moved.outputs))
     assert slopes * classes == pytest.approx(derivatives(of_losses, x), rel=1e-4, abs=1e-4)
 
 
@@ -79,19 +83,17 @@ def test_units_move_along_where_there_is_room(loss, ridge):
     """At first all is as in the network, whose units T has taken over; the slopes are those of the objective."""
     problem = problem_of(loss, ridge=ridge)
     projection = a_projection(problem)
-    first = np.concatenate([each.first for each in projection.compressions])
+    first = projection.first
     assert projection.rest.n_units < projection.network.n_units
     network = projection._moved(first)
     outputs, others = np.asarray(network.outputs), np.asarray(projection.network.outputs)
     assert outputs - outputs[:, :1] == pytest.approx(others - others[:, :1], abs=1e-6)
-    slopes = np.concatenate([each.first_slopes for each in projection.compressions])
-    projection._others = slopes - projection._slopes_of_losses(projection.outputs) - projection._ridge_slopes(first)
 
     def smooth(x):
         outputs = projection.outputs + projection._outputs(x - first)
-        return projection._value(x, outputs) - projection.target * projection._norm(x)
+        return projection._point(x, outputs).value - projection.target * projection._norm(x)
 
-    assert slopes == pytest.approx(derivatives(smooth, first), rel=1e-4, abs=1e-4)
+    assert projection.first_slopes == pytest.approx(derivatives(smooth, first), rel=1e-4, abs=1e-4)
 
 
 @every_kernel
@@ -116,8 +118,8 @@ def test_curvatures_are_derivatives_of_slopes(loss, kernel):
     projection = a_projection(problem_of(loss, kernel))
     x, step = a_point(projection), 1e-6 * a_point(projection, 1.0)
     outputs = projection.outputs + projection._outputs(x)
-    change = projection._slopes_of_losses(outputs + projection._outputs(step))
-    change = change - projection._slopes_of_losses(outputs - projection._outputs(step))
+    change = slopes_of_losses(projection, outputs + projection._outputs(step))
+    change = change - slopes_of_losses(projection, outputs - projection._outputs(step))
     K, unit = projection._curvature(outputs)
     assert 2.0 * unit * K @ step == pytest.approx(change, rel=1e-3, abs=1e-5 * np.abs(change).max())
 
