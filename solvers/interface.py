@@ -452,6 +452,10 @@ class Atomic(Problem, Protocol):
         """Return a point near one of relative gap ``gap``, at which the gradient has a smaller dual norm, or None."""
         return None
 
+    def dual_step_price(self, point: Any) -> float:
+        """Return the time of ``better_dual`` and of the bound there, in evaluations of the objective at a point."""
+        return 0.0
+
     def restricted_lower(self, point: Any, at: Any) -> float:
         """Proven lower bound of the minimum over the weights alone, with the units of the point as they are."""
         return -math.inf

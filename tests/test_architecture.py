@@ -42,11 +42,11 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # changes; 2 % of slack keep small changes out of this file.
 CEILINGS = {
     "packages and modules right below mopn": 20,
-    "nodes of mopn and solvers": 197_000,
-    "nodes of tests": 239_500,
+    "nodes of mopn and solvers": 198_000,
+    "nodes of tests": 240_000,
     "nodes of benchmarks": 86_500,
     "public names": 80,
-    "numeric constants": 491,
+    "numeric constants": 496,
 }
 PACKAGES = "dask", "estimators", "explain", "export", "oracles", "plotting", "ranking", "solvers"
 PUBLIC = ("mopn", *(f"mopn.{name}" for name in PACKAGES))

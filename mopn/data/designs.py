@@ -25,6 +25,8 @@ from mopn.solvers.tools.decorators import cached_property
 
 # Entries of a block of rows (2 MiB of float64): two such arrays stay in the cache.
 CACHE_ENTRIES = 1 << 18
+# The cost of an operation on a stored entry, in operations of a matrix product.
+COST_OF_ENTRY = 30.0
 # Pairs of entries of one row, in all rows together, from which a compiled loop takes less time, its import included.
 PAIRS_TO_COMPILE = 1e7
 
@@ -148,13 +150,13 @@ class Design(ABC):
         """The lines of the data that products read."""
         return self.row_lines
 
-    @property
+    @cached_property
     def work(self) -> tuple[float, float]:
-        """The numbers of stored entries that a product reads, and of products of entries in the Gram matrix."""
+        """The cost of a product with a vector and of a Gram matrix, in multiplications of matrix products."""
         starts = self.stored_lines.starts
         assert starts is not None
         entries = np.diff(starts).astype(np.float64)
-        return float(entries.sum()), float(entries @ entries)
+        return COST_OF_ENTRY * float(entries.sum()), COST_OF_ENTRY * float(entries @ entries)
 
     @cached_property
     def column_lines(self) -> Lines:
@@ -212,6 +214,11 @@ class DenseDesign(Design):
     def gram(self, g: np.ndarray) -> np.ndarray:
         with threads_for(2.0 * self.X.size * self.shape[1]):
             return reduce(add, map(partial(_weighted_gram, g), self._blocks(rows_at_once(self.shape[1]))))
+
+    @property
+    def work(self) -> tuple[float, float]:
+        n, d = self.shape
+        return float(n * d), float(n * d * d)
 
     def occurrences(self, weights: np.ndarray) -> np.ndarray:
         return reduce(add, (weights[rows] @ (X != 0) for rows, X in self._blocks(rows_at_once(self.shape[1]))))
@@ -335,6 +342,9 @@ class SparseDesign(Design):
         entries = slice(starts[0], starts[-1])
         arrays = (X.data[entries], X.indices[entries], starts - starts[0])
         return SparseDesign(type(X)(arrays, shape=(stop - first, self.shape[1])))
+
+    def columns(self, columns: np.ndarray) -> SparseDesign:
+        return SparseDesign(self.X[:, columns])
 
     def single(self) -> SparseDesign:
         return SparseDesign(self.X.astype(np.float32, copy=False))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, rows_at_once
+from mopn.data.mixed_design import MixedDesign, full_columns
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.solvers.numerics.precision import NOISE, NULL
@@ -184,6 +185,13 @@ class Coordinates:
         return np.zeros(len(self.scale)) if self.center is None else np.abs(self.center) / self.scale
 
     def design(self, base: DenseDesign | SparseDesign | RelationDesign) -> Design:
+        """Return the data in these coordinates, with full columns of sparse data in memory."""
+        if isinstance(base, SparseDesign):
+            places = full_columns(base)
+            if len(places) == base.shape[1]:
+                base = DenseDesign(base.X.toarray(order="C"))
+            elif len(places):
+                return self._mixed(base, places)
         design = self.view(base)
         if isinstance(design, MappedDesign) and isinstance(base, DenseDesign) and base.X.dtype == np.float64:
             return design.stored()
@@ -200,6 +208,16 @@ class Coordinates:
         if self.center is None:
             return scaled
         return CenteredDesign(scaled, self.center / self.scale)
+
+    def _mixed(self, base: SparseDesign, places: np.ndarray) -> MixedDesign:
+        others = np.setdiff1d(np.arange(base.shape[1]), places, assume_unique=True)
+        full = DenseDesign(base.columns(places).X.toarray(order="C"))
+        return MixedDesign(self.of(places).design(full), self.of(others).view(base.columns(others)), places)
+
+    def of(self, columns: np.ndarray) -> Coordinates:
+        """Return the coordinates of some features."""
+        center = None if self.center is None else self.center[columns]
+        return Coordinates(center, self.scale[columns], self.total_weight)
 
     def original(self, H: np.ndarray, dummies: int) -> np.ndarray:
         """Return units (k, q + d) for the user's data from units in these coordinates, with q dummies in front."""

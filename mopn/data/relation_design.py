@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from mopn.data.designs import Design, Entries, SparseDesign, stored_design
+from mopn.data.designs import COST_OF_ENTRY, Design, Entries, SparseDesign, stored_design
 from mopn.data.validation import as_numbers
 from mopn.solvers.tools.checks import shown
 from mopn.solvers.tools.decorators import cached_property
@@ -108,7 +108,7 @@ class RelationDesign(Design):
         """The work of S and of B: S' diag(g) S has at most n K^2 entries, and each meets rows of B."""
         n, k = self.places.shape
         stored = float(self.tables.X.nnz)
-        return n * k + stored, n * k * k + stored * self.shape[1]
+        return COST_OF_ENTRY * (n * k + stored), COST_OF_ENTRY * (n * k * k + stored * self.shape[1])
 
     @property
     def least_rows(self) -> int:

@@ -192,6 +192,16 @@ class Rows(ABC):
         return self.sum(_largest_square, combine=max)
 
     @cached_property
+    def work(self) -> tuple[float, float]:
+        """The cost of a product with a vector and of a Gram matrix, in multiplications of matrix products."""
+        if self.design is not None:
+            return self.design.work
+        if self.entries is None:
+            n, d = self.shape
+            return float(n * d), float(n * d * d)
+        return self.sum(_work)
+
+    @cached_property
     def scales(self) -> np.ndarray:
         """Steps (d,) in coefficients of the features that matter equally."""
         return ridge_scales(self.sum(_occurrences), self.largest)
@@ -347,6 +357,10 @@ def _largest(block: Block) -> float:
 
 def _largest_square(block: Block) -> float:
     return float(block.design.squared_norms.max())
+
+
+def _work(block: Block) -> tuple[float, float]:
+    return block.design.work
 
 
 def _occurrences(block: Block) -> np.ndarray:

@@ -34,7 +34,7 @@ _ROWS_PER_COLUMN = 3
 # A metric pays where it takes at most the time of this number of evaluations of the objective.
 MAX_EVALUATIONS = 15
 # Time of all eigenvectors of a square matrix, in products of square matrices.
-_PRODUCTS_FOR_EIGENVECTORS = 10
+PRODUCTS_FOR_EIGENVECTORS = 10
 # The least curvature in any direction, relative to the mean curvature of the largest block.
 LEAST_RIDGE = 1e-3
 
@@ -68,7 +68,7 @@ class Curvature:
     def pays(shape: tuple[int, int], n_units: int, n_outputs: int) -> bool:
         """Whether the metric takes little time, and at most twice the memory of dense data and outputs."""
         n, d = shape
-        price = (_sample_size(n, d, n_outputs) + _PRODUCTS_FOR_EIGENVECTORS * d) * d
+        price = (_sample_size(n, d, n_outputs) + PRODUCTS_FOR_EIGENVECTORS * d) * d
         is_quick = price <= 4 * MAX_EVALUATIONS * n * n_units
         is_small = d * d + n_units * n_outputs**2 <= 2 * n * (d + n_outputs)
         return is_quick and is_small

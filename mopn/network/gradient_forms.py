@@ -24,8 +24,6 @@ _COLLATZ_STEPS = 20
 MAX_GRAM_SAMPLES = 3000
 # Random vectors that estimate the Gram matrix for more samples.
 _GRAM_PROBES = 4
-# The cost of an operation on a stored entry, in operations of a matrix product.
-COST_OF_ENTRY = 30.0
 
 
 class GradientForms:
@@ -61,6 +59,8 @@ class GradientForms:
     def dense(self) -> DenseStack:
         """The matrices, formed at the first use, with a bound of the rounding errors made in doing so."""
         matrices, moduli, counts, left_out = self.rows.sum(_gammas_and_moduli, self.kernel, along=(self.G,))
+        if isinstance(matrices, _OppositeMatrices):
+            matrices = matrices.stored()
         return DenseStack(matrices, self._forming_error(moduli, counts) + 2.0 * left_out, self.seed)
 
     def rounding(self, p: float) -> float:
@@ -70,11 +70,8 @@ class GradientForms:
     @property
     def work(self) -> tuple[float, float]:
         """The cost of the product with one vector and of one combination, in operations of a matrix product."""
-        if self.rows.entries is None:
-            n, d = self.rows.shape
-            return 4.0 * n * d, 1.0 * n * d * d
-        entries, pairs = self.rows.sum(lambda block: block.design.work)
-        return COST_OF_ENTRY * 4.0 * entries, COST_OF_ENTRY * pairs
+        product, gram = self.rows.work
+        return 4.0 * product, gram
 
     def combination(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return sum_c w_c Gamma_c (d, d), and a bound of the spectral norm of the error made in forming it."""
@@ -180,9 +177,30 @@ def _moduli(block: Block, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return moduli, nonzero @ (1.0 + sizes)
 
 
+class _OppositeMatrices:
+    """The stack of -A and A, with A (1, d, d) stored once while sums are formed."""
+
+    # Sums with arrays are formed here.
+    __array_ufunc__ = None
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def stored(self) -> np.ndarray:
+        return np.concatenate([-self.matrix, self.matrix])
+
+    def __add__(self, other: np.ndarray | _OppositeMatrices) -> np.ndarray | _OppositeMatrices:
+        if isinstance(other, _OppositeMatrices):
+            return _OppositeMatrices(self.matrix + other.matrix)
+        return self.stored() + other
+
+    def __radd__(self, other: np.ndarray) -> np.ndarray:
+        return other + self.stored()
+
+
 def _gammas_and_moduli(
     block: Block, G: np.ndarray, kernel: Kernel
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray | _OppositeMatrices, np.ndarray, np.ndarray, np.ndarray]:
     """Return the matrices, the sums of ``_moduli``, and bounds (m,) of the terms that the matrices leave out."""
     moduli, counts = _moduli(block, G)
     left_out = np.zeros(len(moduli))
@@ -190,8 +208,7 @@ def _gammas_and_moduli(
         # Slopes of two classes are opposite up to rounding, and so are their matrices.
         left_out[0] = block.design.squared_sizes @ abs(G[:, 0] + G[:, 1])
         if left_out[0] <= len(G) * EPS * moduli.min():
-            matrix = kernel.gammas(block.design, G[:, 1:])
-            return np.concatenate([-matrix, matrix]), moduli, counts, left_out
+            return _OppositeMatrices(kernel.gammas(block.design, G[:, 1:])), moduli, counts, left_out
         left_out[0] = 0.0
     return kernel.gammas(block.design, G), moduli, counts, left_out
 

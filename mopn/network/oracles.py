@@ -19,6 +19,7 @@ from mopn.solvers.sphere.dense_search import REFINED_STARTS, REFINEMENT_STEPS, R
 from mopn.solvers.sphere.probable import expected_products, probable_bound
 from mopn.solvers.sphere.refinement import distinct, ritz_starts
 from mopn.solvers.sphere.search import (
+    CHOLESKY_LIMIT,
     DENSE_LIMIT,
     Plan,
     Proof,
@@ -37,8 +38,6 @@ from mopn.solvers.tools.decorators import quiet
 
 # Tolerance of the values, relative to the precision of the bound.
 _RELATIVE_TOL_OF_VALUES = 0.01
-# Features up to which a thorough search under l1 forms and decomposes all matrices: a second each at the limit.
-MOST_DECOMPOSED = 1000
 # Relative precision of random bounds, unless a finer one is asked for.
 _PRECISION_OF_RANDOM = 1e-2
 # The same for p = 2 and several outputs, where a bound costs a covering of a sphere.
@@ -224,7 +223,7 @@ class BasisOracle:
             )
         p = self.norm.exponent
         # A thorough search for single eigenvectors decomposes the matrices.
-        decomposes = effort.thorough and p == math.inf and self.method == "auto" and d <= MOST_DECOMPOSED
+        decomposes = effort.thorough and p == math.inf and self.method == "auto" and d <= CHOLESKY_LIMIT
         is_formed = decomposes or plan(p, m, d, self.method_for(m, effort)).formed
         return gammas.dense if is_formed else gammas
 

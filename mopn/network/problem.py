@@ -23,13 +23,14 @@ from mopn.data.feature_scaling import SCALES, ScaleName, make_coordinates
 from mopn.data.rows import Rows, SumOfLosses
 from mopn.data.validation import LARGEST, check_flag, check_input, check_nonnegative
 from mopn.losses.losses import Loss, LossName
+from mopn.network.curvature import PRODUCTS_FOR_EIGENVECTORS
 from mopn.network.dual_projection import DualProjection
 from mopn.network.joint import JointProblem, RestProblem
 from mopn.network.linear_term import LinearTerm
 from mopn.network.maps import Maps, UserX, UserY
 from mopn.network.model_rounding import ModelRounding
 from mopn.network.model_starts import NetworkParts, parts_of_model, parts_of_start
-from mopn.network.oracles import MOST_DECOMPOSED, BasisAtoms, BasisOracle, OracleName, OracleRun, oracle_for
+from mopn.network.oracles import BasisAtoms, BasisOracle, OracleName, OracleRun, oracle_for
 from mopn.network.output_gradient import OutputGradient
 from mopn.network.output_layer import OutputLayerProblem
 from mopn.network.point import Network, joined, unit_length
@@ -43,6 +44,7 @@ from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
 from mopn.solvers.numerics.precision import EPS
+from mopn.solvers.sphere.search import CHOLESKY_LIMIT
 from mopn.solvers.tools.blas_threads import limited_threads
 from mopn.solvers.tools.budgets import FailureBudget
 from mopn.solvers.tools.checks import choice
@@ -54,6 +56,10 @@ _RELATIVE_LENGTH_OF_RANDOM_UNITS = 0.1
 _SCALE = choice(SCALES).or_none()
 # Iterations of the fit of the linear term, for the largest strength.
 _MAX_LINEAR_ITERATIONS = 1000
+# Products of the data with a vector, for each unit, that the objective and its gradient take.
+_PRODUCTS_OF_EVALUATION = 2
+# Multiplications that are added to an evaluation: on small data steps pay whatever they take, as that is milliseconds.
+_OVERHEAD_OF_EVALUATION = 2e7
 
 
 class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective):
@@ -567,14 +573,14 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
     def offers_better_duals(self) -> bool:
         """Whether a step to a better dual point is known.
 
-        Not for other norms than l1, in a ball, for more than 1,000 features, data in blocks, or a loss without
+        Not for other norms than l1, in a ball, for more than 3,000 features, data in blocks, or a loss without
         ``hessian``.
         """
         return (
             self.norm.name == "l1"
             and bool(self.strength)
             and self.rows.design is not None
-            and self.rows.shape[1] <= MOST_DECOMPOSED
+            and self.rows.shape[1] <= CHOLESKY_LIMIT
             and self.losses.loss.has_hessian
         )
 
@@ -584,6 +590,16 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
         See :mod:`mopn.network.dual_projection`. None where there is none, or no step is known.
         """
         return DualProjection(self, network, at, gap, seed).solve() if self.offers_better_duals else None
+
+    def dual_step_price(self, network: Network) -> float:
+        """Return the time of a step to a better dual point, in evaluations of the objective; 0 if no step is known."""
+        if not self.offers_better_duals:
+            return 0.0
+        n_matrices = 1 if self.depends_on_difference else self.losses.n_outputs
+        product, gram = self.rows.work
+        decomposition = PRODUCTS_FOR_EIGENVECTORS * self.rows.shape[1] ** 3
+        evaluation = _PRODUCTS_OF_EVALUATION * product * network.n_units + _OVERHEAD_OF_EVALUATION
+        return n_matrices * (gram + decomposition) / evaluation
 
     def thinned(self, network: Network, at: OutputGradient, most: float) -> tuple[Network, OutputGradient]:
         """Return a network of fewer units whose objective is at most ``most``, and its gradient, or the same network.

@@ -114,6 +114,8 @@ def projected_length(kernel_matrix: np.ndarray, error: float, values: np.ndarray
         The root of the sum of all q_c' K^-1 q_c; inf where units are so nearly parallel that K may be singular.
     """
     k = len(kernel_matrix)
+    if not k:  # SciPy 1.13 solves no systems of order 0
+        return 0.0
     # The factor and the solutions are exact for a matrix that is nearer than this (Higham, 2002, 8.1 and 10.1), so that
     # the matrix shifted down is below K, and its inverse above.
     shift = error + (4 * k + 24) * EPS * float(np.trace(kernel_matrix))

@@ -12,7 +12,6 @@ import numpy as np
 from mopn.core.kernels import Kernel
 from mopn.data.designs import Design
 from mopn.data.rows import ArrayRows, Rows
-from mopn.network.gradient_forms import COST_OF_ENTRY
 from mopn.network.linear_term import LinearTerm
 from mopn.network.point import Network, of_unit_length
 from mopn.solvers.numerics.precision import EPS
@@ -159,11 +158,9 @@ def _pays(rows: Rows) -> bool:
     n = rows.shape[0]
     if n > _MOST_ROWS or rows.n_features < _LEAST_FEATURES_PER_ROW * n:
         return False
-    if rows.entries is None:
-        return True
-    entries, _ = rows.sum(lambda block: block.design.work)
-    # Products with the coordinates, of n entries a row, are to take less time than products with sparse rows.
-    return n * n <= COST_OF_ENTRY * entries
+    # Products with the coordinates, of n entries a row, are to take less time than products with the rows.
+    work, _ = rows.work
+    return n * n <= work
 
 
 def _dense(design: Design) -> np.ndarray:

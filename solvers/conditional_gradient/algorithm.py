@@ -45,6 +45,10 @@ _MAX_PROVEN_BY_ESTIMATED_GAP = 2.0
 # The estimated gap, relative, from which on a better dual point is looked for: the steps to it are local. In rounds
 # that hardly lower the objective it always is.
 _MAX_ESTIMATE_FOR_STEPS = 0.5
+# A step to a better dual point takes the time of this number of evaluations of the objective, at most, ...
+_MAX_PRICE_OF_STEP = 30.0
+# ... or of this number in rounds that hardly lower the objective: steps then take about as long as the run before them.
+_MAX_PRICE_OF_LAST_STEPS = 300.0
 # Rounds after the first one that hardly lowers the objective, in which refits are tighter, for the sake of the proof.
 _ROUNDS_FOR_PROOF = 2
 # A model that is complete loses the units that change least: the objective rises by at most this part of the tolerance,
@@ -241,8 +245,7 @@ class _Rounds:
         is_level = self._has_levelled_off(at.value)
         selection = self.proofs.select(self.point, at, last=is_level or (self._is_full and self.polished))
         proof = Proof(self.point, at, selection.atoms, selection.bound, problem.lower(at, selection.bound))
-        is_near = self.level_rounds > 1 or selection.estimate <= _MAX_ESTIMATE_FOR_STEPS
-        if self.dual_steps is not None and self.point.n_units and is_near:
+        if self.dual_steps is not None and self._steps_pay(selection.estimate):
             proof = self.dual_steps.improved(proof)
             selection = selection.with_proof(proof, monitor.tol)
 
@@ -273,6 +276,15 @@ class _Rounds:
         self.polished = is_full
         self.refit_time += self.monitor.elapsed - began
 
+    def _steps_pay(self, estimate: float) -> bool:
+        """Whether steps to better dual points pay at the point, whose estimated gap is given."""
+        if not self.point.n_units:
+            return False
+        price = self.problem.dual_step_price(self.point)
+        if self.level_rounds > 1:
+            return price <= _MAX_PRICE_OF_LAST_STEPS
+        return price <= _MAX_PRICE_OF_STEP and estimate <= _MAX_ESTIMATE_FOR_STEPS
+
     @property
     def _is_full(self) -> bool:
         return self.schedule.is_full(self.point.n_units, polished=self.polished)
@@ -286,6 +298,8 @@ class _Rounds:
             return False
         self.level_rounds += 1
         if self.dual_steps is None or self.level_rounds > _ROUNDS_FOR_PROOF:
+            return True
+        if self.problem.dual_step_price(self.point) > _MAX_PRICE_OF_LAST_STEPS:
             return True
         self.correction.tighten()
         return False

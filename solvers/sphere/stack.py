@@ -58,7 +58,8 @@ class DenseStack:
     """A stack of stored matrices (m, d, d), with bounds (m,) of their errors."""
 
     def __init__(self, matrices: np.ndarray, error: np.ndarray | None = None, seed: int = 0) -> None:
-        self.matrices = 0.5 * matrices + 0.5 * matrices.transpose(0, 2, 1)
+        halves = 0.5 * matrices
+        self.matrices = halves + halves.transpose(0, 2, 1)
         self.error = np.zeros(len(matrices)) if error is None else error
         self.shape = (matrices.shape[0], matrices.shape[2])
         self.seed = seed

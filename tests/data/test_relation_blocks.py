@@ -6,7 +6,7 @@ from reference import check_products
 from scipy import sparse
 
 import mopn
-from mopn.data.designs import AugmentedDesign, make_design
+from mopn.data.designs import COST_OF_ENTRY, AugmentedDesign, make_design
 
 RNG = np.random.default_rng(0)
 N, K, M = 60, 3, 2
@@ -63,9 +63,9 @@ def test_scaled():
 
 
 def test_work_is_that_of_tables_and_choices():
-    entries, products = AugmentedDesign(relations().design, 2).work
-    assert entries == N * K + sum(np.count_nonzero(table) for table in TABLES)
-    assert products >= N * K * K
+    product, gram = AugmentedDesign(relations().design, 2).work
+    assert product == COST_OF_ENTRY * (N * K + sum(np.count_nonzero(table) for table in TABLES))
+    assert gram >= COST_OF_ENTRY * N * K * K
 
 
 @pytest.mark.parametrize(
