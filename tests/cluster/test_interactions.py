@@ -132,7 +132,7 @@ def test_what_is_wrong_with_interactions(client, on_workers):
 @pytest.mark.parametrize("single", [True, False])
 def test_threads_make_no_difference(single):
     rng = np.random.default_rng(0)
-    matrix = sparse.random_array((3000, 400), density=0.1, rng=rng, format="csr")
+    matrix = sparse.random_array((3000, 400), density=0.1, random_state=rng, format="csr")
     problem = mopn.ImplicitProblem(matrix, mopn.Ratio(0.1))
     point = problem.start((rng.standard_normal((3000, 4)), rng.standard_normal((400, 4))))
     found = []

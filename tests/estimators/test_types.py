@@ -460,6 +460,7 @@ def test_categorical_features_are_a_list(columns):
 )
 def test_partial_dependence_of_dates_takes_custom_values(dates, custom):
     """As the page on explanations says."""
+    pytest.importorskip("sklearn", "1.7")
     table = pd.DataFrame({"a": dates, "b": np.resize(OTHER, 120)})
     fitted = TableRegressor(**FIXED).fit(table, np.arange(120.0))
     found = partial_dependence(fitted, table, ["a"], custom_values={"a": custom})["average"][0]

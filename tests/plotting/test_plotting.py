@@ -356,7 +356,8 @@ def test_a_page_says_what_it_leaves_out(with_rows):
     background = columns if with_rows else None
     found = mopn.explain.effects(model, background)
     first, *axes = plot_model(model, background)
-    assert "central 99%" in first.figure.get_supxlabel()
+    (label,) = first.figure.texts
+    assert "central 99%" in label.get_text()
     drawn = {size.columns: ax for size, ax in zip(found.sizes(), axes, strict=False)}
     x = drawn["heavy",].get_lines()[0].get_xdata()
     values = found.background.columns[0]  # without rows, typical values that the encoding knows
@@ -370,7 +371,7 @@ def test_a_page_says_what_it_leaves_out(with_rows):
 def test_a_page_that_leaves_out_nothing_says_nothing():
     columns = {"few": np.tile([0.0, 1.0, 2.0], 30), "city": ["a", "b", "c", "d", "e", "f"] * 15}
     first, *axes = plot_model(table_network(columns, outputs=1), columns)
-    assert not first.figure.get_supxlabel()
+    assert not first.figure.texts
     assert "categories" not in [ax.get_xlabel() for ax in axes]
 
 
