@@ -27,7 +27,10 @@ _OUTSIDE: ContextVar[Any] = ContextVar("outside", default=None)
 @contextmanager
 def quiet() -> Iterator[None]:
     """Ignore floating-point errors of NumPy; ``@quiet()`` does so in each call of a function."""
-    token = _OUTSIDE.set(_outside())
+    if _OUTSIDE.get():  # another call of mopn ignores them already
+        yield
+        return
+    token = _OUTSIDE.set(np.geterr())
     try:
         with np.errstate(all="ignore"):
             yield
