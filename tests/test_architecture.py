@@ -42,7 +42,7 @@ BELOW["dask"] = {*BELOW} - {"the root"}
 # changes; 2 % of slack keep small changes out of this file.
 CEILINGS = {
     "packages and modules right below mopn": 20,
-    "nodes of mopn and solvers": 198_000,
+    "nodes of mopn and solvers": 198_500,
     "nodes of tests": 240_000,
     "nodes of benchmarks": 86_500,
     "public names": 80,

@@ -4,7 +4,7 @@ Features are nearly collinear, and units and features differ in size by orders o
 times as many iterations as with the inverse of these blocks as its first approximation of the Hessian. The blocks are
 Gauss-Newton blocks, without the curvature of the outputs: sum_i s_i x_i x_i' in a unit, with the curvature s_i of the
 loss along its product. Each is replaced by a multiple of the Gram matrix X'X of the same trace, so that all units share
-eigenvectors.
+eigenvectors; between sparse columns, such as indicators of categories, and all others it counts as zero.
 
 For relation blocks the metric is the curvature in the outputs of the rows of tables. All samples of a user share a row,
 for which a unit has one number. The losses curve nearly independently in these numbers, but not in the coefficients of
@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.kernels import Kernel
+from mopn.data.designs import AugmentedDesign, Design
+from mopn.data.mixed_design import MixedDesign
 from mopn.data.relation_design import RelationDesign, RowIds
 from mopn.data.rows import Block, Rows
 from mopn.losses.hessians import Diagonal, Hessian
@@ -50,6 +52,24 @@ class Blocks(NamedTuple):
     earned: float
 
 
+class Axes(NamedTuple):
+    """Eigenvalues and eigenvectors (p, p) of X'X in the ``columns`` that are not sparse; in others its diagonal alone.
+
+    The ``values`` (d,) are the eigenvalues in these columns and the diagonal in the others.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    columns: np.ndarray | slice
+
+    def scaled(self, A: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        """Return the rows of A (k, d), whose coordinates along the axes are multiplied by ``factors`` (k, d)."""
+        scaled = factors * A
+        along = A[:, self.columns] @ self.vectors
+        scaled[:, self.columns] = (along * factors[:, self.columns]) @ self.vectors.T
+        return scaled
+
+
 class Curvature:
     """The blocks of a network of k units at any point, from a sample of the rows."""
 
@@ -65,33 +85,56 @@ class Curvature:
         self.inverse_linear = linear_term.scales(rows.losses.smoothness) ** 2
 
     @staticmethod
-    def pays(shape: tuple[int, int], n_units: int, n_outputs: int) -> bool:
+    def pays(rows: Rows, n_units: int) -> bool:
         """Whether the metric takes little time, and at most twice the memory of dense data and outputs."""
-        n, d = shape
-        price = (_sample_size(n, d, n_outputs) + PRODUCTS_FOR_EIGENVECTORS * d) * d
+        n, d = rows.shape
+        n_outputs = rows.losses.n_outputs
+        p = _without_sparse_columns(rows.template).shape[1]
+        price = (_sample_size(n, d, n_outputs) + PRODUCTS_FOR_EIGENVECTORS * p) * p
         is_quick = price <= 4 * MAX_EVALUATIONS * n * n_units
-        is_small = d * d + n_units * n_outputs**2 <= 2 * n * (d + n_outputs)
+        is_small = p * p + n_units * n_outputs**2 <= 2 * n * (p + n_outputs)
         return is_quick and is_small
 
     @cached_property
-    def axes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues (d,) and eigenvectors (d, d), in columns, of X'X with the weights of the samples."""
-        gram = self.rows.sum(lambda block: block.design.gram(np.ascontiguousarray(block.losses.sample_weights)))
-        values, vectors = np.linalg.eigh(gram)
-        return np.maximum(values, 0.0), vectors
+    def axes(self) -> Axes:
+        """The axes of X'X with the weights of the samples."""
+        design = self.rows.template
+        columns: np.ndarray | slice = slice(None)
+        if isinstance(design.without_dummies, MixedDesign):
+            dummies = design.shape[1] - self.rows.n_features
+            columns = np.concatenate([np.arange(dummies), dummies + design.without_dummies.places])
+        gram, values = self.rows.sum(_gram_and_squares)
+        values[columns], vectors = np.linalg.eigh(gram)
+        return Axes(np.maximum(values, 0.0), vectors, columns)
 
     def __call__(self, A: np.ndarray, E: np.ndarray, W: np.ndarray) -> Blocks:
         """Return the blocks of F for units A (k, d), directions E (k, m) and linear term W."""
         traces, directions, earned = self.rows.sum(_blocks, self.kernel, A, E, W)
-        return Blocks(traces / (self.axes[0].sum() or 1.0), directions, earned)
+        return Blocks(traces / (self.axes.values.sum() or 1.0), directions, earned)
 
     def metric(self, blocks: Blocks, costs: np.ndarray, directions: np.ndarray | None) -> BlockMetric:
         """Return the inverse of the blocks, where the squares of units have the ``costs`` (k,)."""
-        values, vectors = self.axes
+        values = self.axes.values
         ridge = np.maximum(2.0 * costs, LEAST_RIDGE * values.mean() * blocks.units.max(initial=0.0))
         units = 1.0 / (np.outer(blocks.units, values) + np.where(ridge > 0, ridge, 1.0)[:, None])
         rest = np.tile(self.inverse_linear, self.rows.losses.n_outputs)
-        return BlockMetric(units, vectors, directions, rest)
+        return BlockMetric(units, self.axes, directions, rest)
+
+
+def _without_sparse_columns(design: Design) -> Design:
+    """Return the columns of a mixed design that are full, after its dummies; any other design as it is."""
+    base = design.without_dummies
+    if not isinstance(base, MixedDesign):
+        return design
+    dummies = design.shape[1] - base.shape[1]
+    return AugmentedDesign(base.full, dummies) if dummies else base.full
+
+
+def _gram_and_squares(block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """Return X'X of the columns that are not sparse, and the sums of the squares (d,) of all."""
+    weights = np.ascontiguousarray(block.losses.sample_weights)
+    squares = block.design.adjoint_squares(weights[:, None])[0]
+    return _without_sparse_columns(block.design).gram(weights), squares
 
 
 def _sample_size(n: int, d: int, n_outputs: int) -> int:
@@ -167,18 +210,15 @@ class JointMetric(ABC):
 class BlockMetric(JointMetric):
     """The inverse of the blocks of units and of directions (k, m, m), then a diagonal ``rest`` for the linear term.
 
-    All blocks of units share the eigenvectors (d, d), in columns; block r has the eigenvalues ``units[r]``.
+    All blocks of units share their axes; block r is the inverse of a matrix with the eigenvalues ``1 / units[r]``.
     """
 
-    def __init__(
-        self, units: np.ndarray, eigenvectors: np.ndarray, directions: np.ndarray | None, rest: np.ndarray
-    ) -> None:
+    def __init__(self, units: np.ndarray, axes: Axes, directions: np.ndarray | None, rest: np.ndarray) -> None:
         super().__init__(units.shape, directions, rest.shape)
-        self.units, self.eigenvectors, self.rest = units, eigenvectors, rest
+        self.units, self.axes, self.rest = units, axes, rest
 
     def _others(self, of_units: np.ndarray, of_rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        units = (of_units @ self.eigenvectors * self.units) @ self.eigenvectors.T
-        return units, self.rest * of_rest
+        return self.axes.scaled(of_units, self.units), self.rest * of_rest
 
 
 def regular(blocks: np.ndarray, least: np.ndarray) -> np.ndarray:

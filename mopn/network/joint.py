@@ -78,7 +78,7 @@ class JointProblem(Displayed, Problem):
         if not (self.regularizer.active or self.ridge.active):
             return None
         k = len(self.directions.rows)
-        if k and Curvature.pays(rows.shape, k, rows.losses.n_outputs):
+        if k and Curvature.pays(rows, k):
             return Curvature(rows, kernel, self.linear_term, seed)
         if RelationCurvature.pays(rows):
             return RelationCurvature(rows, kernel, self.linear_term)

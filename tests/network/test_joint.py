@@ -9,7 +9,7 @@ from reference import derivatives
 from scipy import sparse
 
 import mopn
-from mopn.network.curvature import BlockMetric, Curvature
+from mopn.network.curvature import Axes, BlockMetric, Curvature
 from mopn.network.joint import _scales
 from mopn.solvers import FISTA, LBFGS, ConditionalGradient, FullRefit
 from mopn.solvers.interface import Form
@@ -245,13 +245,31 @@ def test_blocks_have_the_traces_of_gauss_and_newton(loss, kernel):
     matrices = np.stack([hessian.product(np.tile(e, (n, 1))) for e in np.eye(m)], axis=2)
     slopes, features = outputs_slopes(problem, A), network.features
     X = np.asarray(problem.design.project(np.eye(A.shape[1])))
-    values, vectors = curvature.axes
-    np.testing.assert_allclose(vectors * values @ vectors.T, X.T * weights @ X, rtol=1e-9, atol=1e-9)
+    values = curvature.axes.values
+    gram = curvature.axes.scaled(np.eye(len(values)), np.tile(values, (len(values), 1)))
+    np.testing.assert_allclose(gram, X.T * weights @ X, rtol=1e-9, atol=1e-9)
     for r in range(len(A)):
         trace = np.einsum("id,c,ice,e,id->", slopes[:, r], E[r], matrices, E[r], slopes[:, r])
         of_direction = np.einsum("i,ice->ce", features[:, r] ** 2, matrices)
         assert units[r] * (weights @ X**2).sum() == pytest.approx(trace, rel=1e-9)
         np.testing.assert_allclose(directions[r], of_direction, rtol=1e-9, atol=1e-9 * np.abs(of_direction).max())
+
+
+@every_kernel
+def test_sparse_columns_count_as_uncorrelated(kernel):
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.standard_normal((60, 4)), np.eye(6)[rng.integers(0, 6, 60)]])[:, [0, 4, 1, 5, 6, 2, 3, 7, 8, 9]]
+    weights = rng.uniform(0.5, 2.0, 60)
+    options = {"strength": 1.0, "augment": True, "scale": "features", "sample_weight": weights}
+    problem = mopn.NetworkProblem(sparse.csr_array(X), X[:, 0], loss="squared", kernel=kernel, **options)
+    axes = Curvature(problem.rows, problem.kernel, problem.linear_term).axes
+    Z = problem.rows.template.project(np.eye(problem.rows.shape[1]))
+    gram = Z.T * weights @ Z
+    full = np.array([*range(problem.kernel.dummies), *(problem.kernel.dummies + np.array([0, 2, 5, 6]))])
+    expected = np.diag(np.diag(gram))
+    expected[np.ix_(full, full)] = gram[np.ix_(full, full)]
+    found = axes.scaled(np.eye(len(gram)), np.tile(axes.values, (len(gram), 1)))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("with_directions", [False, True])
@@ -274,7 +292,7 @@ def test_the_metric_is_the_inverse_among_the_free_variables(with_directions):
     g[held] = 0.0
     expected = np.zeros(size)
     expected[free] = np.linalg.solve(dense[np.ix_(free, free)], g[free])
-    metric = BlockMetric(values, Q, directions if with_directions else None, rest)
+    metric = BlockMetric(values, Axes(np.ones(d), Q, slice(None)), directions if with_directions else None, rest)
     np.testing.assert_allclose(metric.solve(g, held), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
