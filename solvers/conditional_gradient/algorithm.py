@@ -47,8 +47,8 @@ _MAX_PROVEN_BY_ESTIMATED_GAP = 2.0
 _MAX_ESTIMATE_FOR_STEPS = 0.5
 # A step to a better dual point takes the time of this number of evaluations of the objective, at most, ...
 _MAX_PRICE_OF_STEP = 30.0
-# ... or of this number in rounds that hardly lower the objective: steps then take about as long as the run before them.
-_MAX_PRICE_OF_LAST_STEPS = 300.0
+# ... or of this number in rounds that hardly lower the objective: steps may take as long as the run before them.
+_MAX_PRICE_OF_LAST_STEPS = 500.0
 # Rounds after the first one that hardly lowers the objective, in which refits are tighter, for the sake of the proof.
 _ROUNDS_FOR_PROOF = 2
 # A model that is complete loses the units that change least: the objective rises by at most this part of the tolerance,
