@@ -81,7 +81,9 @@ class MatrixFreeSearch(SphereSearch):
 
     def starts(self) -> np.ndarray:
         plan = self.plan
-        return ritz_starts(self.stack, self.p, self.tol, combined=plan.refines, one_sided=plan.one_sided)
+        # Out of time no unit enters any more.
+        tol = self.tol if self.left > 0.0 else 1.0
+        return ritz_starts(self.stack, self.p, tol, combined=plan.refines, one_sided=plan.one_sided)
 
     def refine(self, H: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Refine the best distinct starts; keep the starts."""

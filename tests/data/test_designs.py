@@ -261,6 +261,23 @@ def test_gradient_forms_equal_their_dense_stack(kernel, dummies, storage, seed, 
         check_forms(KERNELS[kernel], design, X, H, W, G)
 
 
+@every_kernel
+@pytest.mark.parametrize("opposite", [[], [0, 1, 2], [0], [1], [2]], ids=str)
+def test_matrices_of_two_outputs_are_formed_once_where_they_are_opposite(kernel, opposite):
+    """In blocks of three rows, some of which are opposite."""
+    rng = np.random.default_rng(0)
+    design = make_design(rng.standard_normal((9, 4)))
+    G = rng.standard_normal((9, 2))
+    for block in opposite:
+        rows = slice(3 * block, 3 * block + 3)
+        G[rows, 0] = -G[rows, 1]
+    stack = GradientForms(KERNELS[kernel], rows_of(design, size=3), G).dense
+    expected = KERNELS[kernel].gammas(design, G)
+    close(stack.matrices, expected, 100.0)
+    errors = np.linalg.norm(stack.matrices - expected, 2, axis=(1, 2))
+    assert (errors <= stack.error).all()
+
+
 def check_forms(kernel, design, X, H, W, G):
     n, d = design.shape
     forms = GradientForms(kernel, rows_of(design, size=3), G)
