@@ -322,6 +322,8 @@ class ImplicitFactorization(Fitted, BaseEstimator):
     ) -> Recommendations:
         """Return the n best items of users; see :meth:`mopn.models.implicit.ImplicitModel.recommend`.
 
+        Users of whom nothing is known get the items that most users liked, with scores of 0.
+
         Parameters
         ----------
         users : int, array-like of int or sparse matrix of shape (m, n_items), optional

@@ -114,6 +114,11 @@ class ImplicitModel(Displayed, Fitted):
         parts = self.liked_counts, self.liked_items, self.liked_starts
         return sparse.csr_array(parts, shape=(len(self.user_factors), len(self.item_factors)))
 
+    @cached_property
+    def _popularity(self) -> np.ndarray:
+        """The number of users (n_items,) who liked each item."""
+        return np.bincount(self.liked.indices, minlength=len(self.item_factors)).astype(np.float64)
+
     def _fitted_model(self) -> ImplicitModel:
         return self
 
@@ -134,7 +139,7 @@ class ImplicitModel(Displayed, Fitted):
     def recommend(
         self, users: Any = None, n: int = 10, *, filter_already_liked: bool = True, user_features: Any = None
     ) -> Recommendations:
-        """Return the n best items of users.
+        """Return the n best items of users; those of whom nothing is known get what most users liked, with scores of 0.
 
         Parameters
         ----------
@@ -158,10 +163,14 @@ class ImplicitModel(Displayed, Fitted):
         items = np.empty((len(factors), n), np.int64)
         scores = np.empty((len(factors), n))
         for rows, block in self._score_blocks(factors):
+            unknown = ~factors[rows].any(axis=1)
+            block[unknown] = self._popularity
             if filter_already_liked:
                 part = liked[rows]
                 block[np.repeat(np.arange(len(block)), np.diff(part.indptr)), part.indices] = -np.inf
-            items[rows], scores[rows] = best_of_rows(block, n)
+            items[rows], found = best_of_rows(block, n)
+            found[unknown] = np.minimum(found[unknown], 0.0)
+            scores[rows] = found
         if users is not None and not sparse.issparse(users) and np.ndim(users) == 0:
             return Recommendations(items[0], scores[0])
         return Recommendations(items, scores)

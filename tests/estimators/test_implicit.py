@@ -88,6 +88,19 @@ def test_rows_of_interactions_are_new_users_without_a_flag():
     assert 1 not in model.recommend(changed, 40).items[0]
 
 
+def test_users_of_whom_nothing_is_known_get_what_most_liked():
+    clicks = likes().tolil()
+    clicks[7] = 0.0
+    clicks = clicks.tocsr()
+    clicks.eliminate_zeros()
+    model = ImplicitFactorization(strength=2.0, unobserved_weight=0.3).fit(clicks)
+    counts = clicks.astype(bool).sum(axis=0)
+    for found in (model.recommend([7, 0], 40), model.recommend(sparse.vstack([clicks[[7]], clicks[[0]]]), 40)):
+        assert (np.diff(counts[found.items[0]]) <= 0).all()
+        assert not found.scores[0].any()
+        assert (found.scores[1][found.items[1] >= 0] != 0.0).all()
+
+
 @pytest.mark.parametrize("n_items", [50, 640, 700, 3000])
 @pytest.mark.parametrize("n", [1, 9, 50])
 def test_lists_are_the_best_of_a_sort(n_items, n):
