@@ -33,7 +33,7 @@ _SIZE_OF_HAT = 0.7
 # Rows of a value from which its hat fades in; at twice as many it has its full height.
 _MIN_ROWS_OF_HAT = 24
 # Share of all rows from which it fades in, likewise.
-_MIN_SHARE_OF_HAT = 1 / 128
+_MIN_SHARE_OF_HAT = 1 / 256
 
 
 def fading_of_curves(k: np.ndarray, columns: int) -> np.ndarray:
