@@ -136,6 +136,11 @@ class Design(ABC):
         return self
 
     @property
+    def full_part(self) -> tuple[Design, np.ndarray | slice]:
+        """The full columns where the others are sparse, and their places; else all columns."""
+        return self, slice(None)
+
+    @property
     def entries(self) -> Entries | None:
         """The parts of sparse data that are not stored; None for dense data."""
         return None
@@ -416,6 +421,13 @@ class AugmentedDesign(Design):
     @property
     def squared_column_sizes(self) -> np.ndarray:
         return np.concatenate([np.full(self.dummies, float(self.shape[0])), self.base.squared_column_sizes])
+
+    @property
+    def full_part(self) -> tuple[Design, np.ndarray | slice]:
+        part, places = self.base.full_part
+        if isinstance(places, slice):
+            return self, places
+        return AugmentedDesign(part, self.dummies), np.append(np.arange(self.dummies), self.dummies + places)
 
     @property
     def entries(self) -> Entries | None:

@@ -98,6 +98,10 @@ class MixedDesign(Design):
         return np.hstack([full, rest])[:, self._order]
 
     @property
+    def full_part(self) -> tuple[Design, np.ndarray]:
+        return self.full, self.places
+
+    @property
     def work(self) -> tuple[float, float]:
         of_full, pairs_of_full = self.full.work
         of_rest, pairs_of_rest = self.rest.work

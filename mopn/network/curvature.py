@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mopn.core.kernels import Kernel
-from mopn.data.designs import AugmentedDesign, Design
-from mopn.data.mixed_design import MixedDesign
 from mopn.data.relation_design import RelationDesign, RowIds
 from mopn.data.rows import Block, Rows
 from mopn.losses.hessians import Diagonal, Hessian
@@ -89,7 +87,8 @@ class Curvature:
         """Whether the metric takes little time, and at most twice the memory of dense data and outputs."""
         n, d = rows.shape
         n_outputs = rows.losses.n_outputs
-        p = _without_sparse_columns(rows.template).shape[1]
+        full, _ = rows.template.full_part
+        p = full.shape[1]
         price = (_sample_size(n, d, n_outputs) + PRODUCTS_FOR_EIGENVECTORS * p) * p
         is_quick = price <= 4 * MAX_EVALUATIONS * n * n_units
         is_small = p * p + n_units * n_outputs**2 <= 2 * n * (p + n_outputs)
@@ -98,11 +97,7 @@ class Curvature:
     @cached_property
     def axes(self) -> Axes:
         """The axes of X'X with the weights of the samples."""
-        design = self.rows.template
-        columns: np.ndarray | slice = slice(None)
-        if isinstance(design.without_dummies, MixedDesign):
-            dummies = design.shape[1] - self.rows.n_features
-            columns = np.concatenate([np.arange(dummies), dummies + design.without_dummies.places])
+        _, columns = self.rows.template.full_part
         gram, values = self.rows.sum(_gram_and_squares)
         values[columns], vectors = np.linalg.eigh(gram)
         return Axes(np.maximum(values, 0.0), vectors, columns)
@@ -121,20 +116,11 @@ class Curvature:
         return BlockMetric(units, self.axes, directions, rest)
 
 
-def _without_sparse_columns(design: Design) -> Design:
-    """Return the columns of a mixed design that are full, after its dummies; any other design as it is."""
-    base = design.without_dummies
-    if not isinstance(base, MixedDesign):
-        return design
-    dummies = design.shape[1] - base.shape[1]
-    return AugmentedDesign(base.full, dummies) if dummies else base.full
-
-
 def _gram_and_squares(block: Block) -> tuple[np.ndarray, np.ndarray]:
     """Return X'X of the columns that are not sparse, and the sums of the squares (d,) of all."""
     weights = np.ascontiguousarray(block.losses.sample_weights)
-    squares = block.design.adjoint_squares(weights[:, None])[0]
-    return _without_sparse_columns(block.design).gram(weights), squares
+    full, _ = block.design.full_part
+    return full.gram(weights), block.design.adjoint_squares(weights[:, None])[0]
 
 
 def _sample_size(n: int, d: int, n_outputs: int) -> int:
