@@ -42,6 +42,7 @@ from mopn.network.segment import NetworkSegment, OutputRounding, active_units, a
 from mopn.network.thinning import thinned
 from mopn.network.unit_ball import UnitBallProblem
 from mopn.solvers import LBFGS, ConditionalGradient, Status, minimize
+from mopn.solvers.conditional_gradient.dual_steps import MAX_PRICE_OF_LAST_STEPS
 from mopn.solvers.interface import SMOOTH, UNLIMITED, ActiveUnits, Corrective, Effort, Form, Measure, Smooth
 from mopn.solvers.numerics.precision import EPS
 from mopn.solvers.sphere.search import CHOLESKY_LIMIT
@@ -449,6 +450,8 @@ class NetworkProblem(Displayed, InRowSpan, ModelRounding, RefitHints, Corrective
         dual = self.dual(network, at, bound)
 
         point, at_point = network, at
+        if self.dual_step_price(network) > MAX_PRICE_OF_LAST_STEPS:
+            dual_steps = 0
         for _ in range(dual_steps):
             gap = Measure(at.value, lower, rounding).relative_gap
             moved = self.better_dual(point, at_point, min(gap, 1.0))

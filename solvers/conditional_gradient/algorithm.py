@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from mopn.solvers.conditional_gradient.corrective_step import CorrectiveStep
-from mopn.solvers.conditional_gradient.dual_steps import DualSteps, Proof
+from mopn.solvers.conditional_gradient.dual_steps import MAX_PRICE_OF_LAST_STEPS, DualSteps, Proof
 from mopn.solvers.conditional_gradient.proofs import ProofSchedule, Selection, is_from_user
 from mopn.solvers.conditional_gradient.refits import FullRefit, OutputRefit
 from mopn.solvers.conditional_gradient.schedule import SCHEDULES, ScheduleName
@@ -45,10 +45,9 @@ _MAX_PROVEN_BY_ESTIMATED_GAP = 2.0
 # The estimated gap, relative, from which on a better dual point is looked for: the steps to it are local. In rounds
 # that hardly lower the objective it always is.
 _MAX_ESTIMATE_FOR_STEPS = 0.5
-# A step to a better dual point takes the time of this number of evaluations of the objective, at most, ...
+# A step to a better dual point takes the time of this number of evaluations of the objective, at most, in rounds that
+# lower it.
 _MAX_PRICE_OF_STEP = 30.0
-# ... or of this number in rounds that hardly lower the objective: steps may take as long as the run before them.
-_MAX_PRICE_OF_LAST_STEPS = 500.0
 # Rounds after the first one that hardly lowers the objective, in which refits are tighter, for the sake of the proof.
 _ROUNDS_FOR_PROOF = 2
 # A model that is complete loses the units that change least: the objective rises by at most this part of the tolerance,
@@ -282,7 +281,7 @@ class _Rounds:
             return False
         price = self.problem.dual_step_price(self.point)
         if self.level_rounds > 1:
-            return price <= _MAX_PRICE_OF_LAST_STEPS
+            return price <= MAX_PRICE_OF_LAST_STEPS
         return price <= _MAX_PRICE_OF_STEP and estimate <= _MAX_ESTIMATE_FOR_STEPS
 
     @property
@@ -299,7 +298,7 @@ class _Rounds:
         self.level_rounds += 1
         if self.dual_steps is None or self.level_rounds > _ROUNDS_FOR_PROOF:
             return True
-        if self.problem.dual_step_price(self.point) > _MAX_PRICE_OF_LAST_STEPS:
+        if self.problem.dual_step_price(self.point) > MAX_PRICE_OF_LAST_STEPS:
             return True
         self.correction.tighten()
         return False

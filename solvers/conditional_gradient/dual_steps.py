@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from mopn.solvers.interface import Atomic, AtomicPoint, Atoms, AtOutputs, Effort, Measure, Monitor
 
+# A step takes the time of this number of evaluations of the objective, at most, where the objective falls no more: the
+# steps may then take as long as the run before them.
+MAX_PRICE_OF_LAST_STEPS = 500.0
 # Steps after a refit, at most.
 _MOST_STEPS = 4
 # Fraction of the gap that two steps must leave at most, so that others follow.
