@@ -333,11 +333,13 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
-        Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
-        is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
-        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond
-        500,000 rows times features times outputs, and under l1 until three rounds have lowered the objective by at
-        most half of ``tol``.
+        Whether a fit goes on until its relative gap is proven to be at most ``tol``. With False the gap is only
+        estimated: the fit ends when the estimate is at most twenty times ``tol``, or when a round lowers the objective
+        by at most half of ``tol``. The objective is then usually within ``tol`` of its minimum. With "auto", norm "l1"
+        and up to 3,000 features in memory, the fit goes on to the proof, but ends unproven, with the status
+        ``LEVELLED_OFF``, after at most three rounds that each lower the objective by at most half of ``tol``. In other
+        cases "auto" means True for at most 500,000 rows times features times outputs, and False beyond. With
+        ``max_units=None`` it always means True.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
         them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
@@ -429,11 +431,13 @@ class TableRegressor(RegressorMethods, TableEstimator):
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
-        Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
-        is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
-        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond
-        500,000 rows times features times outputs, and under l1 until three rounds have lowered the objective by at
-        most half of ``tol``.
+        Whether a fit goes on until its relative gap is proven to be at most ``tol``. With False the gap is only
+        estimated: the fit ends when the estimate is at most twenty times ``tol``, or when a round lowers the objective
+        by at most half of ``tol``. The objective is then usually within ``tol`` of its minimum. With "auto", norm "l1"
+        and up to 3,000 features in memory, the fit goes on to the proof, but ends unproven, with the status
+        ``LEVELLED_OFF``, after at most three rounds that each lower the objective by at most half of ``tol``. In other
+        cases "auto" means True for at most 500,000 rows times features times outputs, and False beyond. With
+        ``max_units=None`` it always means True.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
         them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
