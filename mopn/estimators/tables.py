@@ -311,15 +311,15 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         few, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
         With the others classes share units, and hardly any gap is proven.
     strength : "auto", float or Ratio, default "auto"
-        Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
-        to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
-        it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
-        Between the best one and its neighbours a parabola through the three losses tells the strength.
+        Strength of the penalty; larger means fewer units. "auto" chooses it by the loss on held-out samples. It tries
+        six values of :class:`mopn.Ratio` from 0.1 down to 0.0003, until the loss rises twice or by 2 %, and keeps the
+        best. If that is 0.1, it also tries 0.3, 0.6 and no units, and takes one whose loss is smaller by two standard
+        errors. Last, it moves to the lowest point of a parabola through the losses of the best value and its
+        neighbours.
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
-        fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
-        up to 32 curves, or hats: a function for each whole number that 48 rows or more share (from 24 rows on they
-        fade in).
+        Largest number of curves of a column of numbers. None means 8, and finer functions where y depends on them:
+        up to 32 curves, or hats, one for each whole number that at least 48 rows share. Finer functions fade in where
+        each explains 0.2 % of the variance of y, beyond the 8 and beyond chance; hats fade in from 24 rows on.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
@@ -411,15 +411,15 @@ class TableRegressor(RegressorMethods, TableEstimator):
         units, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
         With the others targets share units.
     strength : "auto", float or Ratio, default "auto"
-        Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
-        to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
-        it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
-        Between the best one and its neighbours a parabola through the three losses tells the strength.
+        Strength of the penalty; larger means fewer units. "auto" chooses it by the loss on held-out samples. It tries
+        six values of :class:`mopn.Ratio` from 0.1 down to 0.0003, until the loss rises twice or by 2 %, and keeps the
+        best. If that is 0.1, it also tries 0.3, 0.6 and no units, and takes one whose loss is smaller by two standard
+        errors. Last, it moves to the lowest point of a parabola through the losses of the best value and its
+        neighbours.
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
-        fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
-        up to 32 curves, or hats: a function for each whole number that 48 rows or more share (from 24 rows on they
-        fade in).
+        Largest number of curves of a column of numbers. None means 8, and finer functions where y depends on them:
+        up to 32 curves, or hats, one for each whole number that at least 48 rows share. Finer functions fade in where
+        each explains 0.2 % of the variance of y, beyond the 8 and beyond chance; hats fade in from 24 rows on.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
