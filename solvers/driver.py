@@ -85,8 +85,8 @@ def minimize(
     verbose : int, default 0
         Print a table with every ``verbose``-th iteration, and a line for every second of a refit.
     rng : Generator or int, optional
-        A seed, or a generator that one is drawn from, for all random numbers of the run but the starts of random
-        proofs; also for a random default start. Default: seed 0, and the problem's own ``rng`` for its start.
+        Seed of the random numbers of the run, or a generator from which a seed is drawn. It also seeds a random default
+        start, but not the starts of random proofs. Default: seed 0, and the problem's own ``rng`` for its start.
     n_threads : int, optional
         Number of threads that compute blocks of rows; small data are one block. Default: ``OMP_NUM_THREADS``, or all
         cores. Linear algebra has one thread during the call, except for very large products.

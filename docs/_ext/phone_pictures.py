@@ -1,31 +1,41 @@
-"""Pictures on phones: small ones shrink to the column of text, wider ones keep their size, and scroll."""
+"""Pictures keep letters that can be read: small ones shrink to a phone, wider ones scroll in a narrow column."""
 
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from sphinx.application import Sphinx
 
 # Pixels: letters of 10 points are 11 pixels high in a picture of this width on a phone of 390 pixels.
 FITS = 450
+# Pixels an inch of a figure: letters of 9 points are 11 pixels high.
+READABLE = 88
 
 
-def width_of(path: Path) -> int:
-    """Return the width of a PNG file."""
-    with path.open("rb") as file:
-        return int(struct.unpack(">I", file.read(24)[16:20])[0])
+def least_width(path: Path) -> int | None:
+    """Return the width in pixels that the letters of a picture need, or None if it fits a phone."""
+    with Image.open(path) as picture:
+        if picture.width <= FITS:
+            return None
+        inches = picture.width / picture.info["dpi"][0]
+        return min(picture.width, round(READABLE * inches))
 
 
-def with_sizes(body: str, widths: Callable[[str], int]) -> str:
-    """Return a page whose small pictures have the class ``fits``, and whose wide ones of the gallery are paragraphs."""
+def with_sizes(body: str, least: Callable[[str], int | None]) -> str:
+    """Return a page whose small pictures have the class ``fits``, and whose wide ones have a least width.
+
+    Wide ones of the gallery become paragraphs, as those of other pages are: paragraphs of pictures scroll.
+    """
 
     def sized(match: re.Match[str]) -> str:
         tag = match[0]
-        if widths(match[1]) > FITS:
+        width = least(match[1])
+        if width is not None:
+            tag = tag.replace("<img ", f'<img style="min-width: {width}px" ', 1)
             return f"<p>{tag}</p>" if "sphx-glr-single-img" in tag else tag
         if "class" in tag:
             return re.sub(r'class ?= ?"', 'class="fits ', tag)
@@ -39,7 +49,7 @@ def _size(app: Sphinx, name: str, template: str, context: dict[str, Any], doctre
     sources = {copied: Path(app.srcdir) / source for source, copied in app.builder.images.items()}
     copies = Path(app.outdir) / "_images"
     if "body" in context:
-        context["body"] = with_sizes(context["body"], lambda picture: width_of(sources.get(picture, copies / picture)))
+        context["body"] = with_sizes(context["body"], lambda name: least_width(sources.get(name, copies / name)))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

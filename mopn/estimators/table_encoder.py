@@ -152,10 +152,9 @@ class TableEncoder(TransformerMixin, TableReader):
     Parameters
     ----------
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
-        fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
-        up to 32 curves, or hats: a function for each whole number that 48 rows or more share (from 24 rows on they
-        fade in).
+        Largest number of curves of a column of numbers. None means 8, and finer functions where y depends on them:
+        up to 32 curves, or hats, one for each whole number that at least 48 rows share. Finer functions fade in where
+        each explains 0.2 % of the variance of y, beyond the 8 and beyond chance; hats fade in from 24 rows on.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()

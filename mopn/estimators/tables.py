@@ -311,15 +311,15 @@ class TableClassifier(ClassifierMethods, TableEstimator):
         few, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
         With the others classes share units, and hardly any gap is proven.
     strength : "auto", float or Ratio, default "auto"
-        Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
-        to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
-        it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
-        Between the best one and its neighbours a parabola through the three losses tells the strength.
+        Strength of the penalty; larger means fewer units. "auto" chooses it by the loss on held-out samples. It tries
+        six values of :class:`mopn.Ratio` from 0.1 down to 0.0003, until the loss rises twice or by 2 %, and keeps the
+        best. If that is 0.1, it also tries 0.3, 0.6 and no units, and takes one whose loss is smaller by two standard
+        errors. Last, it moves to the lowest point of a parabola through the losses of the best value and its
+        neighbours.
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
-        fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
-        up to 32 curves, or hats: a function for each whole number that 48 rows or more share (from 24 rows on they
-        fade in).
+        Largest number of curves of a column of numbers. None means 8, and finer functions where y depends on them:
+        up to 32 curves, or hats, one for each whole number that at least 48 rows share. Finer functions fade in where
+        each explains 0.2 % of the variance of y, beyond the 8 and beyond chance; hats fade in from 24 rows on.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
@@ -333,11 +333,13 @@ class TableClassifier(ClassifierMethods, TableEstimator):
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
-        Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
-        is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
-        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond
-        500,000 rows times features times outputs, and under l1 until three rounds have lowered the objective by at
-        most half of ``tol``.
+        Whether a fit goes on until its relative gap is proven to be at most ``tol``. With False the gap is only
+        estimated: the fit ends when the estimate is at most twenty times ``tol``, or when a round lowers the objective
+        by at most half of ``tol``. The objective is then usually within ``tol`` of its minimum. With "auto", norm "l1"
+        and up to 3,000 features in memory, the fit goes on to the proof, but ends unproven, with the status
+        ``LEVELLED_OFF``, after at most three rounds that each lower the objective by at most half of ``tol``. In other
+        cases "auto" means True for at most 500,000 rows times features times outputs, and False beyond. With
+        ``max_units=None`` it always means True.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
         them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio
@@ -409,15 +411,15 @@ class TableRegressor(RegressorMethods, TableEstimator):
         units, and the gap is proven quickly; "nonnegative-l1" is the same with weights >= 0, so that units only add.
         With the others targets share units.
     strength : "auto", float or Ratio, default "auto"
-        Strength of the penalty; larger means fewer units. "auto" takes, of six :class:`mopn.Ratio` from 0.1 down
-        to 0.0003, the one of least loss on held-out samples, until the loss rises twice or by 2 %. Where that is 0.1,
-        it tries 0.3, 0.6 and no units as well: one of them is taken if its loss is smaller by two standard errors.
-        Between the best one and its neighbours a parabola through the three losses tells the strength.
+        Strength of the penalty; larger means fewer units. "auto" chooses it by the loss on held-out samples. It tries
+        six values of :class:`mopn.Ratio` from 0.1 down to 0.0003, until the loss rises twice or by 2 %, and keeps the
+        best. If that is 0.1, it also tries 0.3, 0.6 and no units, and takes one whose loss is smaller by two standard
+        errors. Last, it moves to the lowest point of a parabola through the losses of the best value and its
+        neighbours.
     curves : int or None, default None
-        Number of curves of a column of numbers, at most. None for 8, and finer functions where y depends on them: they
-        fade in where each explains 0.2 % of the variance of y, beyond the 8 and beyond chance. Such a column has
-        up to 32 curves, or hats: a function for each whole number that 48 rows or more share (from 24 rows on they
-        fade in).
+        Largest number of curves of a column of numbers. None means 8, and finer functions where y depends on them:
+        up to 32 curves, or hats, one for each whole number that at least 48 rows share. Finer functions fade in where
+        each explains 0.2 % of the variance of y, beyond the 8 and beyond chance; hats fade in from 24 rows on.
     smoothness : float, default 1.0
         Larger values give smoother effects: the k-th curve is scaled by 1 / k^smoothness.
     categorical_features : collection of str or int, default ()
@@ -429,11 +431,13 @@ class TableRegressor(RegressorMethods, TableEstimator):
     tol : float, default 0.01
         Relative tolerance of the objective.
     prove : "auto" or bool, default "auto"
-        Whether the gap is to be proven to be at most ``tol``. False ends a fit on estimates: when ``estimated_gap_``
-        is at most twenty times ``tol``, or a round lowers the objective by at most half of ``tol``. The objective is
-        then usually within ``tol`` of its minimum. "auto" goes on to a proof, except under l1/l2 or l1/linf beyond
-        500,000 rows times features times outputs, and under l1 until three rounds have lowered the objective by at
-        most half of ``tol``.
+        Whether a fit goes on until its relative gap is proven to be at most ``tol``. With False the gap is only
+        estimated: the fit ends when the estimate is at most twenty times ``tol``, or when a round lowers the objective
+        by at most half of ``tol``. The objective is then usually within ``tol`` of its minimum. With "auto", norm "l1"
+        and up to 3,000 features in memory, the fit goes on to the proof, but ends unproven, with the status
+        ``LEVELLED_OFF``, after at most three rounds that each lower the objective by at most half of ``tol``. In other
+        cases "auto" means True for at most 500,000 rows times features times outputs, and False beyond. With
+        ``max_units=None`` it always means True.
     max_time : float or None, default None
         Largest number of seconds for the whole call of ``fit``. The choice of the strength takes at most a third of
         them. If time ends it before the loss rises, the fit has the best strength so far, but at most the ratio

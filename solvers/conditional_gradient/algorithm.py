@@ -99,8 +99,8 @@ class ConditionalGradient(Solver[Atomic]):
         The run also ends, with the status ``LEVELLED_OFF``, when a round lowers the objective by at most this,
         relative. Default: never.
     slack : float, default 1
-        The run ends at gaps of ``slack * tol``, and with a status that is true for ``tol``: where the objective has
-        levelled off long before a proof, ``prove=False`` and ``slack=20`` take half of the time.
+        The run ends when the gap is at most ``slack * tol``; its status still tells whether ``tol`` was reached. Often
+        the objective levels off long before the proof: ``prove=False`` and ``slack=20`` then take half of the time.
 
     Raises
     ------
