@@ -279,10 +279,13 @@ class _Rounds:
         """Whether steps to better dual points pay at the point, whose estimated gap is given."""
         if not self.point.n_units:
             return False
-        price = self.problem.dual_step_price(self.point)
-        if self.level_rounds > 1:
-            return price <= MAX_PRICE_OF_LAST_STEPS
-        return price <= _MAX_PRICE_OF_STEP and estimate <= _MAX_ESTIMATE_FOR_STEPS
+        is_level = self.level_rounds > 1
+        if not is_level and estimate > _MAX_ESTIMATE_FOR_STEPS:
+            return False
+        # A run that ends at a level objective waits with dear steps until then.
+        waits = self.options.ftol > 0.0 and not is_level
+        most = _MAX_PRICE_OF_STEP if waits else MAX_PRICE_OF_LAST_STEPS
+        return self.problem.dual_step_price(self.point) <= most
 
     @property
     def _is_full(self) -> bool:

@@ -11,6 +11,7 @@ from mopn.network.dual_projection import Compression, DualProjection, _least_mod
 from mopn.network.thinning import with_orthogonal_units
 from mopn.network.trace_norm_model import TraceNormModel
 from mopn.solvers import ConditionalGradient, FullRefit
+from mopn.solvers.conditional_gradient.algorithm import _Rounds
 
 TWO_CLASSES = "two classes"
 # Losses with curvature everywhere, and those without in parts.
@@ -277,6 +278,41 @@ def test_other_problems_offer_no_step(options):
     problem = problem_of(**options)
     network = problem.start((np.eye(7)[:2], np.ones((2, 3))))
     assert problem.better_dual(network, problem.output_gradient(network), 0.5) is None
+
+
+@pytest.mark.parametrize(("price", "ftol"), [(0.0, 0.0), (0.0, 5e-3), (100.0, 0.0)])
+def test_cheap_steps_and_those_of_a_run_for_a_proof_do_not_wait(price, ftol, monkeypatch):
+    assert min(steps_of_a_run(price, ftol, monkeypatch)) == 0
+
+
+@pytest.mark.parametrize(("price", "ftol"), [(100.0, 5e-3), (1e6, 0.0), (1e6, 5e-3)])
+def test_dear_steps_wait_for_a_level_objective_and_the_dearest_are_not_taken(price, ftol, monkeypatch):
+    taken = steps_of_a_run(price, ftol, monkeypatch)
+    assert all(level > 1 for level in taken)
+    assert bool(taken) == (price < 1e6)
+
+
+def steps_of_a_run(price, ftol, monkeypatch):
+    """For each step to a better dual point, the number of level rounds before it."""
+    levels, taken = [0], []
+    problem = problem_of(ratio=0.02)
+    better_dual, has_levelled_off = type(problem).better_dual, _Rounds._has_levelled_off
+
+    def count(self, *arguments):
+        taken.append(levels[-1])
+        return better_dual(self, *arguments)
+
+    def look(self, fun):
+        ends = has_levelled_off(self, fun)
+        levels.append(self.level_rounds)
+        return ends
+
+    monkeypatch.setattr(type(problem), "dual_step_price", lambda self, network: price)
+    monkeypatch.setattr(type(problem), "better_dual", count)
+    monkeypatch.setattr(_Rounds, "_has_levelled_off", look)
+    solver = ConditionalGradient(FullRefit(least_tol=1e-3), max_units=40, schedule="fill", ftol=ftol)
+    mopn.minimize(problem, solver, tol=1e-4, max_iter=12)
+    return taken
 
 
 # -- fewer units -------------------------------------------------------------------------------------------------------
