@@ -194,6 +194,27 @@ class _Box:
         return np.where(gradient > 0, lower, upper) - x
 
 
+class _LatestRows:
+    """The latest rows that were added, ``most`` of them, from the oldest on: a view of a buffer with more room."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.rows = np.empty((0, 0))
+        self._buffer = np.empty((0, 0))
+        self._end = 0
+
+    def add(self, row: np.ndarray) -> None:
+        if not self._end:
+            self._buffer = np.empty((self.most + (self.most + 1) // 2, row.size))
+        elif self._end == len(self._buffer):
+            # The rest of the buffer fills up before rows move again.
+            self._end = self.most - 1
+            self._buffer[: self._end] = self.rows[1:].copy()
+        self._buffer[self._end] = row
+        self._end += 1
+        self.rows = self._buffer[max(self._end - self.most, 0) : self._end]
+
+
 class _CorrectionPairs:
     """The latest steps S and changes Y of the gradient, in rows from the oldest on.
 
@@ -208,12 +229,21 @@ class _CorrectionPairs:
         self.clear()
 
     def clear(self) -> None:
-        self.S = self.Y = np.empty((0, 0))
+        self._steps = _LatestRows(self.memory)
+        self._changes = _LatestRows(self.memory)
         self.R = np.empty((0, 0))
         self.least = np.empty(0)
 
+    @property
+    def S(self) -> np.ndarray:
+        return self._steps.rows
+
+    @property
+    def Y(self) -> np.ndarray:
+        return self._changes.rows
+
     def __len__(self) -> int:
-        return len(self.S)
+        return len(self.R)
 
     def add(self, s: np.ndarray, y: np.ndarray) -> None:
         sy = dot(s, y)
@@ -221,14 +251,12 @@ class _CorrectionPairs:
         if not (self.memory and sy > least):
             return
         kept = slice(max(len(self) + 1 - self.memory, 0), None)
-        S = self.S[kept].reshape(-1, s.size)
-        Y = self.Y[kept].reshape(-1, s.size)
-        R = np.zeros((len(S) + 1, len(S) + 1))
+        self._steps.add(s)
+        self._changes.add(y)
+        R = np.zeros((len(self.S), len(self.S)))
         R[:-1, :-1] = self.R[kept, kept]
-        R[:-1, -1] = S @ y
+        R[:-1, -1] = self.S[:-1] @ y
         R[-1, -1] = sy
-        self.S = np.vstack([S, s])
-        self.Y = np.vstack([Y, y])
         self.R = R
         self.least = np.append(self.least[kept], least)
 
