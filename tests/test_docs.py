@@ -82,13 +82,18 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def check_printed(script, out):
-    """Numbers are right to their last digit or 10 %: processors and versions of NumPy differ."""
+    """Numbers are right to their last digit or 5 %, and counts of steps and units to 10 %: processors differ.
+
+    They are of NumPy 2: with the libraries of NumPy 1 some fits take another path.
+    """
     assert out
     shown = SHOWN.get(script, out)
     assert _NUMBER.sub("#", out).split() == _NUMBER.sub("#", shown).split()
+    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        return
     for printed, told in zip(_NUMBER.findall(out), _NUMBER.findall(shown), strict=True):
         digit = 1.01 * 10.0 ** Decimal(told).as_tuple().exponent
-        assert float(printed) == pytest.approx(float(told), rel=0.1, abs=digit), out
+        assert float(printed) == pytest.approx(float(told), rel=0.05 if digit < 1.0 else 0.1, abs=digit), out
 
 
 @pytest.fixture(autouse=True)

@@ -155,13 +155,10 @@ class Design(ABC):
         """The lines of the data that products read."""
         return self.row_lines
 
-    @cached_property
+    @property
+    @abstractmethod
     def work(self) -> tuple[float, float]:
         """The cost of a product with a vector and of a Gram matrix, in multiplications of matrix products."""
-        starts = self.stored_lines.starts
-        assert starts is not None
-        entries = np.diff(starts).astype(np.float64)
-        return COST_OF_ENTRY * float(entries.sum()), COST_OF_ENTRY * float(entries @ entries)
 
     @cached_property
     def column_lines(self) -> Lines:
@@ -336,6 +333,11 @@ class SparseDesign(Design):
     @property
     def entries(self) -> Entries:
         return Entries()
+
+    @cached_property
+    def work(self) -> tuple[float, float]:
+        entries = np.diff(self._by_rows.indptr).astype(np.float64)
+        return COST_OF_ENTRY * float(entries.sum()), COST_OF_ENTRY * float(entries @ entries)
 
     def rows(self, rows: slice | np.ndarray) -> SparseDesign:
         X = self._by_rows

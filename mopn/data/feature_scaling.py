@@ -102,6 +102,10 @@ class CenteredDesign(Design):
     def stored_lines(self) -> Lines:
         return self.base.row_lines
 
+    @property
+    def work(self) -> tuple[float, float]:
+        return self.base.work
+
     def rows(self, rows: slice | np.ndarray) -> CenteredDesign:
         return CenteredDesign(self.base.rows(rows), self.center)
 
