@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mopn.data.designs import DenseDesign, Design, Entries, SparseDesign, rows_at_once
-from mopn.data.mixed_design import MixedDesign, full_columns
+from mopn.data.mixed_design import MixedDesign, full_columns, other_columns
 from mopn.data.relation_design import RelationDesign
 from mopn.data.rows import Block, Rows
 from mopn.solvers.numerics.precision import NOISE, NULL
@@ -214,7 +214,7 @@ class Coordinates:
         return CenteredDesign(scaled, self.center / self.scale)
 
     def _mixed(self, base: SparseDesign, places: np.ndarray) -> MixedDesign:
-        others = np.setdiff1d(np.arange(base.shape[1]), places, assume_unique=True)
+        others = other_columns(places, base.shape[1])
         full = DenseDesign(base.columns(places).X.toarray(order="C"))
         return MixedDesign(self.of(places).design(full), self.of(others).view(base.columns(others)), places)
 

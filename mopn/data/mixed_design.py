@@ -29,6 +29,11 @@ def full_columns(design: SparseDesign) -> np.ndarray:
     return np.flatnonzero(full)
 
 
+def other_columns(places: np.ndarray, d: int) -> np.ndarray:
+    """Return the columns of d that are not at some places, in their order."""
+    return np.setdiff1d(np.arange(d), places, assume_unique=True)
+
+
 class MixedDesign(Design):
     """The design ``full`` of the columns ``places``, and the design ``rest`` of all others, in their order."""
 
@@ -36,7 +41,7 @@ class MixedDesign(Design):
         self.full, self.rest, self.places = full, rest, places
         d = full.shape[1] + rest.shape[1]
         self.shape = full.shape[0], d
-        self.others = np.setdiff1d(np.arange(d), places, assume_unique=True)
+        self.others = other_columns(places, d)
 
     @cached_property
     def _order(self) -> np.ndarray:
